@@ -97,7 +97,7 @@ def trained(run: Run, folder: Path) -> list[list[float]]:
     def report(task: int, predict: Any = None, diverged: bool = False) -> None:
         if diverged:
             raise FloatingPointError
-        with seeds.kept():
+        with seeds.preserved():
             for one in range(task + 1):
                 inputs, labels = stream.test(one)
                 hits = np.asarray(predict(inputs, one)) == labels

@@ -1,9 +1,9 @@
-"""Learners after a task: first tasks for other cohorts to share, later ones for runs that are killed, and for forks.
+"""Checkpoints of learners after a task: shared first tasks, and runs.
 
-Without a memory ε plays no part, nor does the method, so a first task of plain SGD is kept once for all of them, in a
-folder of this machine. Runs are kept under the learner's own key, there or in a place that machines share. What is kept
-of one are its parameters, the method's arrays, the accuracies so far and the number of the task: memory and schedule
-follow from that and the seed.
+First tasks are shared by other cohorts; runs serve restarts and forks. Without a memory ε plays no part, nor does the
+method, so a first task of plain SGD is kept once for all of them, in a folder of this machine. Runs are kept under the
+learner's own key, there or in a place that machines share. What is kept of one are its parameters, the method's arrays,
+the accuracies so far and the number of the task: memory and schedule follow from that and the seed.
 """
 
 import time
@@ -137,7 +137,7 @@ class Checkpoints:
 
 
 def machine(path: NumericPath) -> list[str]:
-    """What makes the same path round differently: another processor, GPU or version of the library."""
+    """Returns the facts that change the rounding of a path: processor, GPU and version of the library."""
     gpu = [torch.cuda.get_device_name()] if path.device == "cuda" and torch.cuda.is_available() else []
     return [torch.__version__, torch.backends.cpu.get_cpu_capability(), *gpu]
 
@@ -166,7 +166,7 @@ def restore(kept: list[Arrays], learners: Learners, result: CohortResult) -> Non
 
 
 def _arrays(learners: Learners, result: CohortResult) -> Iterator[Arrays]:
-    """What is kept of each learner."""
+    """Yields the stored arrays of each learner."""
     for row, params in enumerate(learners.params):
         state = {STATE + name: array[row].cpu().numpy() for name, array in learners.state.items()}
         measured: dict[str, Any] = {RESULT + name: getattr(result, name)[row] for name in MEASURED}

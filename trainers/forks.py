@@ -1,4 +1,4 @@
-"""Runs that go on from a task of another run with other values of hyperparameters."""
+"""Forks: runs that continue another run with other hyperparameters."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -68,7 +68,7 @@ def steps_of(learner: Learner, stream: "TaskStream") -> list[int]:
 
 
 def described(learner: Learner) -> dict[str, Any]:
-    """What tells the learner from others of its method, JSON-able."""
+    """Returns the facts that distinguish the learner within its method, JSON-able."""
     own: dict[str, Any] = {"hyperparameters": vars(learner.hyperparameters), "seed": learner.seed}
     if isinstance(learner, Fork):
         own |= {"origin": described(learner.origin), "after": learner.after}

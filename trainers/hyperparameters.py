@@ -1,7 +1,8 @@
-"""Hyperparameters as methods declare them, and their values for one learner. Plain Python: no torch.
+"""Declarations of hyperparameters, and their values for one learner.
 
-All that epsearch knows of a hyperparameter is in its declaration: options, `--search`, checks, content keys, columns
-and labels are derived from it. Those that every method has are declared here, others beside the rule that uses them.
+Plain Python: no torch. All that epsearch knows of a hyperparameter is in its declaration: options, `--search`, checks,
+content keys, columns and labels are derived from it. Those that every method has are declared here, others beside the
+rule that uses them.
 """
 
 import math
@@ -82,7 +83,7 @@ class Hyperparameter:
 
     @property
     def allowed(self) -> str:
-        """What it may be, in words.
+        """The allowed values, in words.
 
         >>> LR.allowed, BATCH_SIZE.allowed
         ('> 0', '>= 1')

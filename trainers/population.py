@@ -1,4 +1,7 @@
-"""The protocol of a run of a cohort: tasks, measurements, divergence. An engine does the arithmetic."""
+"""The protocol of a run: tasks, measurements, divergence.
+
+An engine does the arithmetic.
+"""
 
 import time
 from collections import Counter
@@ -42,7 +45,7 @@ MLP = Architecture()
 
 @dataclass(frozen=True)
 class Training:
-    """What a cohort is trained on, and how."""
+    """Stream, network and arithmetic of a training, and its storage."""
 
     stream: TaskStream
     architecture: Architecture = MLP
@@ -67,7 +70,7 @@ class Training:
         return self.path or fastest_for(self.stream, self.architecture)
 
     def checkpoints(self, cohort: Cohort) -> Checkpoints:
-        """What is kept of such a cohort. Raises ValueError where more is to be kept than there is a place for."""
+        """Returns the checkpoints of such a cohort. Raises ValueError as `CheckpointOptions`."""
         options = CheckpointOptions(self.folder, self.store, self.keep)
         return Checkpoints(options, cohort, self.stream, self.architecture, self.chosen, self.transfer)
 
@@ -221,7 +224,7 @@ class _Run:
         return torch.tensor([self._seeds.index(one.seed) for one in chosen], device=beside.device)
 
     def _end_task(self, learners: Learners, task: int) -> None:
-        """What a method does between two tasks."""
+        """Applies the method's change between two tasks."""
         if task < self._tasks - 1:
             self._engine.finish(learners, task == 0)
         self._engine.remember(task)

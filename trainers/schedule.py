@@ -1,7 +1,8 @@
-"""Every random choice of a run, drawn before the first step from one independent generator per (seed, purpose, task).
+"""Draws every random choice of a run before its first step.
 
-None of it depends on parameters, on ε or on who else is in the cohort, so all ε of a seed see the same batches
-(common random numbers) and the training loop is pure arithmetic on index arrays.
+From one independent generator per (seed, purpose, task). None of it depends on parameters, on ε or on who else is in
+the cohort, so all ε of a seed see the same batches (common random numbers) and the training loop is pure arithmetic on
+index arrays.
 """
 
 import zlib

@@ -28,7 +28,7 @@ from tests.support.killing import train_until_kept
 from tests.support.learners import few
 from tests.support.numeric_paths import MKL
 from tests.support.toy_streams import toy
-from trainers.notes import heard_by
+from trainers.notes import redirect_notes
 from trainers.numeric_path import NumericPath
 from trainers.persistence.array_store import arrays_file, load_arrays
 from trainers.persistence.runs import Runs
@@ -141,7 +141,7 @@ def test_first_tasks_and_checkpoints(learners, figures):
     files = list(learners)
     whole = [path.read_bytes() for path in files]
     assert len(files) == 5  # a first task that both methods share, and two checkpoints each
-    with heard_by(told.append):
+    with redirect_notes(told.append):
         for number in range(LEARNERS):
             one, other = number % len(files), int(rng.integers(len(files)))
             load, wanted = learners[files[one]]
@@ -179,7 +179,7 @@ def test_decoded_images(decoded, figures):
     wanted, rng, counts, told = np.array(again().pixels), np.random.default_rng(1), Counter(), []
     names = (PIXELS, MEAN, FACTS)
     whole = {name: (folder / name).read_bytes() for name in names}
-    with heard_by(told.append):
+    with redirect_notes(told.append):
         for number in range(DECODED):
             name = names[number % len(names)]
             (folder / name).write_bytes(damaged(whole[name], (other / name).read_bytes(), rng))
@@ -203,7 +203,7 @@ def test_hashes_of_images(decoded, figures):
     file = folder / HASHES
     whole = file.read_bytes()
     pixels, fingerprint = np.array(again().pixels), again().fingerprint
-    with heard_by(told.append):
+    with redirect_notes(told.append):
         for _ in range(HASHED):
             file.write_bytes(damaged(whole, (other / HASHES).read_bytes(), rng))
             counts["tried"] += 1
@@ -227,7 +227,7 @@ def test_numeric_paths(tmp_path, monkeypatch, measured, figures):
     (file,) = tmp_path.iterdir()
     whole, rng, counts, told = file.read_bytes(), np.random.default_rng(2), Counter(), []
     foreign = json.dumps({"any machine": "cuda-float32"}).encode()
-    with heard_by(told.append):
+    with redirect_notes(told.append):
         for _ in range(PATHS):
             content = damaged(whole, foreign, rng)
             file.write_bytes(content)

@@ -1,8 +1,8 @@
-"""Floating point operations of one learner's run, counted from shapes, sizes and the schedule's rules.
+"""Counts the floating point operations of a run, by formula.
 
-Counted are the matrix products and convolutions of every pass through the network: forward and backward of mini-batches
-and of reference batches, of what a method's end of a task needs (MAS), of frozen columns (PROGNN), and the forward
-passes of all tests. A multiplication and an addition are two.
+From shapes, sizes and the rules of the schedule. Counted are the matrix products and convolutions of every pass through
+the network: forward and backward of mini-batches and of reference batches, of what a method's end of a task needs
+(MAS), of frozen columns (PROGNN), and the forward passes of all tests. A multiplication and an addition are two.
 
 Not counted is what is done for each number rather than each product, which is small beside it: activations, batch
 normalisation, pooling and losses; the update; the rules themselves (inner products of gradients, penalties, GEM's
@@ -121,7 +121,7 @@ def _tested(task: int, steps: list[int], transfer: bool, grows: bool) -> Iterato
 
 
 class LaterSteps(NamedTuple):
-    """The steps after the first task, which learners of a seed share; of a single task, its own."""
+    """The steps after the first task, which learners of a seed share; of a single task, its own steps."""
 
     steps: int
     """Of one learner."""
@@ -136,7 +136,7 @@ class LaterSteps(NamedTuple):
 
     @property
     def work(self) -> float:
-        """What all of them take with the tests, in FLOP."""
+        """FLOP of all of them, with the tests."""
         return self.steps * self.each + self.tests
 
 

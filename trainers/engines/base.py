@@ -1,4 +1,4 @@
-"""What the training loop asks of an engine, what all engines have in common, and the state of the learners they train.
+"""Base classes of engines, and the state of the learners in training.
 
 Engines differ in how they take steps and tests. Where the examples come from, how a penalty ends a task and what is
 counted of a task's schedule is the same for all of them.

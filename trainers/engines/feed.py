@@ -1,4 +1,4 @@
-"""Where the engine of tensors takes its batches from: rows of the pools, on the device."""
+"""Batches of the engine of tensors, from the pools, on the device."""
 
 from typing import TypeAlias, cast
 

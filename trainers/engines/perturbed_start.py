@@ -1,4 +1,7 @@
-"""Learners from a start that is moved by as little as rounding: how far their results move is their rounding noise."""
+"""Learners whose start is perturbed by as little as rounding.
+
+The differences of their results measure the rounding noise.
+"""
 
 import numpy as np
 import torch

@@ -1,4 +1,7 @@
-"""torch's switches of float32 arithmetic, set as a numeric path says: products in fewer bits would bear its name."""
+"""Sets torch's switches of float32 arithmetic for a numeric path.
+
+Products in fewer bits would bear its name.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,8 @@
-"""The arithmetic of a device, checked before it is trusted: its steps against float64, its graphs against the steps.
+"""Checks the arithmetic of a device before training.
 
-Results of a GPU are never judged by those of float32 on a CPU, whose own rounding in batch normalisation is the larger
-one. Both engines begin every step where the device's parameters are, so that nothing adds up.
+Its steps are compared with float64, its graphs with its steps. Results of a GPU are never judged by those of float32 on
+a CPU, whose own rounding in batch normalisation is the larger one. Both engines begin every step where the device's
+parameters are, so that nothing adds up.
 """
 
 from collections.abc import Callable, Iterator
@@ -52,7 +53,7 @@ class SelfCheckFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Checked:
-    """What a self-check found that did not fail."""
+    """Result of a self-check that passed."""
 
     plain: float
     """Median relative difference from float64 of the change of parameters in steps that project nothing."""

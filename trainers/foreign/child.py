@@ -1,10 +1,10 @@
-"""The guard of a user's own trainer: starts the process that trains, and ends it with all that it has started.
+"""The guard process of a plug-in trainer.
 
-`python -m trainers.foreign.child REQUESTS ANSWERS LIFE PARENT FOLDER`: two ends of pipes, one of a socket pair that
-epsearch holds the other end of, epsearch's process, and a folder that is removed at the end. The guard goes when that
-end is closed or its parent is another one, so also when epsearch was killed, and tells the status of the trainer where
-that went by itself. It runs no foreign code, so nothing that a trainer does to its own threads or memory can keep it
-from that.
+It starts the process that trains, and ends it with all processes that it has started. `python -m trainers.foreign.child
+REQUESTS ANSWERS LIFE PARENT FOLDER`: two ends of pipes, one of a socket pair that epsearch holds the other end of,
+epsearch's process, and a folder that is removed at the end. The guard goes when that end is closed or its parent is
+another one, so also when epsearch was killed, and tells the status of the trainer where that went by itself. It runs no
+foreign code, so nothing that a trainer does to its own threads or memory can keep it from that.
 """
 
 import os
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _train(requests: int, answers: int, guard: int, memory: SharedMemory) -> None:
-    """What the new process does; never returns."""
+    """Runs the trainer in the new process; never returns."""
     status = os.EX_SOFTWARE
     try:
         os.setsid()  # whoever kills its own group leaves the guard out

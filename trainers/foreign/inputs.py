@@ -1,4 +1,7 @@
-"""What a user's own trainer is shown of a stream, in parts of a bounded size, and how bytes become numbers."""
+"""The view that a plug-in trainer has of a stream.
+
+Examples are sent in parts of a bounded size, as bytes, and scaled in the process of the trainer.
+"""
 
 import math
 from collections.abc import Mapping

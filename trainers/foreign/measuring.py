@@ -1,4 +1,7 @@
-"""What a user's own trainer has reported so far: checked, measured, and nothing of it taken before it is complete."""
+"""Checks and measures the reports of a plug-in trainer.
+
+Nothing of a report counts before it is complete.
+"""
 
 import hashlib
 from collections.abc import Sequence
@@ -18,7 +21,7 @@ MEASURED = ("accuracies", "initial", "within", "diverged_task", "diverged_step")
 
 
 class Refused(Exception):
-    """What a trainer has asked for, or reported, cannot be; the message says why."""
+    """A request or a report of a trainer is not allowed; the message says why."""
 
 
 class _Report:
@@ -32,7 +35,7 @@ class _Report:
 
 
 class Measuring:
-    """Of one learner. `done`: the last task that was reported, −1 before the first."""
+    """Measurements of a learner. `done`: the last reported task, −1 before the first."""
 
     def __init__(self, view: StreamView, balanced: bool, transfer: bool) -> None:
         self._view, self._balanced, self._transfer = view, balanced, transfer
@@ -107,7 +110,7 @@ class Measuring:
         if sum(map(len, hits)) == len(every):
             report.accuracies[task] = float(accuracies(np.concatenate(hits)[None], every[None], self._balanced)[0])
 
-    def given(self, row: NDArray[np.float64]) -> bool:
+    def self_reported(self, row: NDArray[np.float64]) -> bool:
         """Accuracies that the trainer gives itself; whether all that are asked for are finite. Raises Refused."""
         report, within = self._opened(), self._opened().batches is not None
         begin = report.task + 1 if within else 0
@@ -162,7 +165,7 @@ class Measuring:
 
     @property
     def lacks(self) -> str:
-        """What is not there yet, in words; "" where everything is."""
+        """The missing tasks, in words; "" where none is missing."""
         return f"{self.done + 1} of {self._tasks}" if self.done + 1 < self._tasks else ""
 
     def result(self) -> CohortResult:
@@ -171,7 +174,7 @@ class Measuring:
         return replace(self._result, note=SELF_REPORTED if self._self_reported else "")
 
     def arrays(self) -> Arrays:
-        """What a run that goes on later has to know."""
+        """Returns the state that a resumed run needs."""
         kept: dict[str, Any] = {name: getattr(self._result, name)[0] for name in MEASURED}
         return kept | {"digest": np.array(self._digest), "self_reported": np.array(self._self_reported)}
 

@@ -1,7 +1,8 @@
-"""Messages between epsearch and the process of a user's own trainer: a JSON header and raw arrays, never a pickle.
+"""Messages between epsearch and the process of a plug-in trainer.
 
-On the pipe: the lengths of header and body, the header, the bytes of all arrays one after another. The other side is
-not trusted: lengths are looked at before anything is kept, types and shapes before an array is made.
+A JSON header and raw arrays, never a pickle. On the pipe: the lengths of header and body, the header, the bytes of all
+arrays one after another. The other side is not trusted: lengths are looked at before anything is kept, types and shapes
+before an array is made.
 """
 
 import json
@@ -23,11 +24,11 @@ AT_ONCE = 2**20  # bytes to read from a pipe
 
 
 class Malformed(Exception):
-    """What came is no message, or not one that was to come; says what is wrong with it."""
+    """Received bytes are no message, or not the expected one; the message says why."""
 
 
 class Message(NamedTuple):
-    """One of either side."""
+    """A message of either side."""
 
     header: dict[str, Any]
     """JSON-able; `kind` says what it is."""
@@ -36,7 +37,7 @@ class Message(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What it is; "" where it does not say so."""
+        """The type of the message; "" where its header has none."""
         value = self.header.get("kind")
         return value if isinstance(value, str) else ""
 

@@ -1,4 +1,4 @@
-"""The process of a user's own trainer, as epsearch sees it: messages, limits, its output, how it ended.
+"""The process of a plug-in trainer: messages, limits, output, exit status.
 
 One thread does all of it, and waits for nothing without looking at the limits: neither for a message, nor for a trainer
 that does not read what it is sent.
@@ -46,7 +46,7 @@ SECRETS = "EPSEARCH_"  # begins the names of variables with URLs, passwords and 
 
 @dataclass(frozen=True)
 class Limits:
-    """What the process of one learner may take; None for any amount."""
+    """Limits of the process of one learner; None for no limit."""
 
     seconds: float | None = None
     """From its start to its last report, with all imports and tests."""
@@ -55,8 +55,8 @@ class Limits:
 
 
 @dataclass
-class Watched:
-    """What is seen of a run besides its result; grows with it, and stays where it fails."""
+class Observations:
+    """Observations of a run besides its result, filled as it goes on, and complete where it fails."""
 
     begun: float | None = None
     """Seconds until the trainer was called; None where it was not."""
@@ -169,11 +169,11 @@ class Process:
                 raise self.failed(f"{_ending(os.EX_IOERR)} {self.where}")
 
     def broken(self, error: Malformed) -> ForeignError:
-        """What is said of a message that is none."""
+        """Returns the error for a malformed message."""
         return self.failed(f"wrote into the pipe to epsearch what is no message: {plain(str(error))}")
 
     def failed(self, what: str, output: bool = True) -> ForeignError:
-        """What is said of whatever the process has done; `what` follows its name."""
+        """Returns the error of the process; `what` follows its name."""
         words = self._last_words() if output else ""
         return ForeignError(f"{self._what} {what}{words}")
 
@@ -267,7 +267,7 @@ class Process:
 
 
 def environment(device: str, threads: int) -> dict[str, str]:
-    """That of a process which is to train on "cpu" or "cuda" with so many threads: ours, without what is secret."""
+    """Returns the environment of a training process on "cpu" or "cuda" with so many threads, without secrets."""
     made = {name: value for name, value in os.environ.items() if not name.startswith(SECRETS)}
     made |= {f"{name}_NUM_THREADS": str(threads) for name in THREADS}
     made |= {"PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}  # else the last lines before a sudden end are lost
@@ -279,7 +279,7 @@ def environment(device: str, threads: int) -> dict[str, str]:
 
 
 def _ending(status: int) -> str:
-    """How a process ended.
+    """Returns how a process ended, in words.
 
     >>> _ending(3), _ending(-9)
     ('ended by itself with status 3', 'was killed by signal 9 (SIGKILL)')

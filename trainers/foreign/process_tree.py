@@ -1,4 +1,4 @@
-"""The processes below another one: found wherever they have gone, weighed, ended.
+"""Lists, weighs and ends the descendants of a process.
 
 On Linux the guard of a trainer adopts what is left behind below it, so that whatever a trainer starts stays below the
 guard, also what has left its group. Elsewhere what has been orphaned before it was seen is lost.

@@ -1,4 +1,4 @@
-"""One learner trained by a user's own trainer, in a process of its own; what it reports is measured here."""
+"""Trains one learner with a plug-in trainer, in its own process."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,10 +10,10 @@ import numpy as np
 from trainers.cohort import LEARNING_CURVE_BATCHES, PROTOCOL_VERSION, CohortResult
 from trainers.foreign.declaration import job, reference_of
 from trainers.foreign.inputs import StreamView
-from trainers.foreign.keeping import Keeping
 from trainers.foreign.measuring import Measuring, Refused
 from trainers.foreign.messages import Malformed, Message, plain
-from trainers.foreign.process import Limits, Process, Progress, Watched, environment
+from trainers.foreign.process import Limits, Observations, Process, Progress, environment
+from trainers.foreign.saved_state import SavedState
 from trainers.hyperparameters import Value
 from trainers.plugins.calls import ForeignError
 
@@ -45,7 +45,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Run:
-    """One learner on one stream."""
+    """A learner on a stream."""
 
     values: Mapping[str, Value]
     """A number or a word for each hyperparameter."""
@@ -64,7 +64,7 @@ def train(
     run: Run,
     progress: Progress | None = None,
     folder: Path | None = None,
-    watched: Watched | None = None,
+    watched: Observations | None = None,
 ) -> CohortResult:
     """Trains the learner in a process of its own, of which nothing is left then.
 
@@ -82,11 +82,11 @@ def train(
     view = StreamView(run.stream, run.seed if run.data_seed is None else run.data_seed)
     measuring = Measuring(view, bool(getattr(run.stream, "balanced", False)), run.transfer)
     # What another source has learned is nothing to go on from.
-    keeping = Keeping(None if request.source is None else folder, _common(request, run), request.device)
+    saved_state = SavedState(None if request.source is None else folder, _common(request, run), request.device)
     what = f"trainer {request.reference!r}"
     with Process(what, environment(request.device, request.threads), request.limits, progress) as process:
         state = process.folder / "state"
-        resumed = keeping.newest(state)
+        resumed = saved_state.newest(state)
         if resumed is not None:
             measuring.resume(*resumed)
         facts, arrays = view.facts()
@@ -100,15 +100,15 @@ def train(
             "curve": LEARNING_CURVE_BATCHES,
             "done": measuring.done,
             "state": str(state) if resumed else None,
-            "resumable": keeping.keeps,
+            "resumable": saved_state.keeps,
         }
         process.send(told, *arrays)
         try:
-            _Talk(process, measuring, view, keeping, state, watched).go_on()
+            _Talk(process, measuring, view, saved_state, state, watched).go_on()
         finally:
             if watched is not None:
                 watched.peak = process.peak
-    keeping.forget()
+    saved_state.forget()
     return measuring.result()
 
 
@@ -137,12 +137,12 @@ class _Talk:
         process: Process,
         measuring: Measuring,
         view: StreamView,
-        keeping: Keeping,
+        saved_state: SavedState,
         state: Path,
-        watched: Watched | None,
+        watched: Observations | None,
     ) -> None:
         self._process, self._measuring, self._view = process, measuring, view
-        self._keeping, self._state, self._watched = keeping, state, watched
+        self._saved_state, self._state, self._watched = saved_state, state, watched
         self._over = False
         self._answers: dict[str, Callable[[Message], None]] = {
             "begun": self._begun,
@@ -201,7 +201,7 @@ class _Talk:
         task = message.whole("task")
         batches = None if message.header.get("batches") is None else message.whole("batches")
         tests, how = self._measuring.begin(task, batches), message.header.get("how")
-        if how == "diverged" or (how == "accuracies" and not self._measuring.given(message.array("float64"))):
+        if how == "diverged" or (how == "accuracies" and not self._measuring.self_reported(message.array("float64"))):
             self._diverged()
             return
         self._process.send({"kind": "tests", "tests": tests})
@@ -222,7 +222,7 @@ class _Talk:
             self._process.advance(1)
 
     def _saved(self, message: Message) -> None:
-        self._keeping.save(self._measuring.done, self._state, self._measuring.arrays())
+        self._saved_state.save(self._measuring.done, self._state, self._measuring.arrays())
         self._process.send({"kind": "taken"})
 
     def _refused(self, message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Shared memory of a trainer's processes, which would stay in the machine's memory when they have ended.
+"""Removes shared memory that processes of a trainer leave behind.
 
 A POSIX segment belongs to a trainer where one of its processes has it open or mapped, it was not there before, and no
 other process has it. A System V segment names the process that made it.

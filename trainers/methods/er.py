@@ -1,4 +1,7 @@
-"""ER: experience replay from a reservoir over the whole stream (Chaudhry et al., 2019, "On Tiny Episodic Memories")."""
+"""ER: experience replay from a reservoir over the whole stream.
+
+Chaudhry et al., 2019, "On Tiny Episodic Memories".
+"""
 
 from trainers.hyperparameters import Hyperparameters
 from trainers.methods.rules import MEMORY, MEMORY_BATCH, RESERVOIR, Method, Mix, Mixing, Products

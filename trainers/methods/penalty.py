@@ -1,8 +1,9 @@
-"""Methods that pull parameters back to where they were after the last task: g + 2λ·importance·(θ − θ*).
+"""Methods with a penalty: g + 2λ·importance·(θ − θ*).
 
-They differ in how the importance of a parameter is found. Their state is a set of arrays [M, D], changed in place; all
-are zero at the start but `anchor`, which is θ*, the parameters at the end of the last task (at first the untrained
-network's). Penalties have no ½: the loss is L + λ Σ importance (θ − θ*)².
+They pull parameters back to their values after the last task. They differ in how the importance of a parameter is
+found. Their state is a set of arrays [M, D], changed in place; all are zero at the start but `anchor`, which is θ*, the
+parameters at the end of the last task (at first the untrained network's). Penalties have no ½: the loss is L + λ Σ
+importance (θ − θ*)².
 """
 
 import math
@@ -50,7 +51,7 @@ PENALTY_FORM = Hyperparameter(
 
 
 class Step(NamedTuple):
-    """One step of M learners."""
+    """A step of M learners."""
 
     params: Tensor
     """[M, D], before the step."""

@@ -1,9 +1,10 @@
-"""What a method is: a rule that makes the step from gradients, the memory it needs, and its hyperparameters.
+"""Declarations of methods: rule, memory and hyperparameters.
 
-Methods are declared without torch, which is imported when they train. The rule of most methods is a `Mixing`: the
-direction is a·g + b·g_ref, where a and b depend on three inner products and the method's hyperparameters. It is written
-once, for one learner with plain numbers (CPU) and for many with tensors [M] (GPU): `where` and `root` take both. The
-other rules are `Penalty` (penalty.py), `Projection` (gem.py) and `Columns` (prognn.py).
+The rule makes the step from gradients. Methods are declared without torch, which is imported when they train. The rule
+of most methods is a `Mixing`: the direction is a·g + b·g_ref, where a and b depend on three inner products and the
+method's hyperparameters. It is written once, for one learner with plain numbers (CPU) and for many with tensors [M]
+(GPU): `where` and `root` take both. The other rules are `Penalty` (penalty.py), `Projection` (gem.py) and `Columns`
+(prognn.py).
 """
 
 import math
@@ -108,7 +109,7 @@ class Columns(NamedTuple):
 
 
 class Foreign(NamedTuple):
-    """The rule of somebody else's whole trainer, which takes its own steps: see `trainers.foreign`."""
+    """The rule of a plug-in trainer, which takes its own steps: see `trainers.foreign`."""
 
     declared: bool = False
     """Whether it says what its hyperparameters are; if not, any name and any value may be one."""

@@ -1,4 +1,7 @@
-"""What the engine of tensors asks of a network: M members at once, each a row of a matrix [M, D] of parameters."""
+"""The interface of networks for the engine of tensors.
+
+M members at once, each a row of a matrix [M, D] of parameters.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeAlias
@@ -24,7 +27,7 @@ class Batch(NamedTuple):
 
 
 class Network(Protocol):
-    """A network of any kind; what it is asked holds for all members."""
+    """A network of any kind; properties hold for all members."""
 
     @property
     def normalises(self) -> bool:

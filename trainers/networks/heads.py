@@ -1,4 +1,4 @@
-"""Last layers: a linear one, or a joint embedding of images and class attributes."""
+"""Last layers: a linear one, or a joint embedding with attributes."""
 
 from dataclasses import dataclass
 from typing import TypeAlias

@@ -1,4 +1,4 @@
-"""A multilayer perceptron for M members at once, with a hand-derived backward pass.
+"""A multilayer perceptron for M members, with a hand-derived backward pass.
 
 Every member's parameters are one row of a matrix [M, D]. The outputs of every layer are padded to a multiple of 16
 floats, so that every row and every array within it starts on a 64-byte boundary: with rows of odd length, two members

@@ -1,7 +1,8 @@
-"""Residual networks (He et al., 2016) for M members at once: the reduced ResNet-18 of GEM, and the standard one.
+"""Residual networks (He et al., 2016) for M members at once.
 
-Members lie beside each other in the channels, so that one grouped convolution is every member's own, and so is batch
-normalisation, which treats channels one by one. Parameters are named and shaped as torchvision has them.
+The reduced ResNet-18 of GEM, and the standard one. Members lie beside each other in the channels, so that one grouped
+convolution is every member's own, and so is batch normalisation, which treats channels one by one. Parameters are named
+and shaped as torchvision has them.
 """
 
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ class Convolution(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Two convolutions beside a shortcut, which has one of its own where the shape changes."""
+    """Two convolutions beside a shortcut, which has a convolution where the shape changes."""
 
     first: Convolution
     second: Convolution

@@ -1,4 +1,4 @@
-"""Where members start: random networks, one a seed, or weights that were trained before."""
+"""Starts of members: random, one a seed, or pretrained weights."""
 
 import hashlib
 import os
@@ -17,7 +17,7 @@ from torch import Tensor
 from trainers.networks.base import Network
 from trainers.networks.heads import Linear
 from trainers.networks.resnet import STANDARD, ResNet
-from trainers.notes import first_line, tell
+from trainers.notes import first_line, notify
 from trainers.schedule import generator
 from trainers.streams.base import DataError
 from trainers.streams.files import open_regular, too_large
@@ -128,7 +128,7 @@ def _drop_damaged(path: Path) -> None:
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if not digest.startswith(path.stem.rpartition("-")[2]):
-        tell(f"{path} is damaged: the weights are downloaded again")
+        notify(f"{path} is damaged: the weights are downloaded again")
         path.unlink(missing_ok=True)  # another process may have been faster
 
 

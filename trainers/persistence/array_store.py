@@ -1,4 +1,4 @@
-"""Arrays kept in a folder under content keys, for other cohorts: a cache of limited size.
+"""Arrays in a folder under content keys: a cache of limited size.
 
 A file is sealed with its key (`sealed`): nothing is read but what was kept under it. Losing the folder loses time only.
 """

@@ -1,4 +1,4 @@
-"""Storage of sealed files for all machines: a folder, or a URL of fsspec.
+"""Storage of sealed files: a folder, or a URL of fsspec.
 
 Names are FOLDER/FILE, as no kind of storage does without. Credentials are the environment's, never the URL's.
 """
@@ -140,7 +140,7 @@ class Remote:
         return self._opened
 
     def _within(self, call: Callable[[Any, str], Answer]) -> Answer:
-        """What the call returns, in a thread of its own, which nobody waits for any longer when it hangs."""
+        """Returns the result of a call in a thread of its own; stops waiting for it when it hangs."""
         answers: SimpleQueue[tuple[Answer | None, Exception | None]] = SimpleQueue()
 
         def ask() -> None:

@@ -1,7 +1,8 @@
-"""Code that comes from outside of the package: imported by name, and never the end of a program.
+"""Imports and calls code of plug-ins, and reports its errors.
 
-Whatever such code raises, SystemExit and KeyboardInterrupt included, becomes a ForeignError, whose message is one line:
-what was called, what it raised, and its last own line of code. A Ctrl-C of the user stays one.
+No error of theirs ends the program. Whatever such code raises, SystemExit and KeyboardInterrupt included, becomes a
+ForeignError, whose message is one line: what was called, what it raised, and its last own line of code. A Ctrl-C of the
+user stays one.
 """
 
 import importlib

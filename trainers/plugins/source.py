@@ -1,4 +1,4 @@
-"""The source of code that comes from outside of the package: which files belong to a module, and a hash of each.
+"""Source files of plug-in modules, and a hash of each.
 
 Results of a user's own code belong to that code as much as to its name. What belongs to a module is its file, or all
 files of its top-level package, and modules of the same folder that they import, found from their import statements.
@@ -47,7 +47,7 @@ class Source:
 
 
 def whole(module: str) -> str:
-    """What a module's source is that of: its top-level package; of one of WRAPPERS itself alone.
+    """Returns the module whose source is hashed: the top-level package; a module of WRAPPERS alone.
 
     >>> whole("package.part.mine"), whole("trainers.foreign.libraries.avalanche")
     ('package', 'trainers.foreign.libraries.avalanche')
@@ -98,7 +98,7 @@ def changed(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
 
 
 def _places(whole: str) -> list[Path]:
-    """Where such a module lies: a file, or the folder of a package, of which there may be several."""
+    """Returns the places of a module: a file, or the folders of a package, of which there may be several."""
     try:
         spec = find_spec(whole)
     except (ImportError, ValueError, AttributeError):  # ValueError of a module that was made by hand
@@ -139,7 +139,7 @@ def _files(place: Path) -> Iterator[Path]:
 
 
 def _neighbours(folder: Path, content: bytes) -> list[Path]:
-    """What a source imports of what lies in the folder. Raises SourceError for what has the name of one of OURS."""
+    """Returns the imported modules that lie in the folder. Raises SourceError for a name of OURS."""
     names = sorted(name for name in _imported(content) if not (name in OURS and folder.resolve() == HERE))
     places = [(name, folder / f"{name}{suffix}") for name in names for suffix in ("", *SUFFIXES)]
     for name, place in places:

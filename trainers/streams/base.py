@@ -1,4 +1,4 @@
-"""What a stream of tasks offers to the training loop."""
+"""The interface of streams of tasks."""
 
 import hashlib
 from dataclasses import dataclass
@@ -138,7 +138,7 @@ class PixelStream(TaskStream, Protocol):
 
     @property
     def largest(self) -> float:
-        """What bytes are divided by."""
+        """The divisor of bytes."""
 
     @property
     def density(self) -> float:

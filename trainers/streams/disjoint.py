@@ -1,4 +1,4 @@
-"""Proof that the tasks which choose a hyperparameter and those which evaluate it show nothing in common.
+"""Proves that search and evaluation stream have no example in common.
 
 Everything that all tasks show is hashed (`hashes`), once for each side, and the two sets are compared: permutations of
 a permuted stream, whose images are the same in every task, and images of any other. Of these it is also found out which
@@ -20,7 +20,7 @@ PERMUTATIONS, IMAGES, EXAMPLES = "permutations", "images", "examples"
 
 
 class Permuted(Protocol):
-    """What a stream may have besides `TaskStream` whose tasks all show the same images, each in a permutation.
+    """Optional part of a stream whose tasks all have the same images, each in a permutation.
 
     It may also have `unchanged`, the hash [1] of a task that shows the images as they are.
     """
@@ -31,7 +31,7 @@ class Permuted(Protocol):
 
 
 class Side(NamedTuple):
-    """One of the two streams, with all its seeds."""
+    """Counts of one of the two streams, with all its seeds."""
 
     tasks: int
     """Of the stream."""
@@ -54,7 +54,7 @@ class Side(NamedTuple):
 
 
 class Overlap(NamedTuple):
-    """What a comparison of the two streams found."""
+    """Result of the comparison of two streams."""
 
     what: str
     """PERMUTATIONS, IMAGES or EXAMPLES: what was hashed."""
@@ -81,8 +81,8 @@ class Overlap(NamedTuple):
         return max(side.known / max(1, side.tests) for side in (self.cv, self.ev))
 
     @property
-    def told(self) -> str:
-        """What of the tests is not new, for people; "" where all is."""
+    def known_tests(self) -> str:
+        """The tests that are not new, in words; "" where all are."""
         if not (self.cv.known or self.ev.known):
             return ""
         return f"{self._tested('known')} occur in training or in the search, too"
@@ -104,15 +104,15 @@ class Overlap(NamedTuple):
         if not self.disjoint:
             occur = "occurs" if self.shared == 1 else "occur"
             verdict = f"{_count(self.shared, self.what)} of the former {occur} in the latter too"
-        told = f"; {self.told}" if self.told else ""
+        known = f"; {self.known_tests}" if self.known_tests else ""
         return (
             f"{_count(cv.tasks, 'tasks')} × {_count(cv.seeds, 'seeds')} of the cross-validation stream and "
             f"{ev.tasks} × {ev.seeds} of the evaluation stream: {cv.hashes:,} and {ev.hashes:,} different "
-            f"{self.what}, {verdict}{told}{_flaws(cv, ev)} (SHA-256 {cv.digest[:16]}… and {ev.digest[:16]}…)"
+            f"{self.what}, {verdict}{known}{_flaws(cv, ev)} (SHA-256 {cv.digest[:16]}… and {ev.digest[:16]}…)"
         )
 
     def _tested(self, name: str) -> str:
-        """How many of the tests of each side are so, in words."""
+        """Returns the number of such tests of each side, in words."""
         of_cv, of_ev = (f"{getattr(side, name):,} of {side.tests:,}" for side in (self.cv, self.ev))
         return f"{of_cv} test {self.what} of the cross-validation and {of_ev} of the evaluation"
 
@@ -175,7 +175,7 @@ def _digest(hashes: Hashes) -> str:
 
 
 def _flaws(*sides: Side) -> str:
-    """What is wrong with permutations besides, "" where nothing is; of both sides together."""
+    """Returns the flaws of the permutations of both sides, in words; "" without any."""
     repeated, unchanged = (sum(getattr(side, name) for side in sides) for name in ("repeated", "unchanged"))
     flaws = f"; {_count(repeated, 'tasks')} with the permutation of another one" if repeated else ""
     return flaws + (f"; {_count(unchanged, 'tasks')} with images as they are" if unchanged else "")

@@ -1,4 +1,4 @@
-"""Hashes of all training and test examples of a stream, with some seeds."""
+"""Hashes of all training and test examples of a stream."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias, cast

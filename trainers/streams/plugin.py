@@ -86,7 +86,7 @@ def _has_inputs(stream: OwnStream, inputs: Any) -> bool:
 
 
 def _inputs(stream: OwnStream, rows: object) -> str:
-    """What `_has_inputs` asks for, in words."""
+    """Returns the requirement of `_has_inputs`, in words."""
     pixels = getattr(stream, "pixels", None)
     return f"[{rows}, {stream.inputs}] of uint8" if pixels is None else f"[{rows}] of integers in 0…{len(pixels) - 1}"
 
@@ -107,7 +107,7 @@ def _are_examples(stream: OwnStream, found: Any, rows: int) -> bool:
 
 
 def _examples(stream: OwnStream, rows: object) -> str:
-    """What `_are_examples` asks for, in words."""
+    """Returns the requirement of `_are_examples`, in words."""
     return f"Examples: inputs {_inputs(stream, rows)} and labels [{rows}] of integers in 0…{stream.outputs - 1}"
 
 

@@ -1,4 +1,4 @@
-"""How predictions become an accuracy: one formula for our own engines and for trainers of users."""
+"""Accuracy of predictions, for our engines and for plug-in trainers."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -15,7 +15,7 @@ from trainers.networks import MLP
 from trainers.networks.base import Batch
 from trainers.networks.heads import JointEmbedding, Linear
 from trainers.networks.losses import cross_entropy, one_hot, output_delta
-from trainers.networks.progressive.mlp import Columns
+from trainers.networks.progressive.mlp import MLPColumns
 from trainers.networks.progressive.resnet import ResNetColumns
 from trainers.networks.resnet import ResNet
 from trainers.numeric_path import NumericPath
@@ -120,7 +120,7 @@ def test_a_progressive_column():
     exact, affine, rate = exact_delta(logits, labels)[0, 0], PRODUCTS["mkl"].affine, 1e8
     errors = []
     for subtracted in (False, True):
-        net = Columns((3, 16, 10), 1, subtracted)
+        net = MLPColumns((3, 16, 10), 1, subtracted)
         columns, x = net.columns(torch.zeros(net.row)), torch.zeros(1, 1, 3)
         bias = columns[0][-1].bias
         bias[:10] = logits[0, 0]

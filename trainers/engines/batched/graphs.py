@@ -1,8 +1,9 @@
-"""Steps recorded as CUDA graphs, and replayed without the cost of launching their kernels one by one.
+"""Records steps as CUDA graphs and replays them.
 
-A graph holds one step, which reads its number on the device: what is left over between two looks or two refreshes needs
-no other. It is trusted after it has taken steps as the code itself takes them. torch's recorder has bugs where memory
-ends or a graph is destroyed while others live; what is done about each stands in docs/gpu.md.
+A replay has not the cost of launching kernels one by one. A graph holds one step, which reads its number on the device:
+what is left over between two looks or two refreshes needs no other. It is trusted after it has taken steps as the code
+itself takes them. torch's recorder has bugs where memory ends or a graph is destroyed while others live; what is done
+about each stands in docs/gpu.md.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainers.notes import first_line, tell
+from trainers.notes import first_line, notify
 
 WARM = 2  # steps by which the libraries are set up on the stream that records
 PROVEN = 2  # steps that a graph and the code must take alike: with one, a graph that stands still might pass
@@ -31,7 +32,7 @@ _refused: list[str] = []  # why this process records no graphs
 def refuse(why: str) -> None:
     """From now on steps are taken without graphs in this process, and the user is told why, once."""
     if not _refused:
-        tell(f"steps are taken without CUDA graphs: {why}")
+        notify(f"steps are taken without CUDA graphs: {why}")
     _refused.append(why)
 
 

@@ -1,8 +1,8 @@
-"""The engine of progressive networks, for CPUs and GPUs: each step trains the newest column of one member alone.
+"""The engine of progressive perceptrons, for CPUs and GPUs.
 
-Frozen columns do not change while a task is trained, so they run over the images of many steps at once, in large
-products. What is left of a step is the newest column's: a forward pass, a hand-derived backward pass and updates that
-go into the parameters directly, without a gradient in between.
+Each step trains the newest column of one member alone. Frozen columns do not change while a task is trained, so they
+run over the images of many steps at once, in large products. What is left of a step is the newest column's: a forward
+pass, a hand-derived backward pass and updates that go into the parameters directly, without a gradient in between.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from trainers.engines.columns.base import GrowingEngine, note_bad
 from trainers.engines.compiled.products import PRODUCTS
 from trainers.engines.precision import set_precision
 from trainers.networks.losses import one_hot, output_delta
-from trainers.networks.progressive.mlp import Affine, Column, Columns
+from trainers.networks.progressive.mlp import Affine, Column, MLPColumns
 from trainers.numeric_path import NumericPath
 from trainers.pool import Pool
 from trainers.streams.base import PixelStream
@@ -39,13 +39,15 @@ class ColumnsEngine(GrowingEngine):
     """
 
     _stream: PixelStream
-    _net: Columns
+    _net: MLPColumns
 
     def __init__(
         self, cohort: Cohort, seeds: tuple[int, ...], stream: PixelStream, architecture: Architecture, path: NumericPath
     ) -> None:
         super().__init__(cohort, seeds, stream, path)
-        self._net = Columns((stream.inputs, *architecture.hidden, stream.outputs), len(stream.tasks), path.subtracted)
+        self._net = MLPColumns(
+            (stream.inputs, *architecture.hidden, stream.outputs), len(stream.tasks), path.subtracted
+        )
         self._affine = PRODUCTS["onednn" if path.products == "onednn" else "mkl"].affine  # torch's own on a GPU
         self._block, self._hidden = (-1, -1), dict[int, list[Tensor]]()
 
@@ -100,7 +102,7 @@ class ColumnsEngine(GrowingEngine):
         return torch.from_numpy(stored).to(self._device).to(torch.float32).div_(self._stream.largest)
 
 
-def frozen_units(net: Columns, columns: Sequence[Column], x: Tensor, affine: Affine) -> list[Tensor]:
+def frozen_units(net: MLPColumns, columns: Sequence[Column], x: Tensor, affine: Affine) -> list[Tensor]:
     """Hidden units of all columns but the last, for a block x [S, B, inputs], with space for those of the last.
 
     They run over the whole block at once, also where few of its steps are wanted: products of another size may round
@@ -113,7 +115,7 @@ def frozen_units(net: Columns, columns: Sequence[Column], x: Tensor, affine: Aff
 
 
 def train_column(
-    net: Columns, columns: Sequence[Column], block: Block, steps: range, rate: float, affine: Affine
+    net: MLPColumns, columns: Sequence[Column], block: Block, steps: range, rate: float, affine: Affine
 ) -> Tensor:
     """SGD steps of the last of these columns, in place; the others are frozen. Returns the loss [steps] of each.
 
@@ -140,7 +142,7 @@ def train_column(
 class _Newest:
     """The column in training. The mean over the batch is in its rates; ones [B] sum over the batch."""
 
-    def __init__(self, net: Columns, column: Column, number: int, rate: float, ones: Tensor) -> None:
+    def __init__(self, net: MLPColumns, column: Column, number: int, rate: float, ones: Tensor) -> None:
         self._column, self._ones = column, ones
         # A stored bias is the sum of number + 1, each of which takes the step: `networks/progressive/mlp.py`.
         self._bias_rate = -rate * (number + 1) / len(ones)

@@ -1,4 +1,7 @@
-"""The first layer's side of a CPU step: examples as dense rows, or as lists of their non-zero pixels."""
+"""Inputs of the first layer on a CPU: dense, or without zeros.
+
+Examples are dense rows, or lists of their non-zero pixels.
+"""
 
 from typing import NamedTuple, TypeAlias, cast
 
@@ -9,7 +12,7 @@ from torch import Tensor
 
 from trainers.engines.compiled import kernels, sparse
 from trainers.engines.compiled.kernels import Floats
-from trainers.engines.compiled.products import Products
+from trainers.engines.compiled.products import MatrixProducts
 from trainers.schedule import Indices
 
 Bytes = NDArray[np.uint8]
@@ -18,7 +21,7 @@ Sums = tuple[float, float, float]
 
 
 class Layer(NamedTuple):
-    """One member's layer, or g_ref of it: weight [K, N] and bias [N], each as a tensor and as an array."""
+    """A layer of a member, or g_ref of it: weight [K, N] and bias [N], each as a tensor and as an array."""
 
     weight: Tensor
     bias: Tensor
@@ -42,7 +45,7 @@ class DenseInputs:
     examples [n, P] in bytes; scale [256]: what the network sees of each byte.
     """
 
-    def __init__(self, examples: Bytes, scale: Floats, products: Products) -> None:
+    def __init__(self, examples: Bytes, scale: Floats, products: MatrixProducts) -> None:
         self._examples, self._scale, self._products = examples, scale, products
         self._buffer = torch.empty(0, examples.shape[1])
 

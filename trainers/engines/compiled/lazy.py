@@ -1,9 +1,10 @@
-"""One member's passes that make only what a step needs: no product with a zero, and no g_ref where a sign is enough.
+"""Passes of a member that compute only what its step needs.
 
-The sign of g·g_ref alone decides whether A-GEM and ε-SOFT-GEM project, and most steps are not projected. It follows
-from inner products of examples, Σ (xᵢ·xⱼ + 1) (δᵢ·δⱼ) over the layers, i in g's batch and j in g_ref's; those of the
-images are shared by all members of a seed. Then g_ref is made in projected steps only. Of two small batches it never
-is: the inner products of their examples give every product of the gradients, and the update is one with their rows.
+No product has a zero factor, and no g_ref is made where a sign is enough. The sign of g·g_ref alone decides whether
+A-GEM and ε-SOFT-GEM project, and most steps are not projected. It follows from inner products of examples, Σ (xᵢ·xⱼ +
+1) (δᵢ·δⱼ) over the layers, i in g's batch and j in g_ref's; those of the images are shared by all members of a seed.
+Then g_ref is made in projected steps only. Of two small batches it never is: the inner products of their examples give
+every product of the gradients, and the update is one with their rows.
 """
 
 from itertools import pairwise
@@ -33,7 +34,7 @@ DOUBTFUL = 2.0**-8
 
 
 class LazyPasses(Passes):
-    """As `Passes`, for the same members, of which `mix` makes no more than the rule needs."""
+    """Like `Passes`, but `mix` computes no more than the rule needs."""
 
     def __init__(self, net: MLP, largest: float, path: NumericPath) -> None:
         super().__init__(net, largest, path)

@@ -1,4 +1,7 @@
-"""One member's forward and backward pass on a CPU: matrix products by MKL or oneDNN, everything else by Numba."""
+"""Forward and backward pass of a member on a CPU.
+
+Matrix products are those of MKL or oneDNN, the rest is compiled by Numba.
+"""
 
 import numpy as np
 import torch
@@ -18,7 +21,7 @@ from trainers.schedule import Indices
 
 
 class Passes:
-    """The arithmetic of an MLP whose members' layers are given one at a time. `g_ref` is written by `backward`.
+    """The arithmetic of an MLP, for the layers of one member at a time. `backward` writes `g_ref`.
 
     largest: what bytes are divided by. A batch is at hand in the `Inputs`, which all members share; its activations are
     in a `Batch`, which the next member overwrites.

@@ -1,7 +1,8 @@
-"""Two loops whose sums stay in the processor's vector registers, as LLVM's vectors: Numba's own loops write each back.
+"""Two loops with sums in vector registers, written for LLVM.
 
-`add` adds rows of a matrix, each times a number, to a row: products with what is mostly zero. `dots` has inner products
-of one row with some rows of a matrix. The order of a sum depends on its own terms alone, on one kind of processor.
+Numba's own loops write each sum back. `add` adds rows of a matrix, each times a number, to a row: products with what is
+mostly zero. `dots` has inner products of one row with some rows of a matrix. The order of a sum depends on its own
+terms alone, on one kind of processor.
 """
 
 from collections.abc import Callable

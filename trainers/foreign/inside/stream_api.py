@@ -1,4 +1,4 @@
-"""What a user's own trainer is given, in its own process: the stream of tasks, and the function that reports.
+"""Arguments of a plug-in trainer: the stream, and the report function.
 
 Everything that can be refused is refused on the other side of the pipe, which trusts nothing of this one; here it
 becomes a ValueError at the trainer's own line.
@@ -55,7 +55,7 @@ class Channel:
                 os._exit(os.EX_IOERR)
 
     def receive(self) -> Message:
-        """What comes next."""
+        """Returns the next message."""
         while (message := take_message(self._incoming)) is None:
             try:
                 some = os.read(self._requests, AT_ONCE)
@@ -168,7 +168,7 @@ class Report:
             self._channel.ask(header | {"how": "accuracies"}, _numbers(accuracies))
         elif predict is not None:
             answer = self._channel.ask(header | {"how": "predict"})
-            with self._seeds.kept():
+            with self._seeds.preserved():
                 for tested, rows in answer.header["tests"]:
                     for first, inputs in self._inputs(tested, rows):
                         labels = _labels(predict(inputs, tested))
@@ -181,7 +181,7 @@ class Report:
         # Before what follows: a run that is resumed begins with these generators, too.
         self._seeds.begin(task + 1)
         if self._save is not None and (place := answer.header["save"]) is not None:
-            with self._seeds.kept():
+            with self._seeds.preserved():
                 self._save(Path(place))
             self._channel.ask({"kind": "saved"})
 

@@ -1,8 +1,9 @@
-"""A trainer for every strategy of Avalanche that is made from numbers and words: attribute `AGEM` is that of its AGEM.
+"""Trainers for the strategies of Avalanche.
 
-What can be searched are the arguments of the strategy's constructor, found from its signature, and a few of how it is
-trained: `model`, `optimizer`, `lr`, `momentum`, `shuffle`. Avalanche gets one task after another, as an experience of
-its own, and is tested by epsearch alone.
+Those that are made from numbers and words: attribute `AGEM` is the trainer of its AGEM. What can be searched are the
+arguments of the strategy's constructor, found from its signature, and a few of how it is trained: `model`, `optimizer`,
+`lr`, `momentum`, `shuffle`. Avalanche gets one task after another, as an experience of its own, and is tested by
+epsearch alone.
 
 Source: the installed avalanche-lib, 0.6; https://avalanche.continualai.org.
 """
@@ -62,7 +63,7 @@ class Strategy:
 
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:
-        """What can be searched: those of the constructor, which go before ours of the same name, and ours."""
+        """Searchable parameters: those of the constructor, which precede ours of the same name, and ours."""
         return {name: _declared(one) for name, one in self._arguments.items()} | HOW
 
     def train(self, values: Mapping[str, Value], stream: "Stream", seed: int, report: "Report") -> None:

@@ -1,4 +1,4 @@
-"""Counts FLOP and memory of passes by torch, for networks of unknown shapes."""
+"""Counts FLOP and memory of passes through unknown networks, by torch."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

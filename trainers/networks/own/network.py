@@ -1,7 +1,8 @@
-"""A user's network for M members, each a row of a matrix [M, D]: by torch.func all at once, or one after another.
+"""A user's network for M members, rows of a matrix [M, D].
 
-One after another, the module itself runs, and its parameters lie in the member's row. All at once, `functional_call`
-runs it with those of every member under `vmap`. What of both is right was found before (trial.py).
+By torch.func all at once, or one after another. One after another, the module itself runs, and its parameters lie in
+the member's row. All at once, `functional_call` runs it with those of every member under `vmap`. What of both is right
+was found before (trial.py).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from trainers.plugins.calls import ForeignError, blamed
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What is known of a network for some inputs and outputs before it is trained."""
+    """Properties of a network for some inputs and outputs, known before it is trained."""
 
     plugged: Plugged
     inputs: Inputs
@@ -54,7 +55,7 @@ class Facts:
 
 @dataclass(eq=False)
 class OwnNetwork(ByAutograd):
-    """For one thread: the module that runs is its own. subtracted: see `losses.output_delta`."""
+    """A user's network, for one thread: each thread runs a module of its own. subtracted: see `losses.output_delta`."""
 
     facts: Facts
     subtracted: bool = False
@@ -82,7 +83,7 @@ class OwnNetwork(ByAutograd):
         return self.facts.layout
 
     def way(self, one_by_one: bool) -> str:
-        """How members are trained, in words; one_by_one: whether the numeric path takes them in turn anyway."""
+        """Returns how members are trained, in words; one_by_one: whether the numeric path takes them in turn anyway."""
         if self.facts.apart:
             return f"members in turn, as torch.func cannot batch them: {self.facts.apart}"
         if one_by_one:
@@ -229,7 +230,7 @@ class OwnNetwork(ByAutograd):
         )
 
     def _module(self, like: Tensor) -> "_Module":
-        """That of this network on the device and of the type of a tensor."""
+        """Returns the module of this network on the device and of the type of a tensor."""
         key = (like.device, like.dtype)
         if key not in self._modules:
             facts = self.facts
@@ -272,7 +273,7 @@ class _Module:
 
 
 def _write(view: Tensor, value: Tensor) -> None:
-    """Where a module has put another buffer in the place of the one that was lent to it."""
+    """Copies a buffer that a module has put in the place of the lent one."""
     if value.data_ptr() != view.data_ptr():
         view.copy_(value.detach())
 

@@ -1,7 +1,8 @@
-"""What is found out about a user's network with tiny batches, before anything is trained: refusals, and `Facts`.
+"""Tries a user's network with tiny batches before any training.
 
-Members are tried together and one after another, with the same numbers: nothing is left to be found out in the middle
-of a training. All of it is on the CPU, once a process for each shape of inputs and outputs.
+Results are refusals and `Facts`. Members are tried together and one after another, with the same numbers: nothing is
+left to be found out in the middle of a training. All of it is on the CPU, once a process for each shape of inputs and
+outputs.
 """
 
 import math
@@ -35,7 +36,7 @@ def own_network(plugged: Plugged, inputs: Inputs, outputs: int, subtracted: bool
 
 @lru_cache(maxsize=8)
 def facts_of(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
-    """What is found out; kept for the networks that were asked for last. Raises NetworkError and ForeignError."""
+    """Returns the facts of a network; cached for the last networks. Raises NetworkError and ForeignError."""
     with torch.inference_mode(False), torch.no_grad():
         net = OwnNetwork(_described(plugged, inputs, outputs))
         trial = _Trial(net)

@@ -1,6 +1,7 @@
-"""Progressive neural networks (Rusu et al. 2016): one column of full width a task, as in A-GEM's released code.
+"""Progressive neural networks (Rusu et al. 2016) of perceptrons.
 
-With k columns before it, layer l of column k there is, for all layers (no ReLU at the last),
+One column of full width a task, as in A-GEM's released code. With k columns before it, layer l of column k there is,
+for all layers (no ReLU at the last),
 
     h^k_l = ReLU(W_l h^k_{l−1} + b_l + Σ_{j<k} (U^{k,j}_l h^j_{l−1} + c^{k,j}_l)),    h^j_0 = the image.
 
@@ -41,8 +42,8 @@ Affine = Callable[[Tensor, Tensor, Tensor, Tensor], object]
 
 
 @dataclass(frozen=True)
-class Columns:
-    """A column for each of `count` tasks; sizes = (inputs, hidden…, outputs) of a column on its own.
+class MLPColumns:
+    """A column for each of `count` tasks; sizes = (inputs, hidden…, outputs) of a single column.
 
     subtracted: see `losses.output_delta`.
     """
@@ -82,7 +83,7 @@ class Columns:
         return consecutive(sum((k + 1) * n for k, n in self._shapes(number)) for number in range(self.count))
 
     def slice(self, number: int) -> slice:
-        """Where column `number` lies in a row."""
+        """Returns the place of column `number` in a row."""
         return self._slices[number]
 
     def buffers(self, x: Tensor, columns: int) -> list[Tensor]:

@@ -1,7 +1,8 @@
-"""One folder of decoded images: made to the side and renamed, checked whenever it is opened, made again when damaged.
+"""The cache folder of decoded images.
 
-A process reads all pixels once, before it maps them. A gigabyte takes a second, and training is to read it anyway.
-Processes that would make the same folder take turns, and what killed ones left is removed.
+It is made to the side and renamed, checked whenever it is opened, and made again when damaged. A process reads all
+pixels once, before it maps them. A gigabyte takes a second, and training is to read it anyway. Processes that would
+make the same folder take turns, and what killed ones left is removed.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trainers.notes import tell
+from trainers.notes import notify
 from trainers.persistence import sealed
 from trainers.streams.base import DataError, Pixels
 from trainers.streams.images.decoder import Chunk
@@ -102,7 +103,7 @@ def make(
             "EPSEARCH_CACHE names another folder"
         )
     if os.path.lexists(folder):
-        tell(f"{folder} is damaged or lacks images that can be decoded now: all are decoded again")
+        notify(f"{folder} is damaged or lacks images that can be decoded now: all are decoded again")
     unfinished = Path(tempfile.mkdtemp(prefix=_beside(folder), dir=folder.parent))
     unfinished.chmod(0o755)  # others may share the cache
     try:
@@ -182,7 +183,7 @@ def _digest(size: int) -> "hashlib._Hash":
 
 
 def _beside(folder: Path) -> str:
-    """How the names of a folder's unfinished neighbours begin."""
+    """Returns the prefix of the names of a folder's unfinished neighbours."""
     return f".{folder.name}."
 
 

@@ -1,13 +1,16 @@
-"""Images decoded once: their pixels lie in one file of a cache folder, which every process maps into its memory."""
+"""Decodes images once, into a cache folder.
+
+Their pixels lie in one file, which every process maps into its memory.
+"""
 
 from pathlib import Path
 
 import numpy as np
 
-from trainers.notes import tell
+from trainers.notes import notify
 from trainers.streams.base import DataError
 from trainers.streams.images.cache import Cached, Progress, alone, make, reopen
-from trainers.streams.images.decoder import chunks, readable, told
+from trainers.streams.images.decoder import chunks, readable, reasons_text
 from trainers.streams.images.image_set import ImageSet
 from trainers.streams.images.levels import unclear
 from trainers.streams.images.sources.base import TEST, UNUSED, Source
@@ -25,13 +28,13 @@ def decode(
     where images cannot be decoded, unless skip_corrupt leaves them out, and where the cache cannot be written.
     """
     if source.left_out:
-        tell(f"{source.where}: left out are {source.left_out}")
+        notify(f"{source.where}: left out are {source.left_out}")
     cached = prepare(source, size, cache, progress)
     corrupt = cached.facts["corrupt"]
     if corrupt and not skip_corrupt:
         raise DataError(
-            f"{len(corrupt):,} of {len(source.names):,} images cannot be decoded: {told(source, corrupt, size)}; "
-            "--skip-corrupt leaves them out"
+            f"{len(corrupt):,} of {len(source.names):,} images cannot be decoded: "
+            f"{reasons_text(source, corrupt, size)}; --skip-corrupt leaves them out"
         )
     if why := unclear(cached.levels):
         raise DataError(f"{source.where}: {why}")

@@ -15,7 +15,7 @@ import numpy as np
 from trainers.notes import first_line
 from trainers.streams.base import DataError, Pixels
 from trainers.streams.images.levels import Levels, depth, eight_bits, orientation, turned
-from trainers.streams.images.sources.base import MOST_NAMED, Damaged, Source, printable
+from trainers.streams.images.sources.base import MOST_NAMED, DamagedImage, Source, printable
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "PPM", "TIFF")  # of SUFFIXES; others may start programs (PostScript)
 MOST_PIXELS = 89_478_485  # of one image; from here on Pillow, too, suspects a decompression bomb
@@ -32,8 +32,8 @@ Chunk: TypeAlias = tuple[list[bool], Pixels, tuple[Levels, ...]]
 def decode_image(encoded: bytes | Pixels, size: int) -> tuple[Pixels, str]:
     """Returns RGB bytes [size, size, 3], and the kind of `Levels`, of a file's bytes or of pixels [H, W, 3].
 
-    Bilinear, turned by its EXIF; the aspect ratio is not kept. Raises Damaged where the file is no whole image, or one
-    of more than MOST_PIXELS.
+    Bilinear, turned by its EXIF; the aspect ratio is not kept. Raises DamagedImage where the file is no whole image, or
+    one of more than MOST_PIXELS.
     """
     from PIL import Image, UnidentifiedImageError
 
@@ -49,16 +49,16 @@ def decode_image(encoded: bytes | Pixels, size: int) -> tuple[Pixels, str]:
             levels = eight_bits(image, bits)
             plain = turned(_rgb(image if levels is None else Image.fromarray(levels)), orientation(image))
             return _resized(plain, size), f"{mode}, {bits} bits"
-    except (MemoryError, Damaged):
+    except (MemoryError, DamagedImage):
         raise
     except Image.DecompressionBombError as error:  # Pillow's own limit is twice as high
-        raise Damaged(f"it has more than {MOST_PIXELS:,} pixels") from error
+        raise DamagedImage(f"it has more than {MOST_PIXELS:,} pixels") from error
     except UnidentifiedImageError as error:
         if isinstance(encoded, bytes) and encoded.startswith(TIFF):
-            raise Damaged("it is a TIFF of a kind that Pillow does not read") from error
-        raise Damaged(f"it is no {', '.join(FORMATS[:-1])} or {FORMATS[-1]}") from error
+            raise DamagedImage("it is a TIFF of a kind that Pillow does not read") from error
+        raise DamagedImage(f"it is no {', '.join(FORMATS[:-1])} or {FORMATS[-1]}") from error
     except Exception as error:  # Pillow's plugins raise whatever a damaged file makes them stumble over
-        raise Damaged(first_line(error)) from error
+        raise DamagedImage(first_line(error)) from error
 
 
 def reasons(source: Source, names: Sequence[str], size: int) -> dict[str, str]:
@@ -74,7 +74,7 @@ def readable(source: Source, name: str, size: int) -> bool:
     return _reason(source, name, size) == DECODED
 
 
-def told(source: Source, names: Sequence[str], size: int) -> str:
+def reasons_text(source: Source, names: Sequence[str], size: int) -> str:
     """The first few images that cannot be decoded and why, for a message. Raises DataError."""
     first = reasons(source, names[:MOST_NAMED], size).items()
     return ", ".join(f"{printable(name)} ({why})" for name, why in first) + (", …" if len(names) > MOST_NAMED else "")
@@ -109,7 +109,7 @@ def useful_workers(source: Source) -> int:
     """
     lengths = []
     for name in source.names[:: max(1, len(source.names) // 8)]:
-        with suppress(Damaged):
+        with suppress(DamagedImage):
             encoded = source.read(name)
             lengths.append(len(encoded) if isinstance(encoded, bytes) else 0)  # pixels need no decoding
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -127,7 +127,7 @@ def _chunk(source: Source, size: int, start: int) -> Chunk:
             pixels[sum(readable)], kind = _decoded(source, name, size)
             kinds.append(kind)
             readable.append(True)
-        except Damaged:
+        except DamagedImage:
             readable.append(False)
     pixels, levels = pixels[: len(kinds)], []
     for kind in sorted(set(kinds)):
@@ -141,13 +141,13 @@ def _reason(source: Source, name: str, size: int) -> str:
     with warnings.catch_warnings(action="ignore"):
         try:
             _decoded(source, name, size)
-        except Damaged as error:
+        except DamagedImage as error:
             return str(error)
     return DECODED
 
 
 def _decoded(source: Source, name: str, size: int) -> tuple[Pixels, str]:
-    """Returns `decode_image` of one image. Raises Damaged, and DataError where it is not the image that is to blame."""
+    """Returns `decode_image` of one image. Raises DamagedImage, and DataError for lack of memory."""
     try:
         return decode_image(source.read(name), size)
     except MemoryError as error:

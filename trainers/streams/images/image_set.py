@@ -1,4 +1,4 @@
-"""A set of labelled images of one size, decoded: what image streams are cut from."""
+"""A set of labelled, decoded images of one size."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Streams of images: the published ones, and class folders of the user's own."""
+"""The registry of image streams: published datasets and class folders."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ DECODED = "decoded"  # where decoded images lie, under the folder of datasets, u
 
 @dataclass(frozen=True)
 class ImageOptions:
-    """How a stream of images is to be made."""
+    """Options of a stream of images."""
 
     classes: int
     """Of each task."""
@@ -31,7 +31,7 @@ class ImageOptions:
 _LOADED: dict[tuple[str, Path, ImageOptions], ImageSet] = {}  # by this process
 
 
-def given(dataset: str, options: ImageOptions | None) -> ImageOptions:
+def required_options(dataset: str, options: ImageOptions | None) -> ImageOptions:
     """The options, which every stream of images needs. Raises DataError without."""
     if options is None:
         raise DataError(f"{dataset} needs the number of classes of a task and the size of the images")
@@ -82,7 +82,7 @@ def forget() -> None:
 
 
 def find(dataset: str, data_dir: Path) -> sources.Source:
-    """Where the images are and what they are called; nothing is decoded. Raises DataError."""
+    """Returns the source of the images; decodes nothing. Raises DataError."""
     if dataset.startswith(FOLDER):
         return sources.open_folder(Path(dataset.removeprefix(FOLDER)))
     return sources.find(dataset, data_dir)

@@ -1,4 +1,4 @@
-"""Streams of tasks that show a few classes each: disjoint between tasks, or such that come back."""
+"""Streams of tasks with a few classes each: disjoint or re-occurring."""
 
 import hashlib
 import math

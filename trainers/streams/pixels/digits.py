@@ -26,7 +26,7 @@ def load(data_dir: Path | None = None) -> Images:
 
 
 def present(data_dir: Path) -> str | None:
-    """Where the images lie, or None."""
+    """Returns the place of the images, or None."""
     return "in scikit-learn" if find_spec("sklearn") else None
 
 

@@ -1,4 +1,7 @@
-"""MNIST from its four IDX files, plain or gzipped; downloaded with torchvision where they are missing."""
+"""MNIST from its four IDX files, plain or gzipped.
+
+Downloaded with torchvision where they are missing.
+"""
 
 import gzip
 import math

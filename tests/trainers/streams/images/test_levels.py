@@ -14,7 +14,7 @@ from trainers.streams.images import sources
 from trainers.streams.images.decode import decode
 from trainers.streams.images.decoder import decode_image
 from trainers.streams.images.inspection import inspect
-from trainers.streams.images.sources.base import Damaged
+from trainers.streams.images.sources.base import DamagedImage
 
 GREY = np.arange(64, dtype=np.uint8).reshape(8, 8) * 4 + 3  # 3…255
 
@@ -117,7 +117,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_has_no_known_scale_is_refused_by_name(name):
     content, why = REFUSED[name]
-    with pytest.raises(Damaged, match=why):
+    with pytest.raises(DamagedImage, match=why):
         decode_image(content, 8)
 
 

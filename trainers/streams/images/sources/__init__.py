@@ -10,11 +10,11 @@ from trainers.streams.base import DataError
 from trainers.streams.download import download
 from trainers.streams.files import odd_kind
 from trainers.streams.images.sources import awa, cifar, cub, folders
-from trainers.streams.images.sources.base import PARTS, Damaged, Source
+from trainers.streams.images.sources.base import PARTS, DamagedImage, Source
 from trainers.streams.images.sources.tables import AWA_ATTRIBUTES, CUB_ATTRIBUTES
 from trainers.streams.images.sources.trees import FolderTree, Tree, open_tree
 
-__all__ = ["DATASETS", "PARTS", "Damaged", "Source", "find", "open_folder", "present"]
+__all__ = ["DATASETS", "PARTS", "DamagedImage", "Source", "find", "open_folder", "present"]
 
 
 class Published(NamedTuple):
@@ -100,7 +100,7 @@ def find(dataset: str, data_dir: Path) -> Source:
 
 
 def present(dataset: str, data_dir: Path) -> str | None:
-    """Where one of DATASETS lies, or None; downloads nothing and lists no images.
+    """Returns the place of one of DATASETS, or None; downloads nothing and lists no images.
 
     Raises DataError where what lies there cannot be read.
     """

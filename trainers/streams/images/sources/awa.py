@@ -1,4 +1,4 @@
-"""Animals with Attributes 2 as published, with a split of its own: none is published."""
+"""Animals with Attributes 2, with our own split: none is published."""
 
 import zlib
 from dataclasses import replace

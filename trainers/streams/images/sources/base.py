@@ -1,4 +1,4 @@
-"""What every source of images comes down to: names, labels and parts, and a way to read one image."""
+"""Image sources: names, labels and parts, and a reader of images."""
 
 import hashlib
 from collections import Counter
@@ -21,8 +21,8 @@ SUFFIXES = (  # of names in any case; which format a file has, its content says
 )
 
 
-class Damaged(Exception):
-    """An image that cannot be had, where others of the same place can; the message says why, in one line."""
+class DamagedImage(Exception):
+    """An image cannot be read, though others of the same place can; the message says why, in one line."""
 
 
 Entry: TypeAlias = tuple[int, int, str]
@@ -34,7 +34,7 @@ Sorted, entries have the same order for every source of the same images.
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Images that were found but not decoded, ordered by part, class and name.
+    """Images of a place, not decoded, ordered by part, class and name.
 
     Raises DataError where a class has no training or no test image.
     """
@@ -50,7 +50,7 @@ class Source:
     parts: NDArray[np.int8]
     """[N], positions in PARTS."""
     read: Callable[[str], bytes | Pixels]
-    """read(name): the file's bytes, or pixels [H, W, 3]; raises Damaged or DataError."""
+    """read(name): the file's bytes, or pixels [H, W, 3]; raises DamagedImage or DataError."""
     key: str
     """24 hexadecimal digits that change when the files do, had without reading them."""
     attributes: NDArray[np.float32] | None = None

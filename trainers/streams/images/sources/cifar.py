@@ -1,4 +1,7 @@
-"""CIFAR-100 in torchvision's layout, three pickles; downloaded with torchvision where nothing is found."""
+"""CIFAR-100 in torchvision's layout, three pickles.
+
+Downloaded with torchvision where it is missing.
+"""
 
 import os
 from collections import Counter
@@ -85,7 +88,7 @@ def _images(path: Path, pixels: Any) -> Pixels:
 
 
 def _load(path: Path, *names: str) -> list[Any]:
-    """What the pickle holds under these names. Raises DataError."""
+    """Returns the values of the pickle under these names. Raises DataError."""
     try:
         content = load(read_regular(path, LARGEST))
     except OSError as error:

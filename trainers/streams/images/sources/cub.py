@@ -1,4 +1,4 @@
-"""CUB-200-2011 as published: lists of images, labels and the split, beside the folder of images."""
+"""CUB-200-2011 as published: lists beside the folder of images."""
 
 from collections.abc import Collection
 

@@ -1,7 +1,7 @@
-"""Images in a folder a class, or a zip file of them: train/<class>/ and test/<class>/, or <class>/ alone.
+"""Class folders of images, or a zip file of them.
 
-What is no image by its name, images outside the class folders and folders in these are counted, not read. What would
-make classes of folders that were not meant to be some is refused.
+train/<class>/ and test/<class>/, or <class>/ alone. What is no image by its name, images outside the class folders and
+folders in these are counted, not read. What would make classes of folders that were not meant to be some is refused.
 """
 
 import re
@@ -71,7 +71,7 @@ def read(tree: Tree, columns: int | None = None, also: str = "") -> Source:
 
 
 def left_out(tree: Tree, folders: Sequence[str]) -> str:
-    """What lies in class folders and is no image by its name, with counts, for a message; "" for nothing."""
+    """Returns counts of files in class folders that are no images by their names, for a message; "" for none."""
     suffixes = Counter(
         Path(file).suffix.lower() or "without a suffix"
         for folder in folders
@@ -89,7 +89,7 @@ def left_out(tree: Tree, folders: Sequence[str]) -> str:
 
 
 def _beside(tree: Tree, parts: Sequence[str]) -> str:
-    """What lies beside class folders and looks as if it were meant, with counts, for a message; "" for nothing."""
+    """Returns counts of images beside class folders, which may be meant, for a message; "" for none."""
     found = []
     for name in _others(tree) if parts else ():
         images = sum(len(tree.images(folder)) for folder in (name, *(f"{name}/{one}" for one in tree.folders(name))))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from trainers.notes import first_line
 from trainers.streams.base import DataError
-from trainers.streams.images.sources.base import Damaged, some
+from trainers.streams.images.sources.base import DamagedImage, some
 from trainers.streams.images.sources.trees import Tree
 
 CLASSES = "classes.txt"
@@ -33,7 +33,7 @@ def text(tree: Tree, name: str) -> str:
         raise DataError(f"{tree.where} has no {name}, which this dataset needs")
     try:
         return tree.read(name, LARGEST).decode("utf-8-sig")
-    except (Damaged, UnicodeDecodeError) as error:
+    except (DamagedImage, UnicodeDecodeError) as error:
         raise DataError(f"{name} in {tree.where} is damaged: {error}") from error
 
 
