@@ -92,7 +92,7 @@ class Checkpoints:
         self._runs = Runs(where, later, " ".join(here), self._every) if where else None
 
     def first(self, origin: Origin) -> Arrays | None:
-        """Parameters and measurements after a first task of plain SGD."""
+        """Returns parameters and measurements after a first task of plain SGD."""
         if self._folder is None or self._first is None:
             return None
         return load_arrays(self._folder, self._first | _named(origin))

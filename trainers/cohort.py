@@ -140,7 +140,7 @@ def unplug(name: str) -> None:
 
 
 def plugged(name: str) -> Plugged:
-    """The network of a name. Raises ValueError, in one line, where this process has none."""
+    """Returns the network of a name. Raises ValueError, in one line, where this process has none."""
     if name not in _PLUGGED:
         near = difflib.get_close_matches(name, (*NETWORKS, *_PLUGGED), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -34,7 +34,7 @@ def bytes_of_one(learner: Learner, stream: TaskStream, architecture: Architectur
     if isinstance(rule, Columns):
         grown = ResNetColumns(net, tasks) if isinstance(net, ResNet) else MLPColumns(cast(MLP, net).sizes, tasks)
         return FLOAT * grown.row
-    return FLOAT * net.row * (1 + (rule.kept if isinstance(rule, Penalty) else 0))
+    return FLOAT * net.row * (1 + (rule.state_arrays if isinstance(rule, Penalty) else 0))
 
 
 def bytes_at_work(learner: Learner, stream: TaskStream, architecture: Architecture, count: int) -> int:
@@ -117,7 +117,7 @@ def free_bytes(path: NumericPath) -> int | None:
 
 
 def _activations(net: Network, stream: TaskStream) -> int:
-    """Bytes that one example's activations take in training."""
+    """Returns bytes that one example's activations take in training."""
     if isinstance(net, OwnNetwork):
         return int(PER_KEPT * net.facts.kept)
     if isinstance(net, ResNet):

@@ -96,7 +96,7 @@ class Pool:
         self.inputs[slots], self.labels[slots] = self.inputs[rows], self.labels[rows]
 
     def test(self, task: int) -> Examples:
-        """The task's test set; kept, as every later task is tested on it too."""
+        """Returns the task's test set; kept, as every later task is tested on it too."""
         if task not in self._tests:
             self._tests[task] = self._stream.test(self.seed, self._stream.tasks[task])
         return self._tests[task]

@@ -127,7 +127,7 @@ def train_rest(
 
 
 def _in_lockstep(cohort: Cohort, done: Mapping[Learner, int], one_seed: bool) -> list[tuple[int, list[int]]]:
-    """(last task that is done, −1 for none; rows of the learners) of those that can be trained together."""
+    """Returns (last task that is done, −1 for none; rows of the learners) of those that can be trained together."""
     groups: dict[tuple[int, int], list[int]] = {}
     for row, one in sorted(enumerate(cohort.learners), key=lambda pair: pair[1].seed):
         groups.setdefault((one.seed if one_seed else -1, done.get(one, -1)), []).append(row)
@@ -184,7 +184,7 @@ class _Run:
         return replace(result, saved=saved)
 
     def _first_task(self) -> tuple[Learners, CohortResult, int]:
-        """(learners after the first task, their measurements, steps that sharing it has saved).
+        """Returns (learners after the first task, their measurements, steps that sharing it has saved).
 
         It does not depend on ε or λ: it is trained once for each seed and learning rate.
         """
@@ -210,7 +210,7 @@ class _Run:
         return forked, result, saved * engine.steps
 
     def _untrained(self, start: Tensor, chosen: Sequence[Learner]) -> tuple[Learners, CohortResult]:
-        """(learners with new networks, their result without measurements)."""
+        """Returns (learners with new networks, their result without measurements)."""
         params = start[self._seed(chosen, start)]
         learners = self._learners(chosen, params, self._engine.state(params))
         return learners, CohortResult.empty(len(chosen), self._tasks)
@@ -220,7 +220,7 @@ class _Run:
         return Learners.of(params, self._seed(chosen, params), own, state)
 
     def _seed(self, chosen: Sequence[Learner], beside: Tensor) -> Tensor:
-        """[M], indices into the engine's seeds."""
+        """Returns [M], indices into the engine's seeds."""
         return torch.tensor([self._seeds.index(one.seed) for one in chosen], device=beside.device)
 
     def _end_task(self, learners: Learners, task: int) -> None:

@@ -54,11 +54,11 @@ def draw(spent: Scores) -> Any:
     finish(figure, height=340)
     # From 0, so that the share of the work after the last rise can be read off.
     figure.update_xaxes(title_text="member runs", rangemode="tozero")
-    figure.update_yaxes(title_text=subscripts(f"{spent.objective} (%)"), range=shown_range(spent.points))
+    figure.update_yaxes(title_text=subscripts(f"{spent.objective} (%)"), range=visible_range(spent.points))
     return figure
 
 
-def shown_range(points: pd.DataFrame) -> tuple[float, float] | None:
+def visible_range(points: pd.DataFrame) -> tuple[float, float] | None:
     """Returns the vertical range of the line and the better half of the dots; None where nothing has a score.
 
     A few very low scores would otherwise flatten the line.
@@ -94,9 +94,9 @@ def caption(spent: Scores) -> str:
         "against the number of member runs until then; a member is one point with one seed. "
         "The best of noisy means rises with their number by chance alone."
     )
-    shown = shown_range(spent.points)
-    if shown is not None and (below := int((spent.points["score"] < shown[0]).sum())):
-        text += f" Not shown: {count_text(below, 'dot')} below {number_text(shown[0], 1)} %."
+    visible = visible_range(spent.points)
+    if visible is not None and (below := int((spent.points["score"] < visible[0]).sum())):
+        text += f" Not shown: {count_text(below, 'dot')} below {number_text(visible[0], 1)} %."
     known = spent.points.dropna(subset=["best"])
     if known.empty:
         return text

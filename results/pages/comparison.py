@@ -31,7 +31,7 @@ def write_comparison(comparison: TableResults, folder: Path) -> Path:
         partial(_page, comparison, table, ranked, tau, sheet, shown),
         {"comparison": table, "ranking": ranked},
         shown,
-        sheet.alone(comparison.notes),
+        sheet.standalone(comparison.notes),
         comparison.records,
     )
 

@@ -29,8 +29,8 @@ def write_memory_study(study: TableResults, folder: Path) -> Path:
     sheet = memory_sheet(study, table)
     shown = figures(study)
     html = partial(_page, study, table, sheet, shown)
-    alone = sheet.alone(study.notes)
-    return write_page(folder / "memory.html", html, {"memory": table}, shown, alone, study.records)
+    standalone = sheet.standalone(study.notes)
+    return write_page(folder / "memory.html", html, {"memory": table}, shown, standalone, study.records)
 
 
 def tables(study: TableResults) -> dict[str, pd.DataFrame]:

@@ -49,7 +49,7 @@ class Sheet:
             if len(cells) != len(self.header):
                 raise ValueError(f"a row must have {len(self.header)} cells, got {len(cells)}")
 
-    def alone(self, notes: Iterable[str]) -> Self:
+    def standalone(self, notes: Iterable[str]) -> Self:
         """Returns the table for a document of its own, which needs the notes that are at the top of the page."""
         return replace(self, remarks=(*self.remarks, *notes))
 

@@ -45,7 +45,7 @@ def write_strategies(studies: Sequence[SearchResults], folder: Path) -> Path:
     table, shown = strategies_table(studies), figures(studies)
     sheet, notes = strategies_sheet(studies, table), _warnings(studies)
     html = partial(_page, studies, sheet, notes, shown)
-    return write_page(folder / "strategies.html", html, {"strategies": table}, shown, sheet.alone(notes))
+    return write_page(folder / "strategies.html", html, {"strategies": table}, shown, sheet.standalone(notes))
 
 
 def tables(studies: Sequence[SearchResults]) -> dict[str, pd.DataFrame]:

@@ -123,7 +123,7 @@ def footnotes(dataset: str, method: str) -> tuple[str, ...]:
 
 @cache  # read once: a page asks for every row of its table
 def _tables() -> pd.DataFrame:
-    """Every printed number as text: table, dataset, variant, method, memory, metric, mean, std."""
+    """Returns every printed number as text: table, dataset, variant, method, memory, metric, mean, std."""
     with resources.files(__package__).joinpath("paper_tables.csv").open(encoding="utf-8") as file:
         # As text: a printed "0.10" must not become 0.1, whose last digit says how the mean was rounded.
         return pd.read_csv(file, dtype=str, keep_default_na=False)

@@ -86,7 +86,7 @@ class Process:
         return cls._of(data, amplitude, lengths, scores)
 
     @classmethod
-    def given(
+    def with_hyperparameters(
         cls, x: np.ndarray, scores: np.ndarray, amplitude: float, lengths: tuple[float, ...], noise: float
     ) -> Self:
         """Returns it with these hyperparameters; every point must have a score."""

@@ -96,7 +96,7 @@ class Assessment(NamedTuple):
         return [one.against for one in self.points if one.against is not None and one.against.n > 0]
 
     @property
-    def look(self) -> int:
+    def choice_number(self) -> int:
         """The number of this study's choice among those evaluated on the stream, from 1; 0 where it is none of them."""
         return max((i for i, one in enumerate(self.looks, start=1) if one.mine), default=0)
 

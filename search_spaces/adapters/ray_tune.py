@@ -99,7 +99,7 @@ class AskTellSearcher(Searcher, Generic[W, R]):
 
 
 def _reported(config: Values, result: Values) -> bool:
-    """Whether a trial's result is that of a config, which Tune puts into every result."""
+    """Returns whether a trial's result is that of a config, which Tune puts into every result."""
     return bool(flatten_dict({"config": config}).items() <= result.items())
 
 

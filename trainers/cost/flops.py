@@ -106,7 +106,7 @@ def training_flop(learner: Learner, stream: TaskStream, works: list[Work]) -> tu
 
 
 def _tested(task: int, steps: list[int], transfer: bool, grows: bool) -> Iterator[tuple[int, int]]:
-    """(a task, how often it is tested) while `task` is the newest.
+    """Yields (a task, how often it is tested) while `task` is the newest.
 
     What a growing network knows of tasks before the last one stays as it was tested.
     """
@@ -146,7 +146,7 @@ def later_steps(learner: Learner, stream: TaskStream, architecture: Architecture
     steps = sum(steps_of(learner, stream)[later])
     rule, fixed = learner.declared.rule, float(OVERHEAD)
     if isinstance(rule, Penalty):
-        fixed += WHOLE + ARRAY * rule.kept
+        fixed += WHOLE + ARRAY * rule.state_arrays
     flop, besides = run_flop(learner, stream, architecture, transfer), works[0].trained(fixed, 0)
     of_tasks = zip(flop.training, flop.tests, steps_of(learner, stream), strict=True)
     weights = tuple((trained + tested) / count + besides for trained, tested, count in of_tasks)

@@ -122,5 +122,5 @@ def _sides(net: ResNet, size: int) -> list[int]:
 
 
 def _convolution(one: Convolution, side: int) -> float:
-    """The forward pass; side of what it puts out."""
+    """Returns the forward pass; side of what it puts out."""
     return 2.0 * one.outputs * side**2 * one.kernel**2 * one.inputs

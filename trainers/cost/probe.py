@@ -105,7 +105,7 @@ def steady_task(cohort: Cohort, stream: TaskStream, architecture: Architecture) 
 
 
 def rates_of(took: Sequence[Sequence[Took]]) -> tuple[float, tuple[float, ...]]:
-    """(seconds, rates of windows) of the time in which all threads were at work, by the calls of each.
+    """Returns (seconds, rates of windows) of the time in which all threads were at work, by the calls of each.
 
     So many windows that each holds as much time as a call of every thread takes; a call's steps are spread evenly.
 
@@ -121,7 +121,7 @@ def rates_of(took: Sequence[Sequence[Took]]) -> tuple[float, tuple[float, ...]]:
 
 
 def share_of(took: Sequence[Sequence[Took]]) -> float:
-    """The time that calls took by their own clock, as a part of their wall time; at most 1.
+    """Returns the time that calls took by their own clock, as a part of their wall time; at most 1.
 
     >>> share_of([[Took(0, 1, 10, wall=2.0)], [Took(0, 2, 10, wall=2.0)]])
     0.75
@@ -165,7 +165,7 @@ class _Clock:
         return now()
 
     def over(self, begin: float) -> bool:
-        """Whether a thread that began then may stop: all have seen enough, or it has waited too long."""
+        """Returns whether a thread that began then may stop: all have seen enough, or it has waited too long."""
         spent, fewest = now() - begin, min(map(len, self.took))
         enough = fewest >= FEWEST or (fewest >= 1 and spent >= PATIENCE * self._seconds)
         return self._ready.broken or (spent >= self._seconds and enough)

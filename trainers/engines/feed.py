@@ -115,12 +115,12 @@ _on_device: dict[tuple[int, str], tuple[NDArray[np.uint8], Tensor]] = {}  # the 
 
 
 def on_device(pixels: NDArray[np.uint8], device: str) -> bool:
-    """Whether a GPU, "cuda", has these images already."""
+    """Returns whether a GPU, "cuda", has these images already."""
     return (id(pixels), device) in _on_device
 
 
 def _uploaded(pixels: NDArray[np.uint8], device: torch.device) -> Tensor:
-    """All images on the device, once for all cohorts that this process trains on them."""
+    """Returns all images on the device, once for all cohorts that this process trains on them."""
     key = (id(pixels), str(device))
     if key not in _on_device:
         _on_device.clear()

@@ -63,7 +63,7 @@ def _fastest_first_layer(inputs: int, width: int, density: float) -> NumericPath
 
 
 def _sparse_layer(inputs: int, width: int, density: float) -> Callable[[], None]:
-    """The same work, forward pass and gradient of the first layer, with made-up images of that density."""
+    """Returns the same work, forward pass and gradient of the first layer, with made-up images of that density."""
     from trainers.engines.compiled.inputs import Layer, SparseInputs
 
     examples = SparseInputs(_images(inputs, density), (np.arange(256) / 255).astype(np.float32))

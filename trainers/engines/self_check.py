@@ -114,7 +114,7 @@ def made_up(like: TaskStream, network: Architecture) -> TaskStream:
 
 
 def in_float64(engine: Engine) -> Engine:
-    """The engine, for learners in float64: inputs are what float32 has of them."""
+    """Returns the engine, for learners in float64: inputs are what float32 has of them."""
     if isinstance(engine, (BatchedEngine, ResNetColumnsEngine)):
         batch = engine._feed.batch
 
@@ -173,7 +173,7 @@ def _step(engine: Engine, exact: Engine, learners: Learners, step: int) -> Itera
 
 
 def _wide(learners: Learners) -> Learners:
-    """A copy in float64, on the CPU."""
+    """Returns a copy in float64, on the CPU."""
     own = {name: value.cpu() for name, value in learners.own.items()}
     state = {name: value.cpu().double() for name, value in learners.state.items()}
     rest = (learners.first_bad.cpu().clone(), learners.projected.cpu().clone())

@@ -62,7 +62,7 @@ def _train(requests: int, answers: int, guard: int, memory: SharedMemory) -> Non
         traceback.print_exc()
     finally:
         with suppress(Exception):  # whatever a trainer has done to its process
-            memory.look([os.getpid()])
+            memory.record([os.getpid()])
             memory.remove(but=os.getpid())
         os._exit(status)  # threads that were left behind would be waited for
 
@@ -71,7 +71,7 @@ def _watch(trainer: int, life: int, parent: int, memory: SharedMemory) -> None:
     """Returns when the trainer has ended, which is told, or is to be ended."""
     while os.getppid() == parent:
         if memory.grows():
-            memory.look(one.pid for one in process_tree.descendants(os.getpid()))
+            memory.record(one.pid for one in process_tree.descendants(os.getpid()))
         while ended := _reaped():
             if ended[0] == trainer:
                 with suppress(OSError):
@@ -86,7 +86,7 @@ def _end(guard: int, memory: SharedMemory) -> None:
     begun = time.monotonic()
     while time.monotonic() < begun + PATIENCE:
         # Again, as a look misses the children of a process that ends meanwhile.
-        memory.look(one.pid for one in process_tree.descendants(guard))
+        memory.record(one.pid for one in process_tree.descendants(guard))
         process_tree.end(lambda: process_tree.descendants(guard, tidying=time.monotonic() > begun + TIDYING))
         while ended := _reaped():
             pass
@@ -97,7 +97,7 @@ def _end(guard: int, memory: SharedMemory) -> None:
 
 
 def _reaped() -> tuple[int, int] | None:
-    """(process, status) of one that has ended; () where none has, None where there are none."""
+    """Returns (process, status) of one that has ended; () where none has, None where there are none."""
     try:
         found = os.waitpid(-1, os.WNOHANG)
     except ChildProcessError:

@@ -57,7 +57,7 @@ PROVIDED = {"avalanche": "trainers.foreign.libraries.avalanche"}
 
 
 def reference_of(text: str) -> tuple[str, str]:
-    """(module, attribute) that implements a trainer. Raises ForeignError where it is none.
+    """Returns (module, attribute) that implements a trainer. Raises ForeignError where it is none.
 
     >>> reference_of("package.mine:train")
     ('package.mine', 'train')

@@ -59,7 +59,7 @@ class StreamView:
         return self._part(self._tested(task), first)
 
     def test_labels(self, task: int) -> "Labels":
-        """[n], of the whole test set."""
+        """Returns [n], of the whole test set."""
         return np.asarray(self._tested(task).labels, np.int64)
 
     def _tested(self, task: int) -> "Examples":

@@ -42,14 +42,14 @@ class Message(NamedTuple):
         return value if isinstance(value, str) else ""
 
     def whole(self, name: str) -> int:
-        """A whole number of the header. Raises Malformed."""
+        """Returns a whole number of the header. Raises Malformed."""
         value = self.header.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
             raise Malformed(f"its {name} is no whole number")
         return value
 
     def text(self, name: str) -> str:
-        """A text of the header. Raises Malformed."""
+        """Returns a text of the header. Raises Malformed."""
         value = self.header.get(name)
         if not isinstance(value, str):
             raise Malformed(f"its {name} is no text")
@@ -63,7 +63,7 @@ class Message(NamedTuple):
 
 
 def packed(header: Mapping[str, Any], *arrays: NDArray[Any]) -> bytes:
-    """A message as it goes over a pipe; arrays of TYPES.
+    """Returns a message as it goes over a pipe; arrays of TYPES.
 
     >>> take_message(bytearray(packed({"kind": "labels"}, np.array([3, 1]))))
     Message(header={'kind': 'labels'}, arrays=[array([3, 1])])

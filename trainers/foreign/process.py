@@ -153,7 +153,7 @@ class Process:
         self._write()
 
     def receive(self) -> Message:
-        """The next message. Raises what `progress` does, too."""
+        """Returns the next message. Raises what `progress` does, too."""
         while True:
             try:
                 message = take_message(self._incoming)
@@ -255,7 +255,7 @@ class Process:
             raise self.failed(f"took more than {_gib(self._limits.bytes)} of memory, {self.where}")
 
     def _last_words(self) -> str:
-        """The end of its output, for a message; "" where there was none."""
+        """Returns the end of its output, for a message; "" where there was none."""
         lines = [line.strip() for line in self._output.decode(errors="replace").splitlines() if line.strip()]
         return f"; its last output: {plain(' | '.join(lines[-LAST_LINES:]), LAST_CHARACTERS)}" if lines else ""
 
@@ -293,7 +293,7 @@ def _ending(status: int) -> str:
 
 
 def _gib(size: int) -> str:
-    """Bytes for people.
+    """Returns bytes for people.
 
     >>> _gib(2**31)
     '2.0 GiB'

@@ -113,7 +113,7 @@ def train(
 
 
 def _common(request: Request, run: Run) -> dict[str, Any]:
-    """All that a run depends on."""
+    """Returns all that a run depends on."""
     return {
         "version": PROTOCOL_VERSION,
         "trainer": request.reference,

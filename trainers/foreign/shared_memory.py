@@ -26,7 +26,7 @@ class SharedMemory:
         """Returns whether there are segments, of whatever process, that were not there at the last look."""
         return not _names() <= self._looked
 
-    def look(self, pids: Iterable[int]) -> None:
+    def record(self, pids: Iterable[int]) -> None:
         """Notes the segments that some processes of the trainer use."""
         seen = list(pids)
         self._looked |= _names()

@@ -100,17 +100,17 @@ class Penalty:
     """Names of arrays that begin where the parameters do, as θ* does; the others begin at zero."""
 
     @property
-    def kept(self) -> int:
+    def state_arrays(self) -> int:
         """Arrays of the parameters' size in the state."""
         return 2 + len(self.arrays) + len(self.copies)
 
     def start(self, params: Tensor) -> State:
-        """The state of untrained networks."""
+        """Returns the state of untrained networks."""
         zeros = {name: params.new_zeros(params.shape) for name in ("importance", *self.arrays)}
         return {"anchor": params.clone(), **zeros, **{name: params.clone() for name in self.copies}}
 
     def direction(self, state: State, step: Step) -> Tensor:
-        """The penalised gradient [M, D]."""
+        """Returns the penalised gradient [M, D]."""
         pulled = (step.params - state["anchor"]).mul_(state["importance"])
         pulled.mul_(column(2 * step.values.strength)).add_(step.g)
         if self.observe:
@@ -124,7 +124,7 @@ class Penalty:
 
 
 def column(value: Any) -> Any:
-    """A number as it is, [M] as [M, 1]: what stands beside arrays [M, D]."""
+    """Returns a number as it is, [M] as [M, 1]: what stands beside arrays [M, D]."""
     return value if isinstance(value, (int, float)) else value[:, None]
 
 

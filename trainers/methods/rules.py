@@ -241,7 +241,7 @@ class Method:
         return ("lr",) if self.first_task_is_sgd else tuple(name for name in self.per_learner if name != "strength")
 
     def tasks_needed(self, name: str) -> int:
-        """The fewest tasks of a stream on which a hyperparameter can change a result.
+        """Returns the fewest tasks of a stream on which a hyperparameter can change a result.
 
         A step of the first task knows nothing of earlier ones: there is no reference gradient yet, no importance is
         above 0. Only a reservoir is read from the first task on.
@@ -261,7 +261,7 @@ def where(condition: Number, then: Number, otherwise: Number) -> Number:
 
 
 def root(value: Number) -> Number:
-    """The square root."""
+    """Returns the square root."""
     return value.sqrt() if hasattr(value, "sqrt") else math.sqrt(value)
 
 
@@ -276,6 +276,6 @@ def angle(products: Products) -> Angle:
 
 
 def choose(projected: Number, when_projected: tuple[Number, Number], otherwise: Number) -> Mix:
-    """The projected coefficients where `projected`, else `otherwise`·g."""
+    """Returns the projected coefficients where `projected`, else `otherwise`·g."""
     a, b = when_projected
     return Mix(where(projected, a, otherwise), where(projected, b, 0.0), projected)

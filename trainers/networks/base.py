@@ -57,10 +57,10 @@ class Network(Protocol):
         """One row of an untrained network."""
 
     def statistics(self, params: Tensor) -> Statistics:
-        """Those of untrained networks, on the device of params [M, D]."""
+        """Returns those of untrained networks, on the device of params [M, D]."""
 
     def logits(self, params: Tensor, statistics: Statistics, x: Tensor) -> Tensor:
-        """[M, B, outputs], as in a test."""
+        """Returns [M, B, outputs], as in a test."""
 
     def gradients(
         self,

@@ -44,7 +44,7 @@ class ByAutograd(ABC):
         return self.layout.real
 
     def logits(self, params: Tensor, statistics: Statistics, x: Tensor) -> Tensor:
-        """[M, B, outputs] for x [1 or M, B, …], by the moving averages."""
+        """Returns [M, B, outputs] for x [1 or M, B, …], by the moving averages."""
         with torch.no_grad():
             return self._forward(self._leaves(params), statistics, x, training=False)
 

@@ -27,7 +27,7 @@ class Layout:
         return self._starts[-1]
 
     def views(self, matrix: Tensor) -> dict[str, Tensor]:
-        """[M, *shape] of every name, into a matrix [M, row]."""
+        """Returns [M, *shape] of every name, into a matrix [M, row]."""
         # There is one start more than names: where the last gap ends.
         return {
             name: matrix[:, start : start + math.prod(shape)].view(-1, *shape)

@@ -45,7 +45,7 @@ def mean_square(delta: Tensor, row_weight: Tensor) -> Tensor:
 def cross_entropy(
     logits: Tensor, labels: Tensor, allowed: Tensor | None, weight: Tensor, subtracted: bool = False
 ) -> Tensor:
-    """[M], the weighted sum over examples; logits [M, B, outputs], labels and weight [M or 1, B].
+    """Returns [M], the weighted sum over examples; logits [M, B, outputs], labels and weight [M or 1, B].
 
     Differentiable once, by the logits alone.
     """

@@ -151,14 +151,14 @@ class Layers:
         self._members = len(next(iter(views.values())))
 
     def features(self, net: ResNet, x: Tensor) -> Tensor:
-        """[M, B, F] after the global average pooling."""
+        """Returns [M, B, F] after the global average pooling."""
         h = self.stem(net, x)
         for block in net.blocks:
             h = self.block(block, h)
         return self.pooled(h)
 
     def stem(self, net: ResNet, x: Tensor, beside: Tensor | None = None) -> Tensor:
-        """The first layers for images x [1 or M, B, H, W, 3]; those that all members share are not repeated.
+        """Returns the first layers for images x [1 or M, B, H, W, 3]; those that all members share are not repeated.
 
         Here and in `block`, `beside` is added before the last ReLU.
         """
@@ -175,7 +175,7 @@ class Layers:
         return (h if beside is None else h + beside).relu_()
 
     def pooled(self, h: Tensor) -> Tensor:
-        """[M, B, C] of [B, M·C, H, W]."""
+        """Returns [M, B, C] of [B, M·C, H, W]."""
         return h.mean((2, 3)).view(len(h), self._members, -1).transpose(0, 1)
 
     def normalised(self, one: Convolution, x: Tensor, groups: int | None = None) -> Tensor:

@@ -65,7 +65,7 @@ def put(net: ResNet, rows: Tensor, weights: dict[str, Tensor], source: str) -> N
 
 @lru_cache(maxsize=1)
 def check(pretrained: str) -> str:
-    """A hash of the weights, 16 hexadecimal digits, after they have been seen to fit. Raises DataError.
+    """Returns a hash of the weights, 16 hexadecimal digits, after they have been seen to fit. Raises DataError.
 
     By names in order and values as float32, whatever file and type they were saved in: it is part of content keys. The
     head, which starts at random, is left out.
@@ -163,7 +163,7 @@ def _file(path: Path) -> dict[str, Tensor]:
 
 
 def _plain(weights: Tensor) -> bool:
-    """Whether they are finite floating-point numbers in plain memory, neither sparse nor on another device."""
+    """Returns whether they are finite floating-point numbers in plain memory, neither sparse nor on another device."""
     dense = weights.layout is torch.strided and weights.device.type == "cpu" and weights.is_floating_point()
     return dense and bool(weights.float().isfinite().all())
 

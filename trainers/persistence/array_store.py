@@ -48,17 +48,17 @@ def arrays_file(folder: Path, content: Mapping[str, Any]) -> tuple[Path, str]:
 
 
 def mark_of(content: Any) -> str:
-    """A JSON-able description as one line, whatever order it was put together in."""
+    """Returns a JSON-able description as one line, whatever order it was put together in."""
     return json.dumps(content, sort_keys=True)
 
 
 def named(mark: str) -> str:
-    """A name for a file, 32 hexadecimal digits."""
+    """Returns a name for a file, 32 hexadecimal digits."""
     return hashlib.sha256(mark.encode()).hexdigest()[:32]
 
 
 def packed(arrays: Mapping[str, NDArray[Any]]) -> memoryview:
-    """The arrays as an `.npz` file."""
+    """Returns the arrays as an `.npz` file."""
     buffer = io.BytesIO()  # not a file, as a seal is of the whole content
     # Without the option allow_pickle, which NumPy 1 does not know and would write as one more array.
     np.savez(buffer, **cast(Mapping[str, Any], arrays))
@@ -66,7 +66,7 @@ def packed(arrays: Mapping[str, NDArray[Any]]) -> memoryview:
 
 
 def unpacked(content: bytes) -> Arrays:
-    """The inverse of `packed`."""
+    """Returns the inverse of `packed`."""
     # No pickles: what is read back could run code.
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         return dict(archive)
@@ -84,5 +84,5 @@ def prune(folder: Path) -> None:
 
 
 def fingerprint(array: NDArray[np.float32]) -> str:
-    """A hash of an array, bit for bit."""
+    """Returns a hash of an array, bit for bit."""
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]

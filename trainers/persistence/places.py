@@ -126,7 +126,7 @@ class Remote:
         self._within(remove)
 
     def _open(self) -> tuple[Any, str]:
-        """(the file system, the path in it)."""
+        """Returns (the file system, the path in it)."""
         if self._opened is None:
             import fsspec  # late: on a bare machine there is none, and folders need none
 
@@ -168,7 +168,7 @@ def reason(error: OSError) -> str:
 
 
 def place(where: str | Path, patience: float = PATIENCE) -> Place:
-    """A folder, or what fsspec has at a URL."""
+    """Returns a folder, or what fsspec has at a URL."""
     text = str(where)
     for local in ("file://", "local://"):
         text = text.removeprefix(local)

@@ -55,7 +55,7 @@ class Runs:
         return self._where
 
     def newest(self, own: Mapping[str, Any]) -> tuple[int, Arrays] | None:
-        """(the last task of the run, counted from 0, that was kept undamaged; what was kept); None without any.
+        """Returns (the last task of the run, counted from 0, that was kept undamaged; what was kept); None without any.
 
         Says so, once, where only machines that are not alike have kept runs.
         """

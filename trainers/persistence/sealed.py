@@ -63,10 +63,10 @@ def contents(path: Path, mark: str) -> bytes:
     return opened(path.read_bytes(), mark)
 
 
-def opened(found: bytes, mark: str) -> bytes:
+def opened(stored: bytes, mark: str) -> bytes:
     """Returns the content under this mark from the bytes of a file. Raises Damaged where they are of another one."""
-    content = memoryview(found)[HEADER:]
-    if found[:HEADER] != checksum(mark, content):
+    content = memoryview(stored)[HEADER:]
+    if stored[:HEADER] != checksum(mark, content):
         raise Damaged("it is damaged")
     return bytes(content)
 

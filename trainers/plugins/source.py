@@ -41,7 +41,7 @@ class Source:
     """The name of each file by its path on this machine."""
 
     def name(self, path: str) -> str | None:
-        """The name of one of the files, or of what lies in one of them, a zip; None of what is none of them."""
+        """Returns the name of one of the files, or of what lies in one of them, a zip; None of what is none of them."""
         places = [known for known in self.paths if path == known or path.startswith(known + os.sep)]
         return self.paths[places[0]] + path[len(places[0]) :] if places else None
 
@@ -56,7 +56,7 @@ def whole(module: str) -> str:
 
 
 def source_of(module: str) -> Source:
-    """The files that belong to an importable module; none of one that is not found or built into Python.
+    """Returns the files that belong to an importable module; none of one that is not found or built into Python.
 
     Nothing but packages of ours is imported. Raises SourceError.
     """
@@ -89,7 +89,7 @@ def digest(hashes: Mapping[str, str]) -> str:
 
 
 def changed(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
-    """The names of files that are not the same, or on one side only.
+    """Returns the names of files that are not the same, or on one side only.
 
     >>> changed({"a.py": "01", "b.py": "23"}, {"a.py": "01", "b.py": "45", "c.py": "67"})
     ['b.py', 'c.py']
@@ -114,13 +114,13 @@ def _locations(spec: ModuleSpec) -> list[str]:
 
 
 def _on_disk(place: Path) -> Path:
-    """The place, or the archive in which it is."""
+    """Returns the place, or the archive in which it is."""
     place = Path(os.path.abspath(place))
     return next((path for path in (place, *place.parents) if path.is_file()), place)
 
 
 def _files(place: Path) -> Iterator[Path]:
-    """A file, or all files of a package that can be imported; links are followed, each folder is seen once."""
+    """Yields a file, or all files of a package that can be imported; links are followed, each folder is seen once."""
     if not place.is_dir():
         yield place
         return
@@ -173,7 +173,7 @@ def _imported(content: bytes) -> set[str]:
 
 
 def _read(path: Path) -> bytes:
-    """All bytes of a file. Raises SourceError."""
+    """Returns all bytes of a file. Raises SourceError."""
     try:
         return path.read_bytes()
     except OSError as error:

@@ -81,12 +81,12 @@ class StreamRequest:
 
 
 def streams() -> tuple[str, ...]:
-    """Names of all datasets."""
+    """Returns names of all datasets."""
     return (*PERMUTED, *sources.DATASETS)
 
 
 def downloaded(dataset: str) -> bool:
-    """Whether torchvision downloads the dataset where it is missing."""
+    """Returns whether torchvision downloads the dataset where it is missing."""
     known = PERMUTED.get(dataset)
     return known.downloaded if known else bool(sources.DATASETS[dataset].downloaded_as)
 
@@ -98,7 +98,7 @@ def forget() -> None:
 
 
 def open_stream(dataset: str, data_dir: Path, tasks: range, examples_per_task: int | None) -> TaskStream:
-    """The given tasks of a dataset's stream, as `StreamRequest` says."""
+    """Returns the given tasks of a dataset's stream, as `StreamRequest` says."""
     return StreamRequest(dataset, data_dir, tasks, examples_per_task).open()
 
 

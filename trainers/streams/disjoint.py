@@ -157,7 +157,7 @@ def _side(
 
 
 def _permutations(stream: TaskStream, seeds: Sequence[int]) -> tuple[Side, Hashes]:
-    """(what is told of a side of permutations, its different hashes, ascending)."""
+    """Returns (what is told of a side of permutations, its different hashes, ascending)."""
     of, plain = cast(Permuted, stream).permutation_hash, getattr(stream, "unchanged", ())
     each = np.concatenate([of(seed, task) for seed in seeds for task in stream.tasks])
     hashes = np.unique(each)
@@ -182,5 +182,5 @@ def _flaws(*sides: Side) -> str:
 
 
 def _count(number: int, noun: str) -> str:
-    """A number of things, in words: the noun comes in the plural."""
+    """Returns a number of things, in words: the noun comes in the plural."""
     return f"{number:,} {noun.removesuffix('s') if number == 1 else noun}"

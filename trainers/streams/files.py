@@ -60,7 +60,7 @@ def open_regular(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_regular(path: Path, most: int) -> bytes:
-    """All bytes of a file.
+    """Returns all bytes of a file.
 
     Raises Unfit where it is no regular one, has more than `most`, or not as many as it says; OSError as open does.
     """

@@ -41,14 +41,14 @@ class Pictures(NamedTuple):
 
 
 def difference_hashes(images: Pixels) -> Hashes:
-    """[n], of images [n, H, W, 3]."""
+    """Returns [n], of images [n, H, W, 3]."""
     small = _shrunk(images)
     bits = (small[:, :, :-1] > small[:, :, 1:]).reshape(len(small), ROWS * (COLUMNS - 1))
     return np.packbits(bits, axis=1).view(">u8").ravel().astype(np.uint64)
 
 
 def near(some: Pictures, others: Pictures) -> NDArray[np.bool_]:
-    """[n], which of some images have a near-duplicate among others; images of sizes that differ are none.
+    """Returns [n], which of some images have a near-duplicate among others; images of sizes that differ are none.
 
     An image that is the very same, bit for bit, is one, too.
     """

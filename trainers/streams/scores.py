@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 
 def accuracies(hits: NDArray[np.bool_], labels: NDArray[np.int64], balanced: bool) -> NDArray[np.float64]:
-    """[M], the share of hits [M, n]; balanced: the mean over the classes in labels [M, n] of each one's share.
+    """Returns [M], the share of hits [M, n]; balanced: the mean over the classes in labels [M, n] of each one's share.
 
     >>> hits, labels = np.array([[True, False, False, True]]), np.array([[0, 0, 0, 1]])
     >>> float(accuracies(hits, labels, False)[0]), round(float(accuracies(hits, labels, True)[0]), 4)

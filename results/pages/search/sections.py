@@ -54,7 +54,7 @@ def warnings(results: SearchResults) -> list[str]:
         # An inert search chose by no score, so its evaluation is not biased.
         (biased, results.score_on == "eval" and not is_inert(results)),
         ("The evaluation has not run yet; the sections about it are empty.", not results.evaluation),
-        *((note, True) for note in looks_notes(trusted.looks, trusted.look)),
+        *((note, True) for note in looks_notes(trusted.looks, trusted.choice_number)),
         (changed, changed),
     )
     return [*(note for note, holds in notes if holds), *results.notes]

@@ -129,7 +129,7 @@ class BatchedEngine(FixedEngine):
             )
 
     def _turns(self, learners: Learners) -> list[slice]:
-        """The members that are trained in one batch of products: all at once, or one after another."""
+        """Returns the members that are trained in one batch of products: all at once, or one after another."""
         count = len(learners.params)
         # One after another, products have the same shapes in any cohort, and so the same rounding.
         return [slice(row, row + 1) for row in range(count)] if self._one_by_one else [slice(count)]

@@ -37,7 +37,7 @@ def refuse(why: str) -> None:
 
 
 def refused() -> bool:
-    """Whether steps are taken without graphs in this process, for whatever reason."""
+    """Returns whether steps are taken without graphs in this process, for whatever reason."""
     return bool(_refused)
 
 
@@ -140,7 +140,7 @@ def prove(replay: Step, step: Step, arrays: Sequence[Tensor], count: int = PROVE
 
 
 def distance(some: Sequence[Tensor], others: Sequence[Tensor]) -> float:
-    """The largest relative difference of two arrays of the same place; infinite where whole numbers differ."""
+    """Returns the largest relative difference of two arrays of the same place; infinite where whole numbers differ."""
     largest = 0.0
     for one, other in zip(some, others, strict=True):
         if not _same([one], [other]):

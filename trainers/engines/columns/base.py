@@ -66,11 +66,11 @@ class GrowingEngine(Engine):
 
     @abstractmethod
     def _used(self, learners: Learners, row: int, task: int) -> Tensor:
-        """All numbers of a member on which the test of column `task` depends."""
+        """Returns all numbers of a member on which the test of column `task` depends."""
 
     @abstractmethod
     def _tested(self, learners: Learners, row: int, task: int) -> float:
-        """A member's accuracy on a task."""
+        """Returns a member's accuracy on a task."""
 
 
 def note_bad(first_bad: Tensor, loss: Tensor, start: int) -> None:

@@ -75,7 +75,7 @@ class ColumnsEngine(GrowingEngine):
                     note_bad(learners.first_bad[row], loss, start + begin + wanted.start)
 
     def _frozen_once(self, row: Tensor, columns: Sequence[Column], x: Tensor, block: tuple[int, int]) -> list[Tensor]:
-        """A block is gone through once for each member, however few of its steps are asked for at a time."""
+        """Returns a block is gone through once for each member, however few of its steps are asked for at a time."""
         if block != self._block:
             self._block, self._hidden = block, {}
         if row.data_ptr() not in self._hidden:
@@ -95,7 +95,7 @@ class ColumnsEngine(GrowingEngine):
         return float(np.mean(torch.cat(answers).cpu().numpy() == test.labels))
 
     def _batches(self, pool: Pool, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        """Images [S, B, inputs] and labels [S, B] for rows [S, B] of a pool."""
+        """Returns images [S, B, inputs] and labels [S, B] for rows [S, B] of a pool."""
         return self._scale(pool.inputs[rows]), torch.from_numpy(pool.labels[rows]).to(self._device)
 
     def _scale(self, stored: NDArray[np.uint8]) -> Tensor:
@@ -128,7 +128,7 @@ def train_column(
     target = one_hot(labels, delta)
     # Unbound once: to make views in every step would be a good part of a small step.
     inputs = list(zip(*(part.unbind() for part in (x, *units)), strict=True))
-    outputs = list(zip(*(part.unbind() for part in (*net.own(units, number), logits)), strict=True))
+    outputs = list(zip(*(part.unbind() for part in (*net.of_column(units, number), logits)), strict=True))
     newest = _Newest(net, columns[-1], number, rate, x.new_ones(x.shape[1]))
     for step in steps:
         newest.forward(inputs[step], outputs[step], affine)
@@ -148,7 +148,7 @@ class _Newest:
         self._bias_rate = -rate * (number + 1) / len(ones)
         # So is the first layer's weight, of matrices that all see the image.
         self._rates = [self._bias_rate, *[-rate / len(ones)] * (len(column) - 1)]
-        self._above = net.own([layer.weight.T for layer in column[1:]], number)  # what the column itself feeds
+        self._above = net.of_column([layer.weight.T for layer in column[1:]], number)  # what the column itself feeds
 
     def forward(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], affine: Affine) -> None:
         """Writes the outputs of every layer; those of a hidden layer are a part of the next layer's inputs."""

@@ -68,7 +68,7 @@ class CompiledEngine(FixedEngine):
                 self._step(members, segment, segment.rows[step], start + step)
                 if self._path.lazy and (is_due(start + step, LOOK_EVERY) or start + step == self.steps - 1):
                     for member in members:
-                        member.look(start + step)
+                        member.check_finite(start + step)
 
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
         """Returns the share of the task's test set that each learner classifies correctly, [M]."""
@@ -183,6 +183,6 @@ class _Member:
         if self._first_bad[self.row] < 0 and not math.isfinite(loss):
             self._first_bad[self.row] = step
 
-    def look(self, step: int) -> None:
+    def check_finite(self, step: int) -> None:
         """Remembers a step behind which a parameter is not finite."""
         self.note(float(self.params.sum()), step)

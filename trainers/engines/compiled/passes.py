@@ -37,7 +37,7 @@ class Passes:
         self.g_ref = self.layers(torch.zeros(net.row))
 
     def layers(self, row: Tensor) -> list[Layer]:
-        """Views of one row of parameters or of a gradient."""
+        """Returns views of one row of parameters or of a gradient."""
         return [Layer.of(weight[0], bias[0]) for weight, bias in self._net.layers(row[None])]
 
     def examples(self, rows: NDArray[np.uint8]) -> Inputs:
@@ -45,7 +45,7 @@ class Passes:
         return SparseInputs(rows, self._scale) if self._sparse else DenseInputs(rows, self._scale, self._multiply)
 
     def batch(self, rows: int, current: int) -> "Batch":
-        """A batch of so many rows, the first `current` of them g's and the rest g_ref's.
+        """Returns a batch of so many rows, the first `current` of them g's and the rest g_ref's.
 
         The same buffers, made for the largest batch so far, are used for all, so that no step allocates; batches are
         views of them.
@@ -108,7 +108,7 @@ class Passes:
     def mix(
         self, member: list[Layer], batch: "Batch", inputs: Inputs, rule: Mixing | None, values: Hyperparameters
     ) -> Mix:
-        """The step's coefficients of g and g_ref after `forward`, for `update`; rule None: plain SGD."""
+        """Returns the step's coefficients of g and g_ref after `forward`, for `update`; rule None: plain SGD."""
         products = self.backward(member, batch, inputs, self.g_ref)
         return rule.mix(products, values) if rule else Mix(1.0, 0.0, False)
 

@@ -197,7 +197,7 @@ def _versions(trainer: Trainer, given: Any) -> dict[str, str]:
 
 
 def installed(name: str, what: str) -> str:
-    """The version of a distribution. Raises ForeignError without one."""
+    """Returns the version of a distribution. Raises ForeignError without one."""
     try:
         return version(name)
     except (PackageNotFoundError, ValueError) as error:

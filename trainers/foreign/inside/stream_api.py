@@ -33,7 +33,7 @@ class Channel:
         self._lock, self._process = threading.Lock(), os.getpid()
 
     def ask(self, header: Mapping[str, Any], *arrays: NDArray[Any]) -> Message:
-        """The answer. Raises ValueError, in one line, where it is that this cannot be, and in a fork."""
+        """Returns the answer. Raises ValueError, in one line, where it is that this cannot be, and in a fork."""
         if os.getpid() != self._process:
             raise ValueError("stream and report can be used in the trainer's own process alone, this is a fork of it")
         with self._lock:
@@ -90,7 +90,7 @@ class Stream:
         return self._length
 
     def labels(self, task: int) -> NDArray[np.int64]:
-        """The labels that the task can have, ascending."""
+        """Returns the labels that the task can have, ascending."""
         number = operator.index(task)
         return np.arange(self.outputs) if self._heads is None else np.flatnonzero(self._heads == number)
 
@@ -186,7 +186,7 @@ class Report:
             self._channel.ask({"kind": "saved"})
 
     def _inputs(self, task: int, rows: int) -> Iterator[tuple[int, NDArray[np.float32]]]:
-        """(the first row, inputs) of each part of a test set of so many rows."""
+        """Yields (the first row, inputs) of each part of a test set of so many rows."""
         first = 0
         while first < rows:
             stored = self._cache.get((task, first))
@@ -212,7 +212,7 @@ def _labels(predicted: ArrayLike) -> NDArray[Any]:
 
 
 def _numbers(accuracies: ArrayLike) -> NDArray[np.float64]:
-    """Accuracies that were reported. Raises ValueError for None, which NumPy takes for a NaN, and for words."""
+    """Returns accuracies that were reported. Raises ValueError for None, which NumPy takes for a NaN, and for words."""
     row = np.asarray(_on_cpu(accuracies)).reshape(-1)
     wrong = [one for one in row.tolist() if one is None or isinstance(one, (str, bytes))]
     if wrong:
@@ -221,5 +221,5 @@ def _numbers(accuracies: ArrayLike) -> NDArray[np.float64]:
 
 
 def _on_cpu(values: Any) -> Any:
-    """A tensor of torch as NumPy can read it; anything else as it is."""
+    """Returns a tensor of torch as NumPy can read it; anything else as it is."""
     return values.detach().cpu() if hasattr(values, "detach") else values

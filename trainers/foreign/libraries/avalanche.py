@@ -132,7 +132,7 @@ def _takes(made: type) -> bool:
 
 
 def _arguments(made: type) -> dict[str, inspect.Parameter]:
-    """Those of a constructor that are numbers or words. Raises ForeignError where it needs others, too."""
+    """Returns those of a constructor that are numbers or words. Raises ForeignError where it needs others, too."""
     given = inspect.signature(made).parameters
     named = {name: one for name, one in given.items() if one.kind is one.KEYWORD_ONLY and name not in UNUSED}
     found = {name: one for name, one in named.items() if name in WORDS or _kinds(one) & {bool, int, float}}
@@ -152,7 +152,7 @@ def _kinds(one: inspect.Parameter) -> set[type]:
 
 
 def _declared(one: inspect.Parameter) -> dict[str, Any]:
-    """An argument as a trainer declares a parameter; of one that may be None, 0 stands for that."""
+    """Returns an argument as a trainer declares a parameter; of one that may be None, 0 stands for that."""
     kinds, required = _kinds(one), one.default is one.empty
     default = None if required else one.default
     if one.name in WORDS:
@@ -187,7 +187,7 @@ def _optimizer(values: Mapping[str, Value], network: Any) -> Any:
 
 
 def _network(name: str, stream: "Stream", seed: int) -> Any:
-    """A module. Raises ForeignError where a function of a user's own makes none."""
+    """Returns a module. Raises ForeignError where a function of a user's own makes none."""
     from torch import nn
 
     inputs = stream.shape[0] if len(stream.shape) == 1 else stream.shape
@@ -206,7 +206,7 @@ def _network(name: str, stream: "Stream", seed: int) -> Any:
 
 
 def _mlp(inputs: int, outputs: int, seed: int) -> Any:
-    """The network of our studies of pixels, with a start drawn as theirs."""
+    """Returns the network of our studies of pixels, with a start drawn as theirs."""
     import torch
     from torch import nn
 

@@ -26,7 +26,7 @@ class NetworkError(ValueError):
 
 
 def make(plugged: Plugged, inputs: Inputs, outputs: int, seed: int) -> nn.Module:
-    """A new module, whose random draws follow from the seed alone; the generators are left as they were.
+    """Returns a new module, whose random draws follow from the seed alone; the generators are left as they were.
 
     seed: 0…LARGEST−1. Raises NetworkError where it cannot be trained, and ForeignError where the factory fails.
     """

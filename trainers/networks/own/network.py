@@ -45,7 +45,7 @@ class Facts:
     """Whether an example's output in training depends on the batch that it is in."""
     least: int = 1
     """Examples of the smallest batch that it can be trained on."""
-    apart: str = ""
+    unbatchable: str = ""
     """Why torch.func cannot batch members, in one line; "" where it can."""
     flop: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
     """As `cost.network_flops.Work` has it."""
@@ -75,7 +75,7 @@ class OwnNetwork(ByAutograd):
     @property
     def together(self) -> bool:
         """Whether torch.func can batch members."""
-        return not self.facts.apart
+        return not self.facts.unbatchable
 
     @property
     def layout(self) -> Layout:
@@ -84,8 +84,8 @@ class OwnNetwork(ByAutograd):
 
     def way(self, one_by_one: bool) -> str:
         """Returns how members are trained, in words; one_by_one: whether the numeric path takes them in turn anyway."""
-        if self.facts.apart:
-            return f"members in turn, as torch.func cannot batch them: {self.facts.apart}"
+        if self.facts.unbatchable:
+            return f"members in turn, as torch.func cannot batch them: {self.facts.unbatchable}"
         if one_by_one:
             return "members in turn, so that each is the same in any cohort; torch.func could batch them"
         return "members together, batched by torch.func"
@@ -120,7 +120,7 @@ class OwnNetwork(ByAutograd):
         return {name: found[name] for name in self.facts.saved}
 
     def logits(self, params: Tensor, statistics: Statistics, x: Tensor) -> Tensor:
-        """[M, B, outputs] for x [1 or M, B, …], in inference mode."""
+        """Returns [M, B, outputs] for x [1 or M, B, …], in inference mode."""
 
         def of(rows: slice) -> Tensor:
             return super(OwnNetwork, self).logits(params[rows], _part(statistics, rows), _of(x, rows))
@@ -163,13 +163,13 @@ class OwnNetwork(ByAutograd):
     def tried(
         self, params: Tensor, statistics: Statistics, x: Tensor, training: bool
     ) -> tuple[Tensor, Mapping[str, Tensor]]:
-        """(outputs [1, B, outputs] of one member, what they can be differentiated by)."""
+        """Returns (outputs [1, B, outputs] of one member, what they can be differentiated by)."""
         with self._theirs(x), torch.enable_grad():
             leaves = self._leaves(params)
             return self._forward(leaves, statistics, x, training), leaves
 
     def _in_turns(self, count: int, x: Tensor, of: Callable[[slice], Tensor]) -> Tensor:
-        """[M, …] of so many members, together or one after another; what the module raises is its user's."""
+        """Returns [M, …] of so many members, together or one after another; what the module raises is its user's."""
         with self._theirs(x):
             if count == 1 or self.together:
                 return of(slice(count))
@@ -186,7 +186,7 @@ class OwnNetwork(ByAutograd):
         except (Exception, SystemExit) as error:
             if out_of_memory(error):
                 raise
-            shape = list(seen(x).shape[1:])
+            shape = list(channels_first(x).shape[1:])
             with blamed(f"network {plugged.name} failed on a batch {shape} with", plugged.source):
                 raise
 
@@ -199,7 +199,7 @@ class OwnNetwork(ByAutograd):
     def _forward(self, leaves: Views, statistics: Statistics, x: Tensor, training: bool) -> Tensor:
         matrix = statistics.get("statistics")
         moving = {} if matrix is None else self.facts.moving.views(matrix)
-        x, like = seen(x), next(iter(leaves.values()))
+        x, like = channels_first(x), next(iter(leaves.values()))
         module = self._module(like).as_in(training)
         if leaves is module.parameters:
             return self._checked(module.alone(moving, x[0]), x[0])[None]
@@ -219,7 +219,7 @@ class OwnNetwork(ByAutograd):
         return found
 
     def _checked(self, found: Any, x: Tensor) -> Tensor:
-        """The logits [B, outputs] of a batch. Raises NetworkError where they are anything else."""
+        """Returns the logits [B, outputs] of a batch. Raises NetworkError where they are anything else."""
         shape = (len(x), self.facts.outputs)
         if isinstance(found, Tensor) and found.shape == shape and found.dtype == x.dtype:
             return found
@@ -249,13 +249,13 @@ class _Module:
         self._moving = [(name, module.get_submodule(owner), own) for name, owner, own in places]
 
     def lent(self, views: Views) -> Views:
-        """The module's parameters, which are the only row [1, …] of the views from now on."""
+        """Returns the module's parameters, which are the only row [1, …] of the views from now on."""
         for name, parameter in self.parameters.items():
             parameter.data = views[name][0]
         return self.parameters
 
     def as_in(self, training: bool) -> "_Module":
-        """The same, in training or inference mode."""
+        """Returns the same, in training or inference mode."""
         if self.module.training != training:
             self.module.train(training)
         return self
@@ -282,13 +282,13 @@ def _typed(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def seen(x: Tensor) -> Tensor:
+def channels_first(x: Tensor) -> Tensor:
     """Pixels as they are, images [1 or M, B, H, W, 3] with their channels first, as torch's modules have them."""
     return x if x.dim() == 3 else x.permute(0, 1, 4, 2, 3).contiguous()
 
 
 def _of(x: Tensor, rows: slice) -> Tensor:
-    """The part of some members; all of what all have in common."""
+    """Returns the part of some members; all of what all have in common."""
     return x if len(x) == 1 else x[rows]
 
 

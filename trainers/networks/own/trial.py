@@ -19,7 +19,7 @@ from trainers.networks.base import Batch
 from trainers.networks.layout import Layout
 from trainers.networks.own.counting import count_passes
 from trainers.networks.own.making import GENERATORS, Inputs, NetworkError, buffers_of, generators, make
-from trainers.networks.own.network import Facts, OwnNetwork, seen
+from trainers.networks.own.network import Facts, OwnNetwork, channels_first
 from trainers.notes import first_line
 from trainers.plugins.calls import ForeignError, blamed
 
@@ -29,7 +29,7 @@ COUNTED_BY_NAME = "num_batches_tracked"  # of batch normalisation; plays no part
 
 
 def own_network(plugged: Plugged, inputs: Inputs, outputs: int, subtracted: bool = False) -> OwnNetwork:
-    """The network for such inputs and outputs. Raises NetworkError and ForeignError, in one line each."""
+    """Returns the network for such inputs and outputs. Raises NetworkError and ForeignError, in one line each."""
     with GENERATORS:  # threads that ask for the same network at once find it out once
         return OwnNetwork(facts_of(plugged, inputs, outputs), subtracted)
 
@@ -44,12 +44,12 @@ def facts_of(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
         trial.check_inference()
         trial.check_gradient()
         flop, kept = trial.counted()
-        facts = replace(net.facts, normalises=trial.normalises(), least=trial.least(), apart=trial.apart())
+        facts = replace(net.facts, normalises=trial.normalises(), least=trial.least(), unbatchable=trial.unbatchable())
         return replace(facts, flop=flop, kept=kept)
 
 
 def _described(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
-    """Parameters and buffers, and which of these training moves."""
+    """Returns parameters and buffers, and which of these training moves."""
     module, other = (make(plugged, inputs, outputs, seed) for seed in (0, 1))
     called = f"network {plugged.name}"
     places = {value.data_ptr() for value in module.parameters()}
@@ -64,7 +64,7 @@ def _described(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
     for name, value in start.items():
         if not _same(value, again[name]):
             raise NetworkError(f"{called}: buffer {name!r} starts at random; parameters alone may")
-    x = seen(_examples(inputs, ROWS)[None])[0]
+    x = channels_first(_examples(inputs, ROWS)[None])[0]
     moved = _moved(plugged, module.train(), x)
     for name, value in moved.items():
         _check_moving(called, module, name, value)
@@ -77,7 +77,7 @@ def _described(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
 
 
 def _moved(plugged: Plugged, module: nn.Module, x: Tensor) -> dict[str, Tensor]:
-    """The buffers that a pass changes, as they were before. Raises NetworkError and ForeignError."""
+    """Returns the buffers that a pass changes, as they were before. Raises NetworkError and ForeignError."""
     before, values = buffers_of(module), {name: value.clone() for name, value in module.named_parameters()}
     with blamed(f"network {plugged.name} failed on a batch {list(x.shape)} with", plugged.source, NetworkError):
         module(x)
@@ -141,7 +141,7 @@ class _Trial:
             raise NetworkError(f"{self._called}: its outputs do not depend on its parameters")
 
     def normalises(self) -> bool:
-        """Whether an example's output in training depends on the others of its batch."""
+        """Returns whether an example's output in training depends on the others of its batch."""
         least = max(FEW, self.least())
         return least < ROWS and not _close(self._output(ROWS, True)[:least], self._output(least, True))
 
@@ -155,9 +155,9 @@ class _Trial:
             return rows
         return ROWS
 
-    def apart(self) -> str:
+    def unbatchable(self) -> str:
         """Why members cannot be batched, in one line; "" where they can."""
-        alone = OwnNetwork(replace(self._net.facts, apart="not to be tried"))
+        alone = OwnNetwork(replace(self._net.facts, unbatchable="not to be tried"))
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
@@ -173,7 +173,7 @@ class _Trial:
         return f"its {', '.join(wrong)} would be others" if wrong else ""
 
     def counted(self) -> tuple[tuple[float, float, float, float], float]:
-        """(FLOP, bytes kept), as `Facts` has them."""
+        """Returns (FLOP, bytes kept), as `Facts` has them."""
         few, many = max(FEW, self.least()), 2 * ROWS
         of_few, of_many = self._count(few), self._count(many)
         forward, backward, kept = ((b - a) / (many - few) for a, b in zip(of_few, of_many, strict=True))
@@ -189,7 +189,7 @@ class _Trial:
         return self._net.facts.inputs
 
     def _output(self, rows: int, training: bool) -> Tensor:
-        """[rows, outputs] of one member that has not been trained."""
+        """Returns [rows, outputs] of one member that has not been trained."""
         return self._tried(rows, training)[0][0]
 
     def _tried(self, rows: int, training: bool) -> tuple[Tensor, Mapping[str, Tensor]]:
@@ -202,7 +202,7 @@ class _Trial:
         return generators() != before
 
     def _step(self, net: OwnNetwork, members: int, rows: int) -> dict[str, Tensor]:
-        """All that a network is asked for in training, by name."""
+        """Returns all that a network is asked for in training, by name."""
         params, x = self._params[:members], _examples(self._inputs, rows)[None]
         kept, into, again = net.statistics(params), torch.zeros_like(params), torch.zeros_like(params)
         weight = torch.full((1, rows, 1), 1 / rows)
@@ -221,7 +221,7 @@ class _Trial:
 
 
 def _examples(inputs: Inputs, rows: int) -> Tensor:
-    """[rows, …] at random, as a stream has them: pixels in [0, 1], images [H, W, 3] around 0."""
+    """Returns [rows, …] at random, as a stream has them: pixels in [0, 1], images [H, W, 3] around 0."""
     rng = torch.Generator().manual_seed(1)
     if isinstance(inputs, int):
         return torch.rand(rows, inputs, generator=rng)
@@ -230,12 +230,12 @@ def _examples(inputs: Inputs, rows: int) -> Tensor:
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
-    """Whether they are equal, NaN to NaN."""
+    """Returns whether they are equal, NaN to NaN."""
     return one.dtype == other.dtype and bool(torch.equal(one.nan_to_num(), other.nan_to_num()))
 
 
 def _close(one: Tensor, other: Tensor) -> bool:
-    """Whether nothing but rounding lies between them."""
+    """Returns whether nothing but rounding lies between them."""
     if one.shape != other.shape:
         return False
     size, between = float(other.norm()), float((one - other).norm())

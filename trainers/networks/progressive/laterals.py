@@ -56,7 +56,7 @@ class Laterals:
         return self._sum(views, stage, below[stage][:, ::stride, ::stride]).permute(0, 3, 1, 2)
 
     def logits(self, views: Views, below: list[Tensor]) -> Tensor | float:
-        """[B, outputs], to add to the logits."""
+        """Returns [B, outputs], to add to the logits."""
         return self._sum(views, LOGITS, below[LOGITS]) if self.number else 0.0
 
     def _sum(self, views: Views, stage: int, inputs: Tensor) -> Tensor:

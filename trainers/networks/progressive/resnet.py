@@ -73,7 +73,7 @@ class ResNetColumns:
         return params[:, self.slice(number)][:, : self.net.row]
 
     def views(self, params: Tensor, number: int) -> Views:
-        """Parameters [1, …] of column `number` and its laterals, by name."""
+        """Returns parameters [1, …] of column `number` and its laterals, by name."""
         return self.net.layout.views(self.backbone(params, number)) | self._lateral_views(params, number)
 
     def averages(self, statistics: Tensor, number: int) -> Views:
@@ -81,7 +81,7 @@ class ResNetColumns:
         return self.net.statistics_layout.views(statistics[:, self.statistics_slice(number)])
 
     def logits(self, params: Tensor, statistics: Tensor, number: int, x: Tensor) -> Tensor:
-        """[1, B, outputs] of column `number` for images x [1, B, H, W, 3], by the moving averages."""
+        """Returns [1, B, outputs] of column `number` for images x [1, B, H, W, 3], by the moving averages."""
         below = self._below(params, statistics, number, x)
         layers = Layers(self.views(params, number), self.averages(statistics, number), training=False)
         return self._logits(layers, number, x, below)
@@ -129,7 +129,7 @@ class ResNetColumns:
         return [*outputs, layers.pooled(h)[0]]
 
     def _logits(self, layers: Layers, number: int, x: Tensor, below: list[Tensor]) -> Tensor:
-        """[1, B, outputs] of the column's head and of the laterals that feed it."""
+        """Returns [1, B, outputs] of the column's head and of the laterals that feed it."""
         pooled = self._outputs(layers, number, x, below)[-1][None]
         return self.net.head.logits(layers.views, pooled) + self._laterals[number].logits(layers.views, below)
 

@@ -50,13 +50,13 @@ class Cached(NamedTuple):
         return tuple(Levels(*one) for one in self.facts["levels"])
 
     def pixels(self) -> Pixels:
-        """[images, size, size, 3], mapped from the file, read-only."""
+        """Returns [images, size, size, 3], mapped from the file, read-only."""
         size = self.facts["size"]
         return np.memmap(self.folder / PIXELS, np.uint8, "r", shape=(self.facts["images"], size, size, 3))
 
 
 def reopen(folder: Path) -> Cached | None:
-    """A finished and undamaged folder, else None.
+    """Returns a finished and undamaged folder, else None.
 
     Facts are sealed with the folder's name and name the checksum of the pixels, with which the mean is sealed: what was
     moved here from another dataset, or is of two decodings, does not fit together.
@@ -72,7 +72,7 @@ def reopen(folder: Path) -> Cached | None:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Waits until no other process makes this folder, then removes what killed ones left beside it.
 
     Where files cannot be locked nobody waits, and the first to rename wins. Raises OSError.
@@ -89,11 +89,11 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def make(
-    folder: Path, source: Source, size: int, found: Generator[Chunk, None, None], progress: Progress | None
+    folder: Path, source: Source, size: int, chunks: Generator[Chunk, None, None], progress: Progress | None
 ) -> Cached:
     """Decodes the images into the folder, which is there only when all of it is.
 
-    found: what is to be written, in the order of the source. Raises OSError where that fails, and DataError where the
+    chunks: decoded images, in the order of the source. Raises OSError where that fails, and DataError where the
     disk is too small or an image cannot be read for another reason than that it is damaged.
     """
     needed, free = len(source.names) * size * size * 3, shutil.disk_usage(folder.parent).free
@@ -107,7 +107,7 @@ def make(
     unfinished = Path(tempfile.mkdtemp(prefix=_beside(folder), dir=folder.parent))
     unfinished.chmod(0o755)  # others may share the cache
     try:
-        facts = _write(unfinished, source, size, found, progress)
+        facts = _write(unfinished, source, size, chunks, progress)
         sealed.write(unfinished / FACTS, folder.name, json.dumps(facts).encode())
         return _publish(unfinished, folder, facts["images"])
     finally:
@@ -115,16 +115,16 @@ def make(
 
 
 def _write(
-    folder: Path, source: Source, size: int, found: Generator[Chunk, None, None], progress: Progress | None
+    folder: Path, source: Source, size: int, chunks: Generator[Chunk, None, None], progress: Progress | None
 ) -> dict[str, Any]:
     """Writes pixels and mean; returns the facts, as `Cached` has them. Raises OSError and DataError."""
     digest = _digest(size)
     total = np.zeros((size, size, 3), np.int64)  # whole numbers: the mean does not depend on the order of sums
     kept = np.zeros(len(source.names), np.bool_)
     levels: tuple[Levels, ...] = ()
-    with closing(found), open(folder / PIXELS, "wb") as file:
+    with closing(chunks), open(folder / PIXELS, "wb") as file:
         done = 0
-        for readable, pixels, of_chunk in found:
+        for readable, pixels, of_chunk in chunks:
             levels = merged((*levels, *of_chunk))
             members = slice(done, done := done + len(readable))
             kept[members] = readable

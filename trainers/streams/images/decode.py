@@ -9,7 +9,7 @@ import numpy as np
 
 from trainers.notes import notify
 from trainers.streams.base import DataError
-from trainers.streams.images.cache import Cached, Progress, alone, make, reopen
+from trainers.streams.images.cache import Cached, Progress, locked, make, reopen
 from trainers.streams.images.decoder import chunks, readable, reasons_text
 from trainers.streams.images.image_set import ImageSet
 from trainers.streams.images.levels import unclear
@@ -22,7 +22,7 @@ VERSION = 3  # raise it when the same files would give other pixels
 def decode(
     source: Source, size: int, cache: Path, skip_corrupt: bool = False, progress: Progress | None = None
 ) -> ImageSet:
-    """The source's images as RGB of size × size pixels, bilinear, the aspect ratio not kept.
+    """Returns the source's images as RGB of size × size pixels, bilinear, the aspect ratio not kept.
 
     Decodes only where `cache` does not have them yet; progress(done, total) is called as it does. Raises DataError
     where images cannot be decoded, unless skip_corrupt leaves them out, and where the cache cannot be written.
@@ -67,7 +67,7 @@ def prepare(
         return cached
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        with alone(folder):
+        with locked(folder):
             return _whole(folder, source, size) or make(folder, source, size, chunks(source, size, workers), progress)
     except OSError as error:
         raise DataError(
@@ -77,7 +77,7 @@ def prepare(
 
 
 def _whole(folder: Path, source: Source, size: int) -> Cached | None:
-    """A finished folder that has every image which can be decoded now, else None. Raises DataError.
+    """Returns a finished folder that has every image which can be decoded now, else None. Raises DataError.
 
     Images that could not be decoded are tried again: files may be had again, and other versions of libraries read more.
     """

@@ -70,18 +70,18 @@ def reasons(source: Source, names: Sequence[str], size: int) -> dict[str, str]:
 
 
 def readable(source: Source, name: str, size: int) -> bool:
-    """Whether an image can be decoded. Raises DataError as `reasons`."""
+    """Returns whether an image can be decoded. Raises DataError as `reasons`."""
     return _reason(source, name, size) == DECODED
 
 
 def reasons_text(source: Source, names: Sequence[str], size: int) -> str:
-    """The first few images that cannot be decoded and why, for a message. Raises DataError."""
+    """Returns the first few images that cannot be decoded and why, for a message. Raises DataError."""
     first = reasons(source, names[:MOST_NAMED], size).items()
     return ", ".join(f"{printable(name)} ({why})" for name, why in first) + (", …" if len(names) > MOST_NAMED else "")
 
 
 def chunks(source: Source, size: int, workers: int | None = None) -> Generator[Chunk, None, None]:
-    """All images of a source, CHUNK by CHUNK, in their order, whichever thread is done first.
+    """Yields all images of a source, CHUNK by CHUNK, in their order, whichever thread is done first.
 
     workers: threads; None takes as many as help. Threads and not processes: Pillow decodes without Python's lock, and
     nothing has to be copied. Raises DataError where an image cannot be read for another reason than that it is damaged.
@@ -117,7 +117,7 @@ def useful_workers(source: Source) -> int:
 
 
 def _chunk(source: Source, size: int, start: int) -> Chunk:
-    """The images from `start` on: one piece of work of a thread. Raises DataError."""
+    """Returns the images from `start` on: one piece of work of a thread. Raises DataError."""
     names = source.names[start : start + CHUNK]
     pixels = np.empty((len(names), size, size, 3), np.uint8)
     readable: list[bool] = []
@@ -155,14 +155,14 @@ def _decoded(source: Source, name: str, size: int) -> tuple[Pixels, str]:
 
 
 def _rgb(image: Any) -> Any:
-    """An image of any mode with 8 bits as RGB."""
+    """Returns an image of any mode with 8 bits as RGB."""
     if image.mode == "P" and "transparency" in image.info:  # else Pillow warns
         image = image.convert("RGBA")
     return image if image.mode == "RGB" else image.convert("RGB")
 
 
 def _resized(image: Any, size: int) -> Pixels:
-    """Bytes [size, size, 3] of an RGB image."""
+    """Returns bytes [size, size, 3] of an RGB image."""
     from PIL import Image
 
     if image.size != (size, size):

@@ -64,7 +64,7 @@ def inspect(source: Source, size: int, cache: Path, progress: Progress | None = 
 
 
 def differences(counts: Mapping[str, int], classes: int, official: Mapping[str, int]) -> list[str]:
-    """A line for each official count that is not met.
+    """Returns a line for each official count that is not met.
 
     >>> differences({"train": 5000, "test": 20}, 10, {"classes": 10, "test": 30, "images": 5020})
     ['test: 20 here, 30 in the published dataset']

@@ -43,7 +43,7 @@ class Levels(NamedTuple):
 
 
 def merged(parts: Iterable[Levels]) -> tuple[Levels, ...]:
-    """The levels by kind, sorted by kind.
+    """Returns the levels by kind, sorted by kind.
 
     >>> merged([Levels("L, 8 bits", 2, 3, 9), Levels("L, 8 bits", 1, 0, 4)])
     (Levels(kind='L, 8 bits', images=3, low=0, high=9),)

@@ -145,7 +145,7 @@ class ClassStream(ABC):
         return len(self._cut(seed)[1][self.tasks.index(task)])
 
     def _examples(self, place: int, positions: Labels) -> Examples:
-        """The images at these positions, as the stream's task number `place` labels them."""
+        """Returns the images at these positions, as the stream's task number `place` labels them."""
         return Examples(positions, self._units(place, self._images.labels[positions]))
 
     def _cut(self, seed: int) -> tuple[Labels, tuple[Labels, ...]]:

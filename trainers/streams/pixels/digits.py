@@ -31,7 +31,7 @@ def present(data_dir: Path) -> str | None:
 
 
 def _table() -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """[1797, 65]: pixels and label. The file is read without importing scikit-learn, which takes seconds."""
+    """Returns [1797, 65]: pixels and label. The file is read without importing scikit-learn, which takes seconds."""
     found = find_spec("sklearn")
     if found is None or found.origin is None:
         raise DataError("permuted_digits needs scikit-learn, which is not installed; pip install scikit-learn")

@@ -80,7 +80,7 @@ DATASETS: dict[str, Published] = {
 
 
 def find(dataset: str, data_dir: Path) -> Source:
-    """The images of one of DATASETS, downloaded where they are missing and torchvision can.
+    """Returns the images of one of DATASETS, downloaded where they are missing and torchvision can.
 
     Raises DataError where the images are missing or not as they should be.
     """
@@ -109,7 +109,7 @@ def present(dataset: str, data_dir: Path) -> str | None:
 
 
 def open_folder(path: Path) -> Source:
-    """The user's own class folders, or a zip file of them. Raises DataError."""
+    """Returns the user's own class folders, or a zip file of them. Raises DataError."""
     return folders.read(open_tree(path))
 
 

@@ -16,7 +16,7 @@ TRAINING, TESTING = 0.70, 0.15  # A-GEM's lists have 26,102, 5,600 and 5,620 (un
 
 
 def matches(tree: Tree) -> bool:
-    """Whether the tree is laid out as published."""
+    """Returns whether the tree is laid out as published."""
     return "JPEGImages" in tree.folders("")
 
 

@@ -77,7 +77,7 @@ def assemble(
     stamp: Callable[[str], Any],
     attributes: NDArray[np.float32] | None = None,
 ) -> Source:
-    """The source of these entries in canonical order; stamp(name) is what changes when the file changes.
+    """Returns the source of these entries in canonical order; stamp(name) is what changes when the file changes.
 
     Raises DataError where a class has no training or no test image, or an image is listed twice.
     """
@@ -95,7 +95,7 @@ def assemble(
 
 
 def without_images(labels: Labels, classes: Sequence[str]) -> list[str]:
-    """The classes that are the label of no image.
+    """Returns the classes that are the label of no image.
 
     >>> without_images(np.array([2, 0, 2]), ["ape", "bee", "cow"])
     ['bee']
@@ -105,7 +105,7 @@ def without_images(labels: Labels, classes: Sequence[str]) -> list[str]:
 
 
 def some(names: Sequence[str]) -> str:
-    r"""The first few names, for a message of one line that every terminal can show.
+    r"""Returns the first few names, for a message of one line that every terminal can show.
 
     >>> some(["a", "b\n", "c", "d"])
     'a, b\\n, c, …'
@@ -114,5 +114,5 @@ def some(names: Sequence[str]) -> str:
 
 
 def printable(name: str) -> str:
-    """The name of a file, which may have any character, with those escaped that cannot be printed."""
+    """Returns the name of a file, which may have any character, with those escaped that cannot be printed."""
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in name)

@@ -11,7 +11,7 @@ COLUMNS = 312  # attributes of a class
 
 
 def matches(tree: Tree) -> bool:
-    """Whether the tree is laid out as published."""
+    """Returns whether the tree is laid out as published."""
     return has(tree, "images.txt") and "images" in tree.folders("")
 
 

@@ -37,7 +37,7 @@ LAYOUTS = "train/<class>/ and test/<class>/, or <class>/, with images in each"
 
 
 def matches(tree: Tree) -> bool:
-    """Whether a tree that may hold anything is nothing but class folders."""
+    """Returns whether a tree that may hold anything is nothing but class folders."""
     if set(SPLIT) <= set(tree.folders("")):
         return True
     try:
@@ -123,7 +123,7 @@ def _classes(tree: Tree, folders: Sequence[str]) -> tuple[str, ...]:
 
 
 def _top(tree: Tree) -> Tree:
-    """The tree, or what is in the folders that an archive often has around everything."""
+    """Returns the tree, or what is in the folders that an archive often has around everything."""
     for _ in range(AROUND):
         folders = tree.folders("")
         if len(folders) != 1 or folders[0] in SPLIT or tree.images(folders[0]):
@@ -153,7 +153,7 @@ def _wrong(tree: Tree, parts: list[str], folders: list[str]) -> str:
 
 
 def _split(tree: Tree, classes: tuple[str, ...]) -> list[Entry]:
-    """Images of train/<class>/ and test/<class>/."""
+    """Returns images of train/<class>/ and test/<class>/."""
     return [
         (part, label, image)
         for part, folder in enumerate(SPLIT)
@@ -163,7 +163,7 @@ def _split(tree: Tree, classes: tuple[str, ...]) -> list[Entry]:
 
 
 def _unsplit(tree: Tree, classes: tuple[str, ...]) -> list[Entry]:
-    """Images of <class>/, every fifth for testing. Raises DataError where a class has too few."""
+    """Returns images of <class>/, every fifth for testing. Raises DataError where a class has too few."""
     entries = []
     for label, name in enumerate(classes):
         images = tree.images(name)
@@ -178,7 +178,7 @@ def _unsplit(tree: Tree, classes: tuple[str, ...]) -> list[Entry]:
 
 
 def _attributes(tree: Tree, classes: int, columns: int | None) -> NDArray[np.float32] | None:
-    """The table of either published dataset, wherever it is; None without. Raises DataError."""
+    """Returns the table of either published dataset, wherever it is; None without. Raises DataError."""
     name = next((name for name in (CUB_ATTRIBUTES, AWA_ATTRIBUTES) if has(tree, name)), None)
     if name == AWA_ATTRIBUTES and not has(tree, CLASSES):  # the published rows are not in the order of the names
         raise DataError(f"{tree.where} has {name} but no {CLASSES}, which says whose rows those are")

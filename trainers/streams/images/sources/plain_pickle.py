@@ -17,7 +17,7 @@ NUMBERS = ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8")
 
 
 def load(content: bytes) -> dict[Any, Any]:
-    """A dict of lists, text, numbers and arrays of whole numbers; empty where it is no dict.
+    """Returns a dict of lists, text, numbers and arrays of whole numbers; empty where it is no dict.
 
     Raises whatever a damaged or foreign pickle leads to.
     """
@@ -90,7 +90,7 @@ class _Plain(pickle._Unpickler):
     """Python's unpickler: that in C reserves as much memory as a damaged number says."""
 
     def find_class(self, module: str, name: str) -> Callable[..., Any]:
-        """The stand-in for what the pickle names; raises UnpicklingError where there is none."""
+        """Returns the stand-in for what the pickle names; raises UnpicklingError where there is none."""
         if (module, name) not in STAND_INS:
             raise pickle.UnpicklingError(f"it wants {module}.{name}")
         return STAND_INS[module, name]

@@ -84,10 +84,10 @@ class Tree(ABC):
 
     @abstractmethod
     def _list(self, folder: str) -> tuple[list[str], list[str]]:
-        """(folders, files) directly in a folder, whose name begins at `_path`."""
+        """Returns (folders, files) directly in a folder, whose name begins at `_path`."""
 
     def _full(self, name: str) -> str:
-        """The name as it begins at `_path`."""
+        """Returns the name as it begins at `_path`."""
         return f"{self._top}/{name}".strip("/")
 
 
@@ -194,7 +194,7 @@ class ZipTree(Tree):
 
 
 def open_tree(path: Path) -> Tree:
-    """The folder or zip file at a path, which is told by what it is, not by its name.
+    """Returns the folder or zip file at a path, which is told by what it is, not by its name.
 
     Raises DataError where there is neither, or a zip file that cannot be read.
     """
@@ -215,7 +215,7 @@ def _visible(name: str) -> list[str]:
 
 
 def _hidden(name: str) -> bool:
-    """Whether a file or folder of this name is nobody's images, wherever it lies."""
+    """Returns whether a file or folder of this name is nobody's images, wherever it lies."""
     return name.startswith(".") or name in OF_SYSTEMS
 
 
