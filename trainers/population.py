@@ -1,7 +1,4 @@
-"""The protocol of a run: tasks, measurements, divergence.
-
-An engine does the arithmetic.
-"""
+"""The protocol of a run: tasks, measurements, divergence; an engine does the arithmetic."""
 
 import time
 from collections import Counter

@@ -97,6 +97,15 @@ def paired(first: Mapping[int, float], second: Mapping[int, float]) -> Paired:
     return Paired(*mean_estimate(kept), kept)
 
 
+def rounding_noise(differences: Sequence[float]) -> float:
+    """Returns the standard deviation of one run, from differences between two runs; 0 without any.
+
+    >>> rounding_noise([0.02, 0.02])
+    0.01414213562373095
+    """
+    return math.sqrt(sum(d**2 for d in differences) / (2 * len(differences))) if differences else 0.0
+
+
 def sign_flip_p(differences: Sequence[float]) -> float:
     """Returns the two-sided p-value of "the sign of every paired difference is a fair coin", statistic |Σ d|.
 

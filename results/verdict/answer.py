@@ -20,7 +20,7 @@ from results.search import SearchResults
 from results.search_tables import baseline_pair
 from results.statistics.paired import ALPHA, Paired, sign_flip_name, sign_flip_p, smallest_sign_flip_p
 from results.statistics.spread import share_of_luck
-from results.verdict import equivalence, wording
+from results.verdict import certificates, wording
 from results.verdict.assessment import trust
 from results.verdict.peak import is_inert
 
@@ -36,7 +36,7 @@ def answer(results: SearchResults, judged: bool = True) -> str:
     The choice with the verdict on it; the comparison with the baseline; the evaluation; and what else bears on how far
     to trust the choice. judged: whether the verdict is in it, which may stand beside it.
     """
-    verdict, moved = trust(results).verdict, equivalence.rounding_warning(results)
+    verdict, moved = trust(results).verdict, certificates.rounding_warning(results)
     first = (_choice(results), _not_by_curve(results), verdict.text * judged, verdict.advice * judged)
     last = (_share(results), _outside(results), _at_the_end(results), _diverged(results), _far_off(results))
     parts = (_joined(first), _against_baseline(results), _evaluation(results), _joined((*last, moved)))

@@ -86,7 +86,7 @@ def _page(results: SearchResults, drawings: Figures) -> str:
         page.section("Figures of this study's own", *others) if others else "",
         sections.search(results),
         appendix.configuration(results.config),
-        sections.certificates(results),
+        sections.certificates_section(results),
         appendix.machine(results.facts),
     ]
     heading = f"{wording.heading(what)} for {method_label(results.method)} on {dataset_label(results.dataset)}"
