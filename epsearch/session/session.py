@@ -36,7 +36,7 @@ from results.ledger.errors import StoreUnavailable
 from results.ledger.retry import Patience
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
-from trainers.notes import heard_by
+from trainers.notes import redirect_notes
 from trainers.plugins.calls import ForeignError
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
@@ -74,7 +74,7 @@ class Effort:
 def passing_warnings(listener: Listener) -> Iterator[None]:
     """Passes warnings of this thread to the listener; errors of plug-in code become UsageError."""
     try:
-        with heard_by(warner(listener)):
+        with redirect_notes(warner(listener)):
             yield
     except ForeignError as error:
         raise UsageError(str(error)) from error

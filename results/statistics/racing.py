@@ -1,4 +1,4 @@
-"""Points with unequal numbers of seeds: a fair ranking, and which of them need no further seed.
+"""Racing: fair rankings of unequal seeds, and significantly worse points.
 
 Scores are [K, R], one row a point and one column a seed, paired by seed; NaN marks a member that was not trained or
 diverged. In a race all points get the first two seeds, and only those not yet `separated` from the best get the next.
@@ -58,7 +58,7 @@ def adjusted_means(scores: np.ndarray, over: int | None = None) -> np.ndarray:
 
 
 class Gap(NamedTuple):
-    """How far a row of a table lies below another one, or below a curve."""
+    """Distance of a row of a table below another row, or below a curve."""
 
     row: int
     """The row."""

@@ -178,7 +178,7 @@ def _ledger(pages: APIRouter, service: Service) -> None:
 
 def _side_by_side(service: Service, names: list[str]) -> Any:
     """The comparison of searches. Raises UsageError."""
-    from results.pages.side_by_side import strategies_shown
+    from results.pages.side_by_side import strategies_parts
 
     if len(names) < 2:
         raise UsageError(f"two or more searches are compared, got {names[0]!r} alone; choose another one, too")
@@ -193,7 +193,7 @@ def _side_by_side(service: Service, names: list[str]) -> Any:
         results.append(cast(SearchResults, found.results))
     try:
         with maximising(results[0].config):
-            return strategies_shown(results)
+            return strategies_parts(results)
     except ValueError as error:
         raise UsageError(str(error)) from error
 

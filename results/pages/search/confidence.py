@@ -12,7 +12,7 @@ from results.points import parameter_label, point_text, value_text
 from results.search import Evaluated, Race, SearchResults
 from results.statistics.bootstrap import FEWEST_SEEDS
 from results.statistics.paired import sign_flip_name
-from results.statistics.spread import Against, share_of_luck
+from results.statistics.spread import PairedTest, share_of_luck
 from results.statistics.window import MISFIT_WINDOW
 from results.verdict import wording
 from results.verdict.assessment import Assessment, TrustedPoint, trust
@@ -175,7 +175,7 @@ def _row(trusted: Assessment, one: TrustedPoint) -> tuple[str, list[str]]:
     return "chosen" if one.point == trusted.chosen else "", cells
 
 
-def _against(pair: Against | None) -> tuple[str, ...]:
+def _against(pair: PairedTest | None) -> tuple[str, ...]:
     """Returns the difference to the baseline with its p, plain and after Holm's correction."""
     if pair is None or not pair.n:
         return (MISSING,) * 3

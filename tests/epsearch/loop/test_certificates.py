@@ -17,7 +17,7 @@ from epsearch.study.kinds import Search
 from epsearch.terminal import lists
 from results.ledger.store import Store
 from results.verdict.answer import answer
-from results.verdict.equivalence import rounding, rounding_warning
+from results.verdict.certificates import rounding, rounding_warning
 from tests.support.drive import fake, finish, make
 from tests.support.synthetic import study as synthetic
 

@@ -240,7 +240,7 @@ def test_a_member_that_lies_far_off_is_named() -> None:
         for r in results.search
     )
     bad = replace(results, search=failed)
-    assert [(one.point, one.seed) for one in trust(bad).far_off] == [((0.3,), 2), ((0.7,), 4)]
+    assert [(point, seed) for point, seed, _ in trust(bad).far_off] == [((0.3,), 2), ((0.7,), 4)]
     assert trust_as_json(trust(bad))["far_off"][1] == {
         "point": [0.7],
         "seed": 4,
