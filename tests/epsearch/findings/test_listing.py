@@ -150,7 +150,8 @@ def test_without_a_summary_show_replays_and_a_run_writes_it(epsearch, out, state
     before, kept = epsearch("list", "--json").json, summaries(out)
     execute(out, statement)
     (row,) = epsearch("list", "--json").json
-    assert row == before[0] | {"status": UNKNOWN, "chosen": None, "score": None, "inert": False}
+    unknown = {"status": UNKNOWN, "detail": UNKNOWN, "summary": "", "chosen": None, "score": None, "inert": False}
+    assert row == before[0] | unknown
     assert f"{UNKNOWN} is not known: `epsearch show NAME` finds it" in epsearch("list").out
     shown = epsearch("show", "--json").json
     assert (shown["finished"], shown["chosen"], shown["score"]) == (True, before[0]["chosen"], before[0]["score"])
