@@ -16,7 +16,7 @@ from epsearch.study.hyperparameters import space_stored
 from epsearch.study.kinds import ASKED, KINDS, OF_RACES, OF_TRAINERS, Search
 from epsearch.study.limits import check_product
 from epsearch.study.names import stands_in, trainer
-from epsearch.study.options import PAIRS, TRIED, options
+from epsearch.study.options import options
 from epsearch.study.parsers import one_of, study_name
 from epsearch.study.published import of_methods, published
 from results.ledger.url import LedgerUrl
@@ -133,15 +133,11 @@ def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl)
     Raises UsageError where it names what is not known, or whatever the text it was made from raises.
     """
     kind = KINDS[one_of(stored.get("kind", Search.kind), "command", KINDS)]
-    written = dict(stored["study"])
+    written = kind.options_of(stored["study"])
     if (named := written.get("trainer")) is not None:
         stands_in(named)  # which takes whatever values the study has: it may declare others now
         if written.get("search"):
             written["search"] = space_stored(written["search"])
-    if kind is Search:
-        if written.get("race") and written.pop("race_rule", None) != PAIRS:
-            raise UsageError("its race compared values by their pooled noise, which no race does any more")
-        written = {"choose": TRIED} | written  # searches by the best tried value were stored without it
     known = _values(kind, written | {name: stored[name] for name in ASKED if name in stored})
     if known.get("trainer") is not None:
         known["method"] = known["trainer"]

@@ -175,6 +175,11 @@ class Study:
             and (not option.later or name in self.named or self.value(name) != known.get(name, option.default))
         }
 
+    @classmethod
+    def options_of(cls, identity: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the options of a stored identity, as they are written. Raises UsageError."""
+        return dict(identity)
+
     def defaults(self) -> dict[str, Any]:
         """What the dataset's definition says, under the names of the options: for the method, where there is one.
 
@@ -184,7 +189,7 @@ class Study:
 
     def digest(self) -> str:
         """Returns a hash of the identity, 6 hexadecimal digits: it tells studies of a dataset apart by their names."""
-        content = {name: value for name, value in self.identity().items() if NOT_IN_NAMES.get(name) != value}
+        content = {name: value for name, value in self.identity().items() if (name, value) not in NOT_IN_NAMES.items()}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:6]
 
     def shown(self) -> dict[str, Any]:

@@ -1,11 +1,13 @@
 """What is asked for: frozen descriptions of a search, a comparison of methods, and a study of the memory."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from epsearch.failures.errors import UsageError
 from epsearch.study.description import Study
 from epsearch.study.hyperparameters import EPSILON
-from epsearch.study.options import PAIRS
+from epsearch.study.options import PAIRS, TRIED
 from results.labels import is_objective, objective_label
 from search_spaces.space import Parameter, Point, Space
 from trainers.cohort import Learner
@@ -107,6 +109,14 @@ class Search(Study):
     def identity(self) -> dict[str, Any]:
         """Also the rule of a race: stored races without one had another rule."""
         return super().identity() | ({"race_rule": PAIRS} if self.race else {})
+
+    @classmethod
+    def options_of(cls, identity: Mapping[str, Any]) -> dict[str, Any]:
+        """Also of development versions, which stored neither the choice of the best tried value nor pooled noise."""
+        written = {"choose": TRIED} | super().options_of(identity)
+        if written.pop("race_rule", None) != PAIRS and written.get("race"):
+            raise UsageError("its race compared values by their pooled noise, which no race does any more")
+        return written
 
     def code(self) -> dict[str, str]:
         """Also its method and its strategy, and networks that are values of a trainer's hyperparameters."""
