@@ -212,9 +212,24 @@ def read(kind: str, study: str, data: Mapping[str, Any]) -> Event | None:
             case Began.kind:
                 return Began(study, data["heading"], data["device"], data["runner"])
             case Progress.kind:
-                return Progress(**data)
+                return _progress(data)
             case Entered.kind:
                 return Entered(study, data["state"], data.get("reason") or "")
     except (KeyError, TypeError, AttributeError):
         pass
     return None
+
+
+def _progress(data: Mapping[str, Any]) -> Progress:
+    """Returns stored progress. Raises TypeError for values of other types: events have no checksum."""
+    progress = Progress(**data)
+    numbers = {name: value for name, value in vars(progress).items() if name not in ("stage", "headline")}
+    missing = [name for name, value in numbers.items() if value is None]
+    if not (
+        isinstance(progress.stage, str)
+        and isinstance(progress.headline, str)
+        and all(type(value) in (int, float) for value in numbers.values() if value is not None)
+        and {*missing} <= {"speed", "eta", "eta_low", "eta_high"}
+    ):
+        raise TypeError("progress of another version")
+    return progress

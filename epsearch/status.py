@@ -1,4 +1,4 @@
-"""How a study stands: one value for lists, pages, the API and whatever follows a study."""
+"""Status of a study: one value for lists, pages, the API and remote commands."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -31,15 +31,15 @@ class StudyStatus:
     unreadable: str = ""
     """Why its description cannot be read; empty where it can."""
     summary: str = ""
-    """How far it is, in words; empty where that is not known."""
+    """Progress or result in words; empty if it is not known."""
     chosen: Mapping[str, bool | float | int | str] | None = None
     """The best point so far of a search."""
     score: float | None = None
-    """Mean of the objective that chose it; of A_T in [0, 1]."""
+    """Mean over seeds of the objective at that point; of A_T in [0, 1]."""
     objective: str = "A_T"
-    """What the score is of."""
+    """Name of the metric that the score is a mean of."""
     inert: bool = False
-    """Whether all values score the same bit for bit, so that none is the best."""
+    """True if all values score the same bit for bit, so that none is the best."""
     created: str = ""
     """ISO-8601, UTC."""
     submitter: str | None = None
@@ -47,7 +47,7 @@ class StudyStatus:
     priority: int | None = None
     """In the queue; null where it was not submitted."""
     waits: bool = False
-    """Whether the queue is to train it."""
+    """True while it waits in the queue."""
     place: int | None = None
     """In the queue, from 1; null where it does not wait."""
     ahead: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class StudyStatus:
     status: str = field(init=False, default="")
     """State and detail in one, as `epsearch list` has it."""
     detail: str = field(init=False, default="")
-    """How far it is, or why it failed, in words; empty where the state says it all."""
+    """Progress, or reason of a failure, in words; empty if the state says it all."""
 
     def __post_init__(self) -> None:
         status = self._in_words()
@@ -82,7 +82,7 @@ class StudyStatus:
 
     @property
     def active(self) -> bool:
-        """Whether it is being trained, or is to be."""
+        """True while it is trained, or waits in the queue."""
         return self.waits or self.state in (QUEUED, RUNNING, CANCELLING)
 
     def as_json(self) -> dict[str, Any]:

@@ -73,14 +73,14 @@ def printed(shown: RenderableType, data: Any, as_json: bool, soft_wrap: bool = F
         (PlainConsole(width=WIDE) if wide else out).print(shown, soft_wrap=soft_wrap)
 
 
-def view(one: "View", as_json: bool, soft_wrap: bool = False) -> int:
+def view(one: "View", as_json: bool) -> int:
     """Prints a view and returns its exit status."""
     if as_json:
         printed("", one.data(), as_json)
     elif isinstance(text := one.renderable(out.width, out.is_terminal and not out.no_color), str):  # laid out already
         sys.stdout.write(text)
     else:
-        printed(text, None, as_json, soft_wrap)
+        printed(text, None, as_json)
     return one.status
 
 

@@ -20,9 +20,9 @@ class Request:
     config: Path | None = None
     """YAML file of options."""
     extend: bool = False
-    """Whether a stored search is to grow into it."""
+    """True to extend the stored search of that name."""
     wait: bool = False
-    """Whether to wait for the end of another run of the study."""
+    """True to wait for another run of the study to end, instead of an error."""
     live: Sequence[str] = ()
     """Tools to log to, as TOOL:WHERE."""
 

@@ -21,6 +21,7 @@ from results.ledger.retry import Patience
 from results.ledger.schema import VERSION
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
+from results.ledger.writers.events import Event
 from results.ledger.writers.queue import Submission, waits
 from results.ledger.writers.states import FINISHED, INTERRUPTED, Standing
 
@@ -96,14 +97,18 @@ def status(store: Store, name: str, storage: LedgerUrl, out: Path) -> StudyStatu
     first = store.first_submitted().get(name)
     made = _status(name, row, store.summaries().get(name), there, submission, first)
     made = _described(made, row, submission, storage, out)
-    newest, told = store.newest_event(name), None
-    if there is not None and there.held:
-        told = store.newest_event(name, Progress.kind)
+    newest = store.newest_event(name)
     made = replace(_in_queue(made, _queue(submissions, standings)), event=0 if newest is None else newest.id)
-    if told is None or there is None or told.token != there.token:
+    last = store.newest_event(name, Progress.kind) if there is not None and there.held else None
+    if last is None or there is None or last.token != there.token:
         return made
-    progress = read(told.kind, name, told.data)
-    return replace(made, progress=progress if isinstance(progress, Progress) else None, progress_time=told.time)
+    return reported(made, last)
+
+
+def reported(status: StudyStatus, event: Event) -> StudyStatus:
+    """Returns a status with the progress of an event; as it is where that cannot be read."""
+    progress = read(event.kind, event.study, event.data)
+    return replace(status, progress=progress, progress_time=event.time) if isinstance(progress, Progress) else status
 
 
 def known(store: Store) -> list[str]:

@@ -109,7 +109,7 @@ def _reading(api: APIRouter, service: Service) -> None:
 
     @api.get("/studies/{name}/standing")
     def standing(name: Name) -> StudyStatus:
-        """How a study stands, without its results: for programs that ask again and again."""
+        """Status of a study without its results: for programs that poll."""
         return studies.status(name)
 
     @api.get("/studies/{name}/log")

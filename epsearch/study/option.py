@@ -34,9 +34,7 @@ class Option:
     aliases: tuple[str, ...] = ()
     """Other flags for the same."""
     later: bool = False
-    """Whether it identifies a study only where it is not its default, as an option must that others are stored
-    without.
-    """
+    """True for an option that older stored studies lack: it identifies a study only where it is not the default."""
     of_method: bool = False
     """Whether what it may be depends on the study's method."""
 

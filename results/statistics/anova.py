@@ -40,7 +40,7 @@ class _Equations(NamedTuple):
     vectors: np.ndarray
     """[K, n] their eigenvectors. The others are shifts of all means, which the columns absorb."""
     transposed: bool = False
-    """Whether the rows are seeds: fewer equations where there are more points than seeds."""
+    """True if rows are seeds, columns points: the smaller side has the equations."""
 
     @property
     def rank(self) -> int:

@@ -20,7 +20,7 @@ class Linear:
     outputs: int
     """The logits of an example."""
     random_bias: bool
-    """Whether biases are drawn as weights are; zero otherwise."""
+    """True for biases drawn like weights; False for zeros."""
 
     def shapes(self, features: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Returns the shapes of weight [outputs, F] and bias [outputs], named as in torchvision."""

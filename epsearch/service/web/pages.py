@@ -10,10 +10,9 @@ import yaml
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from epsearch import events
 from epsearch.events import Progress
 from epsearch.failures.errors import UsageError
-from epsearch.findings.listing import fitting
+from epsearch.findings.listing import fitting, reported
 from epsearch.plugins.adding import maximising
 from epsearch.service import answers
 from epsearch.service.access.shares import READERS, REPORTERS, WRITERS, Threads
@@ -217,10 +216,7 @@ def _lead(status: StudyStatus, heading: str) -> list[str]:
 def _progress(store: Store, status: StudyStatus) -> Progress | None:
     """Returns the last progress of a study of a list that is being trained."""
     last = store.newest_event(status.name, Progress.kind) if status.state == RUNNING else None
-    event = None if last is None else events.read(last.kind, last.study, last.data)
-    if last is None or not isinstance(event, Progress):
-        return None
-    return _now(replace(status, progress=event, progress_time=last.time))
+    return None if last is None else _now(reported(status, last))
 
 
 def _now(status: StudyStatus) -> Progress | None:
