@@ -24,7 +24,7 @@ import machine
 STUDY = (
     "run --dataset permuted_mnist --tasks 6 --cv-tasks 3 --examples-per-task 2000 --seeds 5 --trainer avalanche:AGEM "
     "--search lr=log:0.01..0.3 --set patterns_per_exp=250 sample_size=256 train_mb_size=10 --against lr=0.03 "
-    "--strategy grid --points 3 --repeats 1 --race --race-rule pooled --certify 1 "
+    "--strategy grid --points 3 --repeats 1 --race --certify 1 "
     "--runner local --device cpu --workers 2"
 )
 KILLED_AFTER = 7  # members that are stored

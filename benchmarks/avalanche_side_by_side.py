@@ -30,7 +30,7 @@ from results.metrics import average_accuracy, forgetting
 from trainers import Cohort, Learner
 from trainers.cohort import Architecture
 from trainers.engines import fastest_for
-from trainers.foreign.inputs import Scale, Shown
+from trainers.foreign.inputs import Scale, StreamView
 from trainers.foreign.inside.seeds import Seeds
 from trainers.numeric_path import NumericPath
 from trainers.population import Training, train_cohort
@@ -58,7 +58,7 @@ class Run:
 class Stream:
     """What a trainer is given, without a process of its own."""
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: StreamView) -> None:
         facts, arrays = shown.facts()
         self._shown, self._scale = shown, Scale(facts, arrays)
         self.tasks, self.shape, self.outputs = range(len(shown)), self._scale.shape, shown.outputs
@@ -90,14 +90,14 @@ def trained(run: Run, folder: Path) -> list[list[float]]:
     torch.set_num_threads(1)
     from trainers.foreign.libraries import avalanche
 
-    shown = Shown(open_stream("permuted_mnist", folder, run.tasks, EXAMPLES), run.seed)
+    shown = StreamView(open_stream("permuted_mnist", folder, run.tasks, EXAMPLES), run.seed)
     stream, seeds = Stream(shown), Seeds(run.seed, 1)
     matrix = np.full((len(run.tasks), len(run.tasks)), np.nan)
 
     def report(task: int, predict: Any = None, diverged: bool = False) -> None:
         if diverged:
             raise FloatingPointError
-        with seeds.kept():
+        with seeds.preserved():
             for one in range(task + 1):
                 inputs, labels = stream.test(one)
                 hits = np.asarray(predict(inputs, one)) == labels

@@ -1,8 +1,8 @@
-"""How often a race drops the best value of a round, and what it saves, over kinds of noise, by both of its rules.
+"""How often a race drops the best value of a round, and what it saves, over kinds of noise.
 
     uv run python benchmarks/races.py [--races 2000] [--rows FILE]
 
-A cell is a kind of noise, a number of values, one of seeds, and a rule. Finished cells go to --rows, from which an
+A cell is a kind of noise, a number of values, and one of seeds. Finished cells go to --rows, from which an
 interrupted benchmark goes on; all of them go to benchmarks/results/races.json, and their tables to docs/strategies.md.
 """
 
@@ -19,12 +19,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import machine
 import numpy as np
-from epsearch.loop.race import Scores, Standing, standings
 from objectives import OBJECTIVES, REST_SD, SEED_SD
 
+from epsearch.loop.strategy_driver.race import Scores, Standing, standings
 from results.statistics.racing import adjusted_means
 
-VALUES, SEEDS, RULES = (5, 11), (3, 5, 10), ("pairs", "pooled")
+VALUES, SEEDS = (5, 11), (3, 5, 10)
 STEEP = OBJECTIVES[0]
 SMOOTH = 0.3  # length over which smooth noise hangs together, of an interval of 1
 SLOPE = 2.0  # standard deviation of a seed's slope from the middle to an end, in that of the noise
@@ -68,22 +68,22 @@ NOISES: dict[str, Draw] = {
 }
 
 
-def raced(means: np.ndarray, noise: np.ndarray, of_seeds: np.ndarray, pooled: bool, enough: int) -> list[Standing]:
+def raced(means: np.ndarray, noise: np.ndarray, of_seeds: np.ndarray, enough: int) -> list[Standing]:
     table = means[:, None] + REST_SD * noise + SEED_SD * of_seeds
-    return standings(Scores(table, np.zeros(table.shape, dtype=bool)), enough, pooled)
+    return standings(Scores(table, np.zeros(table.shape, dtype=bool)), enough)
 
 
-def cell(noise: str, values: int, seeds: int, rule: str, races: int) -> Row:
-    """Both rules see the same scores. Saved is what is not trained on the steep parabola, whose top is the first."""
+def cell(noise: str, values: int, seeds: int, races: int) -> Row:
+    """Saved is what is not trained on the steep parabola, whose top is the first."""
     rng = np.random.default_rng((list(NOISES).index(noise), values, seeds))
     flat, steep = np.zeros(values), np.array([STEEP.mean(0.4 + 0.6 * x) for x in np.linspace(0, 1, values)])
     dropped, members = 0, 0
     for _ in range(races):
         drawn, of_seeds = NOISES[noise](rng, values, seeds), rng.standard_normal(seeds)
-        dropped += raced(flat, drawn, of_seeds, rule == "pooled", seeds)[0].dropped
-        members += sum(one.seeds for one in raced(steep, drawn, of_seeds, rule == "pooled", seeds))
+        dropped += raced(flat, drawn, of_seeds, seeds)[0].dropped
+        members += sum(one.seeds for one in raced(steep, drawn, of_seeds, seeds))
     return {
-        **{"noise": noise, "values": values, "seeds": seeds, "rule": rule, "races": races},
+        **{"noise": noise, "values": values, "seeds": seeds, "races": races},
         **{"dropped": dropped / races, "saved": 1 - members / (races * values * seeds)},
     }
 
@@ -98,7 +98,7 @@ def budget(curve: int, seeds: int, most: int, races: int) -> Row:
             rng.standard_normal((11, BUDGETS[-1][1]))[:, :most],
             rng.standard_normal(BUDGETS[-1][1])[:most],
         )
-        found = raced(means, drawn, of_seeds, False, seeds)
+        found = raced(means, drawn, of_seeds, seeds)
         beyond = np.arange(most) >= np.array([one.seeds for one in found])[:, None]
         table = np.where(beyond, np.nan, means[:, None] + REST_SD * drawn + SEED_SD * of_seeds)
         regrets.append(means.max() - means[np.nanargmax(adjusted_means(table, over=seeds))])
@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--rows", type=Path, default=Path("races-rows.jsonl"))
     args = parser.parse_args()
-    cells = [["cell", *one, args.races] for one in itertools.product(NOISES, VALUES, SEEDS, RULES)]
+    cells = [["cell", *one, args.races] for one in itertools.product(NOISES, VALUES, SEEDS)]
     budgets = [["budget", curve, *one, args.races] for curve in range(len(OBJECTIVES)) for one in BUDGETS]
     known = read(args.rows)
     with ProcessPoolExecutor(args.workers) as pool, args.rows.open("a", encoding="utf-8") as file:

@@ -8,22 +8,18 @@ Found = dict[str, Any]
 
 
 def section(found: Found) -> tuple[str, dict[str, str]]:
-    """(Markdown, no plots): how often the best value is dropped, by both rules, and what more seeds for some bring."""
+    """(Markdown, no plots): how often the best value is dropped, and what more seeds for some bring."""
     cells, budgets = found["cells"], found["budgets"]
-    races, worst = cells[0]["races"], {rule: max(dropped(cells, rule)) for rule in ("pairs", "pooled")}
+    races, worst = cells[0]["races"], max(100 * one["dropped"] for one in cells)
     sizes = list(dict.fromkeys((one["values"], one["seeds"]) for one in cells))
     head = ["the best value is dropped in % of the rounds", *(f"{values} × {seeds}" for values, seeds in sizes)]
     about = (
         f"Each cell: {races:,} rounds of so many values × seeds, all with the same mean but for the noise, which is "
         "the hardest case. The best value is the first one, at an end of the interval. Smooth noise hangs together "
         "over 0.3 of the interval; with a slope of each seed the ends move by two standard deviations of the noise, in "
-        "opposite directions. First the default, then `--race-rule pooled`. At most "
-        f"{worst['pairs']:.1f} % and {worst['pooled']:.1f} %."
+        f"opposite directions. At most {worst:.1f} %."
     )
-    saved = (
-        "Members that a race saves on one grid of equally spaced values over the right side of the steep parabola, "
-        "in %, also first the default, then pooled:"
-    )
+    saved = "Members that a race saves on one grid of equally spaced values over the right side of the steep parabola:"
     more = (
         "`--most-seeds` on one grid of 11 values, on the curves above, with equal noise: regret in points of A_T, and "
         "members. Races with the same largest number of seeds differ only once one value is left."
@@ -38,7 +34,7 @@ def section(found: Found) -> tuple[str, dict[str, str]]:
     seeds = ["curve", *(f"{first} seeds" if first == most else f"{first} to {most}" for first, most in kinds)]
     noises = list(dict.fromkeys(one["noise"] for one in cells))
     tables = [
-        table([*first, *head[1:]], [[noise, *both(cells, noise, key)] for noise in noises])
+        table([*first, *head[1:]], [[noise, *percents(cells, noise, key)] for noise in noises])
         for first, key in (([head[0]], "dropped"), (["saved, %"], "saved"))
     ]
     return "\n\n".join([about, tables[0], saved, tables[1], more, table(seeds, rows)]), {}
@@ -47,11 +43,6 @@ def section(found: Found) -> tuple[str, dict[str, str]]:
 SECTION = (section, "uv run python benchmarks/races.py")
 
 
-def dropped(cells: list[Found], rule: str) -> list[float]:
-    return [100 * one["dropped"] for one in cells if one["rule"] == rule]
-
-
-def both(cells: list[Found], noise: str, key: str) -> list[str]:
-    """Default and pooled, for every size."""
-    values = [f"{100 * one[key]:.1f}" for one in cells if one["noise"] == noise]
-    return [f"{first} / {second}" for first, second in zip(values[::2], values[1::2], strict=True)]
+def percents(cells: list[Found], noise: str, key: str) -> list[str]:
+    """A figure of a kind of noise, for every size."""
+    return [f"{100 * one[key]:.1f}" for one in cells if one["noise"] == noise]

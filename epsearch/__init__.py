@@ -5,29 +5,30 @@ is written (docs/python.md). Names are imported when they are first used: import
 
 ROOMS lists the modules and folders from the doors down; each imports only what stands behind it.
 
-cli, commands, arguments,
-terminal, doctor                  what people type and read; nothing below them knows rich
-testing                           contract suites that authors of plug-ins run on their own
-remote                            a service elsewhere, as commands use it
-service                           the same over HTTP: an API, pages, a queue
-api                               the functions behind every door
-control                           studies cancelled, watched, resumed, deleted from outside
-stored                            what is done with studies that are stored: verified, written down, moved
-publishing                        studies in Optuna, MLflow, TensorBoard, at the end and while they train
-findings                          what stands in a ledger, as reports take it
-session                           one training: ledger, runner, progress; the plan of what is ahead
-checking                          what somebody else's trainer can be trusted with
-preparation                       from options to a study that can begin: built, checked, data and arithmetic there
-runners                           where jobs are trained: threads, Ray Tune; how far that is
-events                            what a training tells whoever listens, and that it asks whether to stop
-loop                              which members a study wants, and what came of them
-study                             what a study is: its kinds, options and their parsers
-plugins                           code of others: named, loaded, made known
-ledger                            where the ledger is, what cannot be read of it; what a user's ledgers have evaluated
-failures                          every exception in one line; signals
-gpu_check                         the GPU checked before it is trusted
-machine, cache, titles            facts about this machine; the folder of what is kept; how names are printed
-import_guard                      trainers, search_spaces and results are imported from here
+cli, commands, arguments           the command line
+doors                              the same verbs on a ledger and on a service
+service                            studies over HTTP: an API, pages, a queue
+terminal, doctor                   output for people; only terminal knows rich
+testing                            contract suites for authors of plug-ins
+api                                run, extend, report, compare, publish: functions for Python
+control                            cancelling, watching, resuming and deleting of stored studies
+stored                             verification, export, import and networks of stored studies
+publishing                         studies in Optuna, MLflow, TensorBoard, at the end and while they train
+findings                           lists of studies, and results for reports
+session                            one training: ledger, runner, progress; the plan before it
+checking                           checks of plug-in trainers
+preparation                        from options to a study that can start
+runners                            threads, Ray Tune; progress and time to go
+status                             how a study stands: one value
+events                             events of a training, and listeners
+loop                               members that a study needs, and their results
+study                              the description of a study: kinds, options, parsers
+plugins                            plug-ins by name: loading, registering
+ledger                             location of the ledger, its damaged rows, the log of evaluations
+failures                           one-line errors; signals
+gpu_check                          check of a GPU before it is trusted
+machine, cache, titles             facts about this machine; the cache folder; titles of names
+import_guard                       checks where trainers, search_spaces and results are imported from
 """
 
 from collections.abc import Mapping
@@ -71,7 +72,7 @@ ROOMS = (
         "cli",
         "commands",
         "arguments",
-        "remote",
+        "doors",
         "service",
         "terminal",
         "doctor",
@@ -85,6 +86,7 @@ ROOMS = (
         "checking",
         "preparation",
         "runners",
+        "status",
         "events",
     ),
     *("loop", "study", "plugins", "ledger", "failures", "gpu_check", "machine", "cache", "titles", "import_guard"),

@@ -210,11 +210,11 @@ def _write_figures(drawings: "Figures", page: Path, formats: Sequence[str]) -> N
     """Beside the tables of the figures. Raises Unavailable where this machine cannot draw them."""
     if not formats:
         return
-    from results.pages.vector import CannotDraw, write_vectors
+    from results.pages.vector import DrawingError, write_vectors
 
     try:
         write_vectors(drawings, page.parent / "figures", formats)
-    except CannotDraw as error:
+    except DrawingError as error:
         raise Unavailable(f"{error}; the report is {page}") from error
 
 

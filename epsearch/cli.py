@@ -26,8 +26,9 @@ from epsearch.arguments import (
     Storage,
     joined,
 )
-from epsearch.commands import checking, publishing, remote, service, stored, studies, training
-from epsearch.commands.printing import err, json_alone, listener, out, printed, url_of
+from epsearch.commands import checking, publishing, service, stored, studies, training
+from epsearch.commands.printing import err, json_alone, listener, out, printed, url_of, view
+from epsearch.doors import door
 from epsearch.failures.lines import answered
 from epsearch.ledger.location import kept_within
 from epsearch.study.limits import SIDE
@@ -89,32 +90,19 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Write the report of a study again, from the ledger alone; of several searches, one that compares them."""
-    if server is not None:
-        remote.report(server, names, folder, as_json)
-        return
-    from epsearch import api
-    from epsearch.terminal import outcome
-
-    ledger, formats = url_of(folder, storage), some_of(figures, "figures", FORMATS) if figures else ()
-    if names is not None and len(names) > 1:
-        several, page = api.side_by_side(names, ledger, folder, formats)
-        printed(outcome.side_by_side(several, page), outcome.side_by_side_as_json(several, page), as_json)
-        return
-    result = api.report(names[0] if names else None, ledger, folder, formats)
-    printed(outcome.shown(result), outcome.as_json(result), as_json)
+    formats = some_of(figures, "figures", FORMATS) if figures else ()
+    with door(server, folder, storage) as side:
+        view(side.report(names or [], formats), as_json)
 
 
 @app.command("list")
 def list_(folder: Out = OUT.default, storage: Storage = None, server: Server = None, as_json: Json = False) -> None:
     """List the studies of a ledger and how far they are."""
-    if server is not None:
-        remote.list_(server, as_json)
-        return
-    from epsearch.findings import listing
     from epsearch.terminal import lists
 
-    rows = listing.list_studies(url_of(folder, storage), folder)
-    printed(lists.studies(rows), [row._asdict() for row in rows], as_json, wide=True)
+    with door(server, folder, storage) as side:
+        rows = side.list()
+    printed(lists.studies(rows), [*map(lists.as_json, rows)], as_json, wide=True)
 
 
 @app.command("show")
@@ -122,14 +110,8 @@ def show_(
     name: Name = None, folder: Out = OUT.default, storage: Storage = None, server: Server = None, as_json: Json = False
 ) -> None:
     """Show a study: its options, how far it is, what it has found. Nothing is written."""
-    if server is not None:
-        remote.show(server, name, as_json)
-        return
-    from epsearch.findings import listing
-    from epsearch.terminal import lists
-
-    loop = listing.load(name, url_of(folder, storage), folder)
-    printed(lists.study(loop), lists.study_as_json(loop), as_json)
+    with door(server, folder, storage) as side:
+        view(side.show(name), as_json)
 
 
 studies.add_to(app)

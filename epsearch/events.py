@@ -8,11 +8,12 @@ thread, the others from the one that trains.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from epsearch.loop.ahead import Plan
-from epsearch.study.description import Study
-from results.ledger.record import RunRecord
+if TYPE_CHECKING:  # a list of studies has their progress, and needs no arrays
+    from epsearch.loop.ahead import Plan
+    from epsearch.study.description import Study
+    from results.ledger.record import RunRecord
 
 
 class Event:
@@ -64,10 +65,10 @@ class Planned(Event):
     """The plan of a study. Making it takes seconds, and happens only if a listener reads `plan`."""
 
     kind = "plan"
-    make: Callable[[], Plan]
+    make: "Callable[[], Plan]"
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> "Plan":
         """The plan, made once."""
         return self.make()
 
@@ -88,7 +89,7 @@ class Began(Event):
     """Kind, dataset, method, in words."""
     device: str
     runner: str
-    study: Study | None = None
+    study: "Study | None" = None
     """Its description; None if the event was read from a ledger."""
 
     def as_json(self) -> dict[str, Any]:
@@ -134,7 +135,7 @@ class Stored(Event):
     """Members that were trained and stored since the last such event."""
 
     kind = "records"
-    records: Sequence[RunRecord]
+    records: "Sequence[RunRecord]"
 
     def as_json(self) -> dict[str, Any]:
         """Returns the data of a stored event: the number of members."""
@@ -211,9 +212,24 @@ def read(kind: str, study: str, data: Mapping[str, Any]) -> Event | None:
             case Began.kind:
                 return Began(study, data["heading"], data["device"], data["runner"])
             case Progress.kind:
-                return Progress(**data)
+                return _progress(data)
             case Entered.kind:
                 return Entered(study, data["state"], data.get("reason") or "")
     except (KeyError, TypeError, AttributeError):
         pass
     return None
+
+
+def _progress(data: Mapping[str, Any]) -> Progress:
+    """Returns stored progress. Raises TypeError for values of other types: events have no checksum."""
+    progress = Progress(**data)
+    numbers = {name: value for name, value in vars(progress).items() if name not in ("stage", "headline")}
+    missing = [name for name, value in numbers.items() if value is None]
+    if not (
+        isinstance(progress.stage, str)
+        and isinstance(progress.headline, str)
+        and all(type(value) in (int, float) for value in numbers.values() if value is not None)
+        and {*missing} <= {"speed", "eta", "eta_low", "eta_high"}
+    ):
+        raise TypeError("progress of another version")
+    return progress

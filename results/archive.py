@@ -25,6 +25,8 @@ from results.ledger.database import KEYS_PER_QUERY
 from results.ledger.record import content_key
 
 FORMAT, MANIFEST = "epsearch ledger 1", "manifest.json"
+READABLE = (schema.VERSION, 6, schema.DEVELOPMENT)
+"""Schema versions whose parts are those below; the larger ones are of development versions."""
 PARTS: dict[Table, str] = {
     schema.studies: "studies.jsonl",
     schema.summaries: "summaries.jsonl",
@@ -163,7 +165,7 @@ class Archive:
         if MANIFEST not in entries or entries[MANIFEST].file_size > LARGEST_MANIFEST:
             raise ArchiveError(f"{on_one_line(self._path)} is no file that `epsearch export` has written")
         said = json.loads(self._zip.read(MANIFEST))
-        if said["format"] != FORMAT or said["schema"] != schema.VERSION:
+        if said["format"] != FORMAT or said["schema"] not in READABLE:
             theirs = f"{said['format']!r}, schema version {said['schema']!r}, of epsearch {said['epsearch']!r}"
             raise ArchiveError(
                 f"{on_one_line(self._path)} is {theirs[:200]}; this epsearch reads {FORMAT} with schema version "

@@ -1,4 +1,4 @@
-"""Files that are written atomically: always the old content or the complete new one."""
+"""Writes files atomically: the old content or the complete new one."""
 
 import os
 import secrets
@@ -51,7 +51,7 @@ def atomically(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _unnamed(folder: Path) -> int | None:
-    """A new file in a folder, without a name; None where the system or the file system has no such files."""
+    """Returns a new file in a folder, without a name; None where the system or the file system has no such files."""
     if not (hasattr(os, "O_TMPFILE") and os.path.isdir(DESCRIPTORS)):
         return None
     try:

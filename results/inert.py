@@ -1,21 +1,13 @@
-"""Inert searches, whose scores are all equal bit for bit: nothing was measured, so nothing is fitted or tested."""
+"""Inert searches, whose scores are all equal bit for bit.
 
-from typing import NamedTuple
+Nothing was measured, so nothing is fitted or tested.
+"""
 
 import numpy as np
 
 from results.labels import count_text
 
 INERT = "inert"
-
-
-class Inert(NamedTuple):
-    """The words for such a search."""
-
-    text: str
-    """What was found, one sentence."""
-    advice: str
-    """What to do, one sentence."""
 
 
 def all_equal(scores: np.ndarray) -> bool:
@@ -34,11 +26,13 @@ def all_equal(scores: np.ndarray) -> bool:
     return bool((np.nanmin(seeds, axis=0) == np.nanmax(seeds, axis=0)).all())
 
 
-def inert(scores: np.ndarray, of: str, subject: str, same_networks: bool = False, widest: bool = False) -> Inert | None:
-    """Returns the words for scores [K, R] that are all equal, None for other scores.
+def inert(
+    scores: np.ndarray, of: str, subject: str, same_networks: bool = False, widest: bool = False
+) -> tuple[str, str] | None:
+    """Returns (finding, advice) in a sentence each for scores [K, R] that are all equal, None for other scores.
 
-    of             what has the scores, as a plural: "values of ε", "points of ε and learning rate"
-    subject        what was searched: "ε", "learning rate and λ"
+    of             the plural of the points: "values of ε", "points of ε and learning rate"
+    subject        the searched hyperparameters: "ε", "learning rate and λ"
     same_networks  whether the members of each seed also have the same final parameters
     widest         whether no wider range could be searched
     """
@@ -50,7 +44,7 @@ def inert(scores: np.ndarray, of: str, subject: str, same_networks: bool = False
     # The same networks mean that the hyperparameter had no effect at all; else the tests were too coarse to show one.
     if same_networks:
         advice = f"Search {subject} where it has an effect (on more or longer tasks), or search another hyperparameter."
-        return Inert(f"{text}: the trained networks are the same, too.", advice)
+        return f"{text}: the trained networks are the same, too.", advice
     finer = "more tasks or test examples, which show finer differences."
     advice = f"Use {finer}" if widest else f"Search a wider range of {subject}, or use {finer}"
-    return Inert(f"{text}.", advice)
+    return f"{text}.", advice

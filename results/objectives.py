@@ -1,7 +1,7 @@
-"""What a search maximises: a number of each run, from its accuracy matrix; A_T unless a study says otherwise.
+"""The objective of a search: a number of each accuracy matrix.
 
-Worst task and anytime accuracy: De Lange et al. 2023, "Continual evaluation for lifelong learning" (minimum and average
-over time, here over tasks after the last one, and of A_k over k).
+A_T unless a study says otherwise. Worst task and anytime accuracy: De Lange et al. 2023, "Continual evaluation for
+lifelong learning" (minimum and average over time, here over tasks after the last one, and of A_k over k).
 """
 
 import math

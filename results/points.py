@@ -1,4 +1,4 @@
-"""Points: values of the searched hyperparameters, how they are read from records, and how they are printed."""
+"""Points: values of the searched hyperparameters, and their texts."""
 
 from __future__ import annotations
 

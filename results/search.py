@@ -1,4 +1,4 @@
-"""The results of one search, as the caller hands them to the report."""
+"""The results of one search, for its report."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ class SearchRound:
 
 
 class Choice(NamedTuple):
-    """What a curve through all scores says about which point is best."""
+    """The best point by a curve through all scores, and the best tried point."""
 
     point: Point | None
     """Where it is highest, among points that could be tried; None without a curve."""
@@ -58,7 +58,7 @@ class Choice(NamedTuple):
 
 
 class Race(NamedTuple):
-    """What a race did, which drops points that fall behind, and its error rate."""
+    """The savings and the error rate of a race, which drops points that fall behind."""
 
     trained: int
     """Members of the search."""
@@ -66,14 +66,12 @@ class Race(NamedTuple):
     """Members that the same search would have trained with every seed of every point."""
     level: float
     """Largest probability of dropping the best point of a round, in (0, 1)."""
-    pooled: bool = False
-    """Whether that holds only where all points are equally noisy, see `racing.separated`."""
     dropped: tuple[Point, ...] = ()
     """Points that got fewer seeds because their first ones were low, so that their means are biased downwards."""
 
 
 class Trainer(NamedTuple):
-    """Somebody else's training code, which has trained the members in the place of a method of ours."""
+    """Facts about a plug-in trainer, which has trained the members in the place of a method of ours."""
 
     repeats: bool
     """Whether it says that the same seed gives the same result."""
@@ -82,7 +80,7 @@ class Trainer(NamedTuple):
 
 
 class Evaluated(NamedTuple):
-    """One choice that was evaluated on the evaluation stream."""
+    """A choice that was evaluated on the evaluation stream."""
 
     point: str
     """The point in words."""

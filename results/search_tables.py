@@ -1,4 +1,7 @@
-"""The tables of the report: the search, the evaluation beside the printed rows, and comparisons by seed."""
+"""The tables of the report of a search.
+
+The search, the evaluation beside the printed rows, and comparisons by seed.
+"""
 
 import math
 from collections.abc import Iterable

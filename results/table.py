@@ -1,4 +1,4 @@
-"""The results of a table of methods, a comparison or an episodic-memory study, as the caller hands them to its page.
+"""The results of a comparison or of an episodic-memory study.
 
 Without pandas, because the kinds of study name these classes, and `epsearch list` must start without it.
 """
@@ -6,31 +6,40 @@ Without pandas, because the kinds of study name these classes, and `epsearch lis
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from results.ledger.record import RunRecord
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedRow:
-    """One method with its hyperparameters. Raises ValueError where its records differ in tasks or share a seed."""
+class TableRow:
+    """One method with its hyperparameters, and in a memory study with one size of memory.
+
+    Raises ValueError where its records differ in tasks or share a seed, and where `memory` is below 1.
+    """
 
     label: str
-    """The row's name: "ER, reference batch 10"."""
+    """Name of the row: "ER, reference batch 10"; in a memory study that of the method, the same for every size."""
     method: str
     """Our name: "er", "a_agem", … of `PRINTED_METHODS` in `results.paper.reference`, or one that is not printed."""
     settings: Mapping[str, Any]
     """The hyperparameters that identify the row, {"lr": 0.03, "λ": 10}; shown in the table."""
     records: tuple[RunRecord, ...]
     """Its members on the evaluation stream, one a seed, diverged ones included; empty where not trained yet."""
+    memory: int | None = None
+    """Examples per class and task, where the table compares sizes of the memory."""
+    remark: str = ""
+    """Our own footnote on this row; "" without one."""
 
     @property
-    def identity(self) -> tuple[object, ...]:
+    def identity(self) -> tuple[str, ...]:
         """The values that no other row of its table has."""
-        return (self.label,)
+        return (self.label,) if self.memory is None else (self.label, f"memory {self.memory}")
 
     def __post_init__(self) -> None:
-        label = ", ".join(map(str, self.identity))
+        if self.memory is not None and self.memory < 1:
+            raise ValueError(f"memory must be >= 1 example per class and task, got {self.memory}")
+        label = ", ".join(self.identity)
         tasks = sorted({r.tasks for r in self.records})
         # A_T over 3 tasks and A_T over 17 are different quantities: their mean would mean nothing.
         if len(tasks) > 1:
@@ -39,48 +48,14 @@ class TrainedRow:
 
 
 @dataclass(frozen=True, eq=False)
-class ComparedRow(TrainedRow):
-    """A row of `epsearch compare`."""
-
-    remark: str = ""
-    """Our own footnote on this row; "" without one."""
-
-
-@dataclass(frozen=True, eq=False)
-class MemoryRow(TrainedRow):
-    """A row of `epsearch memory`: one method with one size of memory.
-
-    Its label names the method's line in the figure, the same for every size. Raises ValueError where `memory` is
-    below 1.
-    """
-
-    memory: int
-    """Examples per class and task."""
-
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """The method's label and the size of its memory."""
-        return (self.label, f"memory {self.memory}")
-
-    def __post_init__(self) -> None:
-        if self.memory < 1:
-            raise ValueError(f"memory must be >= 1 example per class and task, got {self.memory}")
-        super().__post_init__()
-
-
-# Covariant, so that a function of any table of trained rows takes those of both kinds.
-R_co = TypeVar("R_co", bound=TrainedRow, covariant=True)
-
-
-@dataclass(frozen=True, eq=False)
-class TableResults(Generic[R_co]):
+class TableResults:
     """Everything that the page of a table of methods prints. Raises ValueError where two rows share their identity."""
 
     name: str
     """The study's name."""
     dataset: str
     """As after --dataset."""
-    rows: tuple[R_co, ...]
+    rows: tuple[TableRow, ...]
     """The rows of the table, in their order."""
     config: Mapping[str, Any]
     """All options of the study, printed as YAML."""
@@ -98,14 +73,6 @@ class TableResults(Generic[R_co]):
     def records(self) -> tuple[RunRecord, ...]:
         """The members of all rows; one that several rows share comes several times."""
         return tuple(record for row in self.rows for record in row.records)
-
-
-class ComparisonResults(TableResults[ComparedRow]):
-    """Everything that the page of `epsearch compare` prints."""
-
-
-class MemoryResults(TableResults[MemoryRow]):
-    """Everything that the page of `epsearch memory` prints."""
 
 
 def _check_unique(values: Iterable[object], what: str) -> None:

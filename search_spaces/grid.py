@@ -1,4 +1,7 @@
-"""Grid search: all points of an even grid over the whole space; the scores change nothing."""
+"""Grid search: an even grid over the whole space.
+
+The scores change nothing.
+"""
 
 import itertools
 import math

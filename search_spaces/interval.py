@@ -1,4 +1,4 @@
-"""Intervals on the axis of one parameter, and evenly spaced points in them.
+"""Intervals on the axis of a parameter, and grids in them.
 
 Ends and points are exact fractions internally and floats for callers: a point that two grids share is the same float
 in both, so results that are stored under this value are found again.

@@ -1,7 +1,8 @@
-"""Narrowing by confidence: a grid, the confidence set of the best value, a finer grid over it, and so on.
+"""Narrowing by confidence sets.
 
-The paper's rule follows the best two points wherever noise puts them. Here a curve is fitted to all scores, seed by
-seed, and only values that the scores exclude are left out. The fit itself is done by `Budget.confidence`.
+A grid, the confidence set of the best value, a finer grid over it, and so on. The paper's rule follows the best two
+points wherever noise puts them. Here a curve is fitted to all scores, seed by seed, and only values that the scores
+exclude are left out. The fit itself is done by `Budget.confidence`.
 """
 
 import math

@@ -1,4 +1,7 @@
-"""Searches that narrow an interval grid by grid, and the paper's search for ε, which is one of them."""
+"""Searches that narrow an interval grid by grid.
+
+The paper's search for ε is one of them.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -100,10 +103,10 @@ class IntervalNarrowing(GridByGrid):
     """
 
     def _close(self) -> Closed:
-        step = narrow(self._show(len(self._grids) - 1).scores)
+        winners, span, note = narrow(self._show(len(self._grids) - 1).scores)
         # After the last grid nothing is left to stop, so its note would explain nothing.
         if len(self._grids) == self._repeats:
-            return Closed(None, winners=step.winners)
-        if step.span is None:
-            return Closed(None, step.note, step.winners)
-        return self._next(self._grids[-1].between(*step.span), step.note, step.winners)
+            return Closed(None, winners=winners)
+        if span is None:
+            return Closed(None, note, winners)
+        return self._next(self._grids[-1].between(*span), note, winners)

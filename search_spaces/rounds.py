@@ -1,4 +1,4 @@
-"""The bookkeeping that strategies share: points in rounds, numbered consecutively, and the scores that were told."""
+"""Rounds of points and their scores, as all strategies record them."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from search_spaces.strategy import Best, Observation, Round, Suggestion, take_in
 
 
 class InRounds:
-    """The part of a `Strategy` that is the same for all: what is asked, told and shown.
+    """Base class of strategies that suggest points in rounds.
 
     The first point of a round has the number after the last one of the round before. A subclass says in `tell` which
     points the next round has, and when it is `done`.
@@ -15,7 +15,7 @@ class InRounds:
 
     def __init__(self, first: Sequence[Point]) -> None:
         self._rounds: list[list[Suggestion]] = []
-        self._told: dict[int, Observation] = {}
+        self._observations: dict[int, Observation] = {}
         self._begin(first)
 
     @property
@@ -30,7 +30,7 @@ class InRounds:
 
     def ask(self) -> list[Suggestion]:
         """Returns the suggestions of the current round that have no score yet, ascending."""
-        return [one for one in self._rounds[-1] if one.number not in self._told]
+        return [one for one in self._rounds[-1] if one.number not in self._observations]
 
     def _begin(self, points: Sequence[Point]) -> None:
         """Opens a round; the one before must be complete."""
@@ -45,7 +45,7 @@ class InRounds:
     def _take(self, observations: Sequence[Observation]) -> bool:
         """Takes scores and returns whether they completed the last round. Raises ValueError as `Strategy.tell` does."""
         was_open = not self._complete
-        self._told = take_in(self._told, observations, range(sum(map(len, self._rounds))))
+        self._observations = take_in(self._observations, observations, range(sum(map(len, self._rounds))))
         return was_open and self._complete
 
     def _observed(self) -> list[tuple[Suggestion, Observation]]:
@@ -53,7 +53,12 @@ class InRounds:
 
         Never in the order of arrival: what a strategy does next must not depend on which member finished first.
         """
-        return [(one, self._told[one.number]) for row in self._rounds for one in row if one.number in self._told]
+        return [
+            (one, self._observations[one.number])
+            for row in self._rounds
+            for one in row
+            if one.number in self._observations
+        ]
 
     def _scored(self) -> list[Best]:
         """Returns the suggestions that have a score, in the order of their numbers."""
@@ -68,6 +73,6 @@ class InRounds:
     ) -> Round:
         """Returns round `index` (from 0) with what its strategy says about it."""
         row = self._rounds[index]
-        told = (self._told.get(one.number) for one in row)
+        told = (self._observations.get(one.number) for one in row)
         scores = tuple(None if one is None else one.value for one in told)
         return Round(index + 1, tuple(one.point for one in row), scores, span, winners, note)

@@ -1,4 +1,4 @@
-"""The space of a search: hyperparameters by name, each with an interval or a list of choices."""
+"""The space of a search: hyperparameters with intervals or choices."""
 
 import math
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ DIGITS = 12
 
 @dataclass(frozen=True)
 class Parameter:
-    """One hyperparameter and its values: the closed interval [low, high], or a list of choices.
+    """A hyperparameter and its values: the closed interval [low, high], or a list of choices.
 
     Raises ValueError for ends that are not finite and ascending, ends <= 0 on a logarithmic axis, and repeated choices.
     """

@@ -104,5 +104,5 @@ PLUGGED: dict[str, StrategyKind] = {}
 
 
 def strategy(name: str) -> StrategyKind:
-    """The declaration of a strategy, ours or plugged. Raises KeyError where there is none."""
+    """Returns the declaration of a strategy, ours or plugged. Raises KeyError where there is none."""
     return PLUGGED[name] if name in PLUGGED else STRATEGIES[name]

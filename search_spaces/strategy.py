@@ -101,7 +101,7 @@ not determine a model. Handed to a strategy as a function, like `Confidence`.
 
 @dataclass(frozen=True)
 class Budget:
-    """What a strategy may spend, and what else it needs besides the space.
+    """The budget of a strategy, and its other arguments besides the space.
 
     Raises ValueError for points or repeats below 1 and for a seed out of range.
     """

@@ -20,7 +20,7 @@ def in_halves(
     needed: Callable[[list[int]], int],
     bytes_free: int | None,
 ) -> Iterator[tuple[list[int], Part, str]]:
-    """(rows, what `train` made of them, a line where they were cut) of every group, cut in halves where need be.
+    """Yields (rows, what `train` made of them, a line where they were cut) of every group, cut in halves where need be.
 
     needed(rows): bytes that they are expected to take; bytes_free: None where only trying tells.
     Raises MemoryError when a member does not fit alone.
@@ -46,7 +46,7 @@ def in_halves(
 
 
 def _tried(train: Callable[[int, list[int]], Part], done: int, rows: list[int]) -> Part | None:
-    """None where the memory did not suffice."""
+    """Returns None where the memory did not suffice."""
     try:
         return train(done, rows)
     except (MemoryError, RuntimeError) as error:

@@ -1,16 +1,16 @@
-"""Learners after a task: first tasks for other cohorts to share, later ones for runs that are killed, and for forks.
+"""Checkpoints of learners after a task: shared first tasks, and runs.
 
-Without a memory ε plays no part, nor does the method, so a first task of plain SGD is kept once for all of them, in a
-folder of this machine. Runs are kept under the learner's own key, there or in a place that machines share. What is kept
-of one are its parameters, the method's arrays, the accuracies so far and the number of the task: memory and schedule
-follow from that and the seed.
+First tasks are shared by other cohorts; runs serve restarts and forks. Without a memory ε plays no part, nor does the
+method, so a first task of plain SGD is kept once for all of them, in a folder of this machine. Runs are kept under the
+learner's own key, there or in a place that machines share. What is kept of one are its parameters, the method's arrays,
+the accuracies so far and the number of the task: memory and schedule follow from that and the seed.
 """
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import torch
 
@@ -19,7 +19,7 @@ from trainers.engines.base import Learners
 from trainers.forks import Fork, described
 from trainers.networks.weights import check
 from trainers.numeric_path import NumericPath
-from trainers.persistence.array_store import Arrays, Kept
+from trainers.persistence.array_store import Arrays, load_arrays, save_arrays
 from trainers.persistence.places import Folder, Place, place
 from trainers.persistence.runs import Runs
 from trainers.streams.base import TaskStream
@@ -30,23 +30,19 @@ TRAINING, NEWEST, EVERY = KEEP = ("training", "newest", "all")
 MEASURED = ("accuracies", "initial", "within", "violations", "diverged_task", "diverged_step")
 
 
-class Origin(NamedTuple):
-    """What a first task depends on besides what a cohort shares; others: values that all have a part in it but lr."""
+Origin: TypeAlias = tuple[int, float, tuple[float, ...]]
+"""Seed, learning rate, and other values on which a first task depends besides those that a cohort shares."""
 
-    seed: int
-    rate: float
-    others: tuple[float, ...] = ()
 
-    @classmethod
-    def of(cls, learner: Learner) -> "Origin":
-        """Returns the origin of a learner's first task."""
-        rate, *others = (learner.hyperparameters.get(name) for name in learner.declared.in_first_task)
-        return cls(learner.seed, rate, tuple(others))
+def origin_of(learner: Learner) -> Origin:
+    """Returns the origin of a learner's first task."""
+    rate, *others = (learner.hyperparameters.get(name) for name in learner.declared.in_first_task)
+    return learner.seed, rate, tuple(others)
 
 
 @dataclass(frozen=True)
-class Keeping:
-    """Where what is kept, and how much. Raises ValueError, in one line."""
+class CheckpointOptions:
+    """Places of checkpoints, and how many are stored. Raises ValueError, in one line."""
 
     folder: Path | None = None
     """First tasks, and runs where there is no `store`: a cache of limited size, of this machine."""
@@ -63,11 +59,11 @@ class Keeping:
 
 
 class Checkpoints:
-    """What is kept of runs of learners that are alike, on one stream and numeric path. With no place, nothing."""
+    """First tasks and runs of the learners of a cohort, on one stream and numeric path."""
 
     def __init__(
         self,
-        keeping: Keeping,
+        options: CheckpointOptions,
         cohort: Cohort,
         stream: TaskStream,
         architecture: Architecture,
@@ -75,7 +71,7 @@ class Checkpoints:
         transfer: bool,
     ) -> None:
         self._saved, self._tasks = time.monotonic(), len(stream.tasks)
-        self._every = keeping.keep == EVERY
+        self._every = options.keep == EVERY
         common = {
             "version": PROTOCOL_VERSION,
             "stream": stream.describe(),
@@ -88,25 +84,25 @@ class Checkpoints:
         if architecture.own:
             common["network_source"] = dict(plugged(architecture.network).source.hashes)
         here = machine(path)
-        self._kept = Kept(keeping.folder) if keeping.folder else None
+        self._folder = options.folder
         plain = cohort.declared.first_task_is_sgd
         self._first = common | {"batch_size": cohort.shared.batch_size, "machine": here} if plain else None
-        where = _place(keeping)
+        where = _place(options)
         later = common | {"method": cohort.method}
         self._runs = Runs(where, later, " ".join(here), self._every) if where else None
 
     def first(self, origin: Origin) -> Arrays | None:
-        """Parameters and measurements after a first task of plain SGD."""
-        if self._kept is None or self._first is None:
+        """Returns parameters and measurements after a first task of plain SGD."""
+        if self._folder is None or self._first is None:
             return None
-        return self._kept.load(self._first | _named(origin))
+        return load_arrays(self._folder, self._first | _named(origin))
 
     def save_first(self, origins: list[Origin], learners: Learners, result: CohortResult) -> None:
         """Keeps every origin's first task, where it is plain SGD; rows in the order of `origins`."""
-        if self._kept is None or self._first is None:
+        if self._folder is None or self._first is None:
             return
         for origin, arrays in zip(origins, _arrays(learners, result), strict=True):
-            self._kept.save(self._first | _named(origin), arrays)
+            save_arrays(self._folder, self._first | _named(origin), arrays)
 
     def last(self, learner: Learner) -> tuple[int, Arrays] | None:
         """(the last task that was kept, what was kept) of a learner whose run did not end; None where it is not.
@@ -141,21 +137,22 @@ class Checkpoints:
 
 
 def machine(path: NumericPath) -> list[str]:
-    """What makes the same path round differently: another processor, GPU or version of the library."""
+    """Returns the facts that change the rounding of a path: processor, GPU and version of the library."""
     gpu = [torch.cuda.get_device_name()] if path.device == "cuda" and torch.cuda.is_available() else []
     return [torch.__version__, torch.backends.cpu.get_cpu_capability(), *gpu]
 
 
-def _place(keeping: Keeping) -> Place | None:
-    """Where runs are kept; None for nowhere."""
-    if keeping.store is not None:
-        return place(keeping.store)
-    return Folder(keeping.folder, limited=True) if keeping.folder else None
+def _place(options: CheckpointOptions) -> Place | None:
+    """Returns the storage of runs; None for none."""
+    if options.store is not None:
+        return place(options.store)
+    return Folder(options.folder, limited=True) if options.folder else None
 
 
 def _named(origin: Origin) -> dict[str, Any]:
     """Of plain SGD, which only the seed and the learning rate tell apart."""
-    return {"seed": origin.seed, "rate": origin.rate}
+    seed, rate, _ = origin
+    return {"seed": seed, "rate": rate}
 
 
 def restore(kept: list[Arrays], learners: Learners, result: CohortResult) -> None:
@@ -169,7 +166,7 @@ def restore(kept: list[Arrays], learners: Learners, result: CohortResult) -> Non
 
 
 def _arrays(learners: Learners, result: CohortResult) -> Iterator[Arrays]:
-    """What is kept of each learner."""
+    """Yields the stored arrays of each learner."""
     for row, params in enumerate(learners.params):
         state = {STATE + name: array[row].cpu().numpy() for name, array in learners.state.items()}
         measured: dict[str, Any] = {RESULT + name: getattr(result, name)[row] for name in MEASURED}

@@ -1,4 +1,4 @@
-"""What goes into a training run and what comes out of it: plain values, no torch."""
+"""Input and result of a training run, as plain values without torch."""
 
 import difflib
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ LEARNING_CURVE_BATCHES = 10  # β of LCA_β: the current task is tested after b 
 
 @dataclass(frozen=True)
 class Learner:
-    """One learner: a method, values of its hyperparameters, and a seed.
+    """A method, values of its hyperparameters, and a seed.
 
     Raises ValueError, in one line, for a method or a hyperparameter that is not known, or a value that does not fit.
     """
@@ -108,7 +108,7 @@ class Cohort:
 
 @dataclass(frozen=True, eq=False)
 class Plugged:
-    """A network of the user's own. Another one of the same name is another object, and no equal."""
+    """A user's network. Networks of the same name are different objects, and not equal."""
 
     name: str
     """As `Architecture.network` has it: module:attribute, or a short name."""
@@ -140,7 +140,7 @@ def unplug(name: str) -> None:
 
 
 def plugged(name: str) -> Plugged:
-    """The network of a name. Raises ValueError, in one line, where this process has none."""
+    """Returns the network of a name. Raises ValueError, in one line, where this process has none."""
     if name not in _PLUGGED:
         near = difflib.get_close_matches(name, (*NETWORKS, *_PLUGGED), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -150,7 +150,7 @@ def plugged(name: str) -> Plugged:
 
 @dataclass(frozen=True)
 class Architecture:
-    """What is trained; no hyperparameter of a method. Raises ValueError for what there is not."""
+    """The trained network; no hyperparameter of a method. Raises ValueError for an unknown one."""
 
     network: str = "mlp"
     """One of NETWORKS, or what was plugged."""

@@ -1,4 +1,4 @@
-"""How much memory a cohort takes, before it is trained."""
+"""Estimates the memory of a cohort before training."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +11,7 @@ from trainers.cohort import Architecture, Cohort, Learner
 from trainers.engines.feed import on_device
 from trainers.methods import PER_TASK, RESERVOIR, Columns, Penalty, Projection
 from trainers.networks import MLP, Network, OwnNetwork, ResNet, make_network
-from trainers.networks.progressive.mlp import Columns as MLPColumns
+from trainers.networks.progressive.mlp import MLPColumns
 from trainers.networks.progressive.resnet import ResNetColumns
 from trainers.numeric_path import NumericPath
 from trainers.pool import slots
@@ -28,17 +28,17 @@ PER_KEPT = 1.6  # of a user's network, for each byte that its forward pass keeps
 
 
 def bytes_of_one(learner: Learner, stream: TaskStream, architecture: Architecture) -> int:
-    """What one more learner adds: parameters, and a penalty's arrays; a column for each task of a growing network."""
+    """Returns the bytes of one more learner: parameters, arrays of a penalty; a column a task of a growing network."""
     architecture.check(learner.declared)
     rule, net, tasks = learner.declared.rule, make_network(architecture, stream), len(stream.tasks)
     if isinstance(rule, Columns):
         grown = ResNetColumns(net, tasks) if isinstance(net, ResNet) else MLPColumns(cast(MLP, net).sizes, tasks)
         return FLOAT * grown.row
-    return FLOAT * net.row * (1 + (rule.kept if isinstance(rule, Penalty) else 0))
+    return FLOAT * net.row * (1 + (rule.state_arrays if isinstance(rule, Penalty) else 0))
 
 
 def bytes_at_work(learner: Learner, stream: TaskStream, architecture: Architecture, count: int) -> int:
-    """What a step of so many learners in one batch of products takes: activations and gradients."""
+    """Returns the bytes of a step of `count` learners in one batch: activations and gradients."""
     net, method, values = make_network(architecture, stream), learner.declared, learner.hyperparameters
     stored = slots(stream, 0, method, values)
     largest = -(-stored // max(1, len(stream.tasks) - 1))  # of the parts that GEM's gradients are computed from
@@ -50,7 +50,7 @@ def bytes_at_work(learner: Learner, stream: TaskStream, architecture: Architectu
 
 
 def bytes_of_seed(learner: Learner, stream: TaskStream, path: NumericPath) -> int:
-    """What learners of a seed share: its memory, the largest task with its schedule, and the tests of all tasks.
+    """Returns the bytes that learners of a seed share: memory, largest task with its schedule, tests of all tasks.
 
     With lists of pixels that are not zero, where these are made beside the images, and in the place of the tests'.
     """
@@ -117,7 +117,7 @@ def free_bytes(path: NumericPath) -> int | None:
 
 
 def _activations(net: Network, stream: TaskStream) -> int:
-    """Bytes that one example's activations take in training."""
+    """Returns bytes that one example's activations take in training."""
     if isinstance(net, OwnNetwork):
         return int(PER_KEPT * net.facts.kept)
     if isinstance(net, ResNet):

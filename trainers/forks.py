@@ -1,4 +1,4 @@
-"""Runs that go on from a task of another run with other values of hyperparameters."""
+"""Forks: runs that continue another run with other hyperparameters."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ class Fork(Learner):
 
 
 def fork(origin: Learner, after: int, **values: Value) -> Fork:
-    """The learner that goes on from the end of a task with these values; those not given stay.
+    """Returns the learner that goes on from the end of a task with these values; those not given stay.
 
     >>> fork(Learner.of("agem", seed=3), 1, lr=0.02).hyperparameters.lr
     0.02
@@ -52,7 +52,7 @@ def fork(origin: Learner, after: int, **values: Value) -> Fork:
 
 
 def values_at(learner: Learner, task: int) -> Hyperparameters:
-    """The values with which a task is trained: its position in the stream, counted from 0."""
+    """Returns the values with which a task is trained: its position in the stream, counted from 0."""
     while isinstance(learner, Fork) and task <= learner.after:
         learner = learner.origin
     return learner.hyperparameters
@@ -68,7 +68,7 @@ def steps_of(learner: Learner, stream: "TaskStream") -> list[int]:
 
 
 def described(learner: Learner) -> dict[str, Any]:
-    """What tells the learner from others of its method, JSON-able."""
+    """Returns the facts that distinguish the learner within its method, JSON-able."""
     own: dict[str, Any] = {"hyperparameters": vars(learner.hyperparameters), "seed": learner.seed}
     if isinstance(learner, Fork):
         own |= {"origin": described(learner.origin), "after": learner.after}

@@ -1,7 +1,8 @@
-"""Hyperparameters as methods declare them, and their values for one learner. Plain Python: no torch.
+"""Declarations of hyperparameters, and their values for one learner.
 
-All that epsearch knows of a hyperparameter is in its declaration: options, `--search`, checks, content keys, columns
-and labels are derived from it. Those that every method has are declared here, others beside the rule that uses them.
+Plain Python: no torch. All that epsearch knows of a hyperparameter is in its declaration: options, `--search`, checks,
+content keys, columns and labels are derived from it. Those that every method has are declared here, others beside the
+rule that uses them.
 """
 
 import math
@@ -85,7 +86,7 @@ class Hyperparameter:
 
     @property
     def allowed(self) -> str:
-        """What it may be, in words.
+        """The allowed values, in words.
 
         >>> LR.allowed, BATCH_SIZE.allowed
         ('> 0', '>= 1')
@@ -97,7 +98,7 @@ class Hyperparameter:
         return f"{'>=' if self.closed else '>'} {self.low:g}" + (" or 'all'" if self.all_for_none else "")
 
     def fits(self, value: Any) -> bool:
-        """Whether a learner can have the value."""
+        """Returns whether a learner can have the value."""
         if value is None:
             return self.all_for_none
         if self.choices:
@@ -131,16 +132,16 @@ class Hyperparameters(SimpleNamespace):
                 raise ValueError(f"{name} must be {one.allowed}, got {value!r}")
 
     def only(self, names: Iterable[str]) -> "Hyperparameters":
-        """Those of these names that there are."""
+        """Returns those of these names that there are."""
         kept = set(names)
         return Hyperparameters(**{name: value for name, value in vars(self).items() if name in kept})
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value, or the default where the method has no such hyperparameter."""
+        """Returns the value, or the default where the method has no such hyperparameter."""
         return vars(self).get(name, default)
 
     def but(self, **values: Any) -> "Hyperparameters":
-        """The same with other values, which are not checked: a batch of learners has tensors [M]."""
+        """Returns the same with other values, which are not checked: a batch of learners has tensors [M]."""
         return Hyperparameters(**{**vars(self), **values})
 
     def __hash__(self) -> int:  # type: ignore[override]  # a SimpleNamespace has none, as it is not frozen
@@ -157,7 +158,7 @@ class Hyperparameters(SimpleNamespace):
 
 
 def is_reference(value: Any) -> bool:
-    """Whether a value is written as module:attribute.
+    """Returns whether a value is written as module:attribute.
 
     >>> is_reference("package.mine:net"), is_reference("mine"), is_reference(3)
     (True, False, False)

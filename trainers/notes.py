@@ -1,6 +1,6 @@
-"""Lines for the user about what was met on the way, as a kept file that is damaged and made again.
+"""Notes to the user, such as about a damaged file.
 
-They go to whoever listens in this thread, else to standard error: trainers know no console.
+Lines go to the listener of the thread, else to standard error: trainers know no console.
 """
 
 import sys
@@ -18,18 +18,18 @@ def _print(line: str) -> None:
 _listener: ContextVar[Listener] = ContextVar("listener", default=_print)
 
 
-def tell(line: str) -> None:
-    """Passes one line on."""
+def notify(line: str) -> None:
+    """Passes a line to the listener of this thread."""
     _listener.get()(line)
 
 
 @contextmanager
-def heard_by(listener: Listener) -> Iterator[None]:
-    """What this thread tells meanwhile goes to the listener.
+def redirect_notes(listener: Listener) -> Iterator[None]:
+    """Within the context, notes of this thread go to the listener.
 
     >>> lines: list[str] = []
-    >>> with heard_by(lines.append):
-    ...     tell("a file is damaged: made again")
+    >>> with redirect_notes(lines.append):
+    ...     notify("a file is damaged: made again")
     >>> lines
     ['a file is damaged: made again']
     """
@@ -41,7 +41,7 @@ def heard_by(listener: Listener) -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    r"""What a foreign error says, in one line; its name where it says nothing.
+    r"""Returns the first line of the message of a foreign error; its type without a message.
 
     >>> first_line(ValueError("no\nmore")), first_line(KeyboardInterrupt())
     ('no', 'KeyboardInterrupt')

@@ -1,4 +1,7 @@
-"""The numeric path: which arithmetic a result comes from. Part of its identity, as rounding differs between paths."""
+"""The numeric path: the arithmetic behind a result.
+
+Part of its identity, as rounding differs between paths.
+"""
 
 from dataclasses import dataclass
 

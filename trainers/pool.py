@@ -1,4 +1,4 @@
-"""The examples that one seed's run can see at a moment: its episodic memory and the current task's training set."""
+"""The pool of examples of a seed: episodic memory and current task."""
 
 import numpy as np
 
@@ -45,7 +45,7 @@ def smallest_batch(stream: TaskStream, seed: int, method: Method, values: Hyperp
 
 
 class Pool:
-    """One matrix of rows: memory slots first, then the current task in training order, so a batch is one gather.
+    """A matrix of rows: memory slots first, then the current task in training order, so a batch is one gather.
 
     inputs [rows, …] as the stream has them; labels [rows]. Slots that are not filled yet hold zeros and no schedule
     names them. shown: examples of the current task.
@@ -96,7 +96,7 @@ class Pool:
         self.inputs[slots], self.labels[slots] = self.inputs[rows], self.labels[rows]
 
     def test(self, task: int) -> Examples:
-        """The task's test set; kept, as every later task is tested on it too."""
+        """Returns the task's test set; kept, as every later task is tested on it too."""
         if task not in self._tests:
             self._tests[task] = self._stream.test(self.seed, self._stream.tasks[task])
         return self._tests[task]

@@ -1,4 +1,4 @@
-"""The protocol of a run of a cohort: tasks, measurements, divergence. An engine does the arithmetic."""
+"""The protocol of a run: tasks, measurements, divergence; an engine does the arithmetic."""
 
 import time
 from collections import Counter
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.capacity import in_halves
-from trainers.checkpoints import TRAINING, Checkpoints, Keeping, Origin, restore
+from trainers.checkpoints import TRAINING, CheckpointOptions, Checkpoints, origin_of, restore
 from trainers.cohort import LEARNING_CURVE_BATCHES, Architecture, Cohort, CohortResult, Learner
 from trainers.engines import fastest_for, make_engine, one_thread
 from trainers.engines.base import Engine, Learners
@@ -42,7 +42,7 @@ MLP = Architecture()
 
 @dataclass(frozen=True)
 class Training:
-    """What a cohort is trained on, and how."""
+    """Stream, network and arithmetic of a training, and its storage."""
 
     stream: TaskStream
     architecture: Architecture = MLP
@@ -67,9 +67,9 @@ class Training:
         return self.path or fastest_for(self.stream, self.architecture)
 
     def checkpoints(self, cohort: Cohort) -> Checkpoints:
-        """What is kept of such a cohort. Raises ValueError where more is to be kept than there is a place for."""
-        keeping = Keeping(self.folder, self.store, self.keep)
-        return Checkpoints(keeping, cohort, self.stream, self.architecture, self.chosen, self.transfer)
+        """Returns the checkpoints of such a cohort. Raises ValueError as `CheckpointOptions`."""
+        options = CheckpointOptions(self.folder, self.store, self.keep)
+        return Checkpoints(options, cohort, self.stream, self.architecture, self.chosen, self.transfer)
 
 
 def train_cohort(cohort: Cohort, training: Training, progress: Progress | None = None) -> CohortResult:
@@ -124,7 +124,7 @@ def train_rest(
 
 
 def _in_lockstep(cohort: Cohort, done: Mapping[Learner, int], one_seed: bool) -> list[tuple[int, list[int]]]:
-    """(last task that is done, −1 for none; rows of the learners) of those that can be trained together."""
+    """Returns (last task that is done, −1 for none; rows of the learners) of those that can be trained together."""
     groups: dict[tuple[int, int], list[int]] = {}
     for row, one in sorted(enumerate(cohort.learners), key=lambda pair: pair[1].seed):
         groups.setdefault((one.seed if one_seed else -1, done.get(one, -1)), []).append(row)
@@ -181,17 +181,17 @@ class _Run:
         return replace(result, saved=saved)
 
     def _first_task(self) -> tuple[Learners, CohortResult, int]:
-        """(learners after the first task, their measurements, steps that sharing it has saved).
+        """Returns (learners after the first task, their measurements, steps that sharing it has saved).
 
         It does not depend on ε or λ: it is trained once for each seed and learning rate.
         """
         engine, start = self._engine, self._engine.start()
-        of_each = {Origin.of(one): one for one in self._cohort.learners}
+        of_each = {origin_of(one): one for one in self._cohort.learners}
         origins = sorted(of_each)
         learners, result = self._untrained(start, [of_each[origin] for origin in origins])
         engine.load_task(0)
         kept = [arrays for origin in origins if (arrays := self._checkpoints.first(origin))]
-        rows = [origins.index(Origin.of(one)) for one in self._cohort.learners]
+        rows = [origins.index(origin_of(one)) for one in self._cohort.learners]
         saved = len(rows)
         if len(kept) == len(origins):
             restore(kept, learners, result)
@@ -207,7 +207,7 @@ class _Run:
         return forked, result, saved * engine.steps
 
     def _untrained(self, start: Tensor, chosen: Sequence[Learner]) -> tuple[Learners, CohortResult]:
-        """(learners with new networks, their result without measurements)."""
+        """Returns (learners with new networks, their result without measurements)."""
         params = start[self._seed(chosen, start)]
         learners = self._learners(chosen, params, self._engine.state(params))
         return learners, CohortResult.empty(len(chosen), self._tasks)
@@ -217,11 +217,11 @@ class _Run:
         return Learners.of(params, self._seed(chosen, params), own, state)
 
     def _seed(self, chosen: Sequence[Learner], beside: Tensor) -> Tensor:
-        """[M], indices into the engine's seeds."""
+        """Returns [M], indices into the engine's seeds."""
         return torch.tensor([self._seeds.index(one.seed) for one in chosen], device=beside.device)
 
     def _end_task(self, learners: Learners, task: int) -> None:
-        """What a method does between two tasks."""
+        """Applies the method's change between two tasks."""
         if task < self._tasks - 1:
             self._engine.finish(learners, task == 0)
         self._engine.remember(task)

@@ -1,4 +1,7 @@
-"""Reservoir sampling (Vitter, 1985, algorithm R): every example seen so far is stored with the same probability."""
+"""Reservoir sampling (Vitter, 1985, algorithm R).
+
+Every example so far is stored with the same probability.
+"""
 
 from itertools import groupby
 
@@ -8,7 +11,7 @@ from trainers.schedule import Indices, Segment, generator
 
 
 class Reservoir:
-    """Which row of the pool each slot's example stands in, while examples are offered one after another.
+    """The row of the pool behind each slot, while examples arrive one after another.
 
     Rows [0, slots) of the pool are the slots; the current task's examples stand behind them. Within a task a slot
     may point there; `settle` says what has to be copied into the slots when the task ends.

@@ -1,7 +1,8 @@
-"""Every random choice of a run, drawn before the first step from one independent generator per (seed, purpose, task).
+"""Draws every random choice of a run before its first step.
 
-None of it depends on parameters, on ε or on who else is in the cohort, so all ε of a seed see the same batches
-(common random numbers) and the training loop is pure arithmetic on index arrays.
+From one independent generator per (seed, purpose, task). None of it depends on parameters, on ε or on who else is in
+the cohort, so all ε of a seed see the same batches (common random numbers) and the training loop is pure arithmetic on
+index arrays.
 """
 
 import zlib
@@ -14,7 +15,7 @@ Indices = NDArray[np.int64]
 
 
 def generator(seed: int, purpose: str, task: int = 0) -> np.random.Generator:
-    """The generator for one purpose: independent of every other (seed, purpose, task)."""
+    """Returns the generator for one purpose: independent of every other (seed, purpose, task)."""
     # Not hash(), which is another number in every process.
     return np.random.default_rng([seed, zlib.crc32(purpose.encode()), task])
 
@@ -43,7 +44,7 @@ def training_order(seed: int, task: int, available: int, wanted: int) -> Indices
 
 
 def memory_choice(seed: int, task: int, labels: Indices, per_class: int) -> Indices:
-    """Positions of the examples that enter the episodic memory after the task.
+    """Returns positions of the examples that enter the episodic memory after the task.
 
     Per class `per_class` examples drawn uniformly without replacement (A-GEM, §6), or all where there are fewer.
     On shuffled data this equals what a ring buffer per class holds at the end of the task, in distribution.
@@ -68,7 +69,7 @@ def reference_batches(seed: int, task: int, stored: int, batch: int | None, step
 
 
 def mini_batches(examples: int, batch_size: int, first_row: int) -> list[Indices]:
-    """The task's mini-batches [steps, size] as rows of a pool; the last may be short, and then stands alone."""
+    """Returns the task's mini-batches [steps, size] as rows of a pool; the last may be short, and then stands alone."""
     full = examples // batch_size
     rows = first_row + np.arange(examples)
     whole = rows[: full * batch_size].reshape(full, batch_size)
@@ -76,7 +77,7 @@ def mini_batches(examples: int, batch_size: int, first_row: int) -> list[Indices
 
 
 def task_segments(batches: list[Indices], reference: Indices, parts: tuple[int, ...]) -> tuple[Segment, ...]:
-    """The task's mini-batches, each with its row of `reference` [steps, B]."""
+    """Returns the task's mini-batches, each with its row of `reference` [steps, B]."""
     beside = np.split(reference, np.cumsum([len(rows) for rows in batches])[:-1])
     both = zip(batches, beside, strict=True)
     return tuple(Segment(np.hstack([rows, drawn]), rows.shape[1], parts) for rows, drawn in both)

@@ -21,9 +21,9 @@ from epsearch.study.kinds import Search
 from epsearch.study.limits import LARGEST_SEED
 from results.points import value_text
 from trainers.cohort import CohortResult, Learner
-from trainers.foreign.process import Watched
+from trainers.foreign.process import Observations
 from trainers.foreign.running import Request, Run, train
-from trainers.notes import heard_by
+from trainers.notes import redirect_notes
 from trainers.numeric_path import NumericPath
 from trainers.plugins.calls import ForeignError
 
@@ -35,7 +35,7 @@ class Ran(NamedTuple):
     """None where it failed."""
     error: str
     """Why, in one line."""
-    watched: Watched
+    watched: Observations
 
 
 def check(given: Mapping[str, Any], listener: Listener = ignore) -> Checked:
@@ -47,7 +47,7 @@ def check(given: Mapping[str, Any], listener: Listener = ignore) -> Checked:
     What is found is kept for reports, and so that `run` refuses what does nothing. Raises UsageError where the trainer
     cannot be had or the options do not fit it; what it does in a training is a finding. Raises Interrupted.
     """
-    with heard_by(warner(listener)), refused(ForeignError):
+    with redirect_notes(warner(listener)), refused(ForeignError):
         study = unsearched(given)
         prepared = prepare(study, listener)
         study = replace(study, numeric_path=numeric_path(study, prepared.stream, listener=listener))
@@ -68,7 +68,7 @@ class _Check:
         self._stream = study.request("cv").open()
         self._request = self._requested()
         self._count, self._most = 0, 3 + sum(len(one.values) - 1 for one in self._tried)
-        self._watched: list[Watched] = []
+        self._watched: list[Observations] = []
 
     def all(self) -> Checked:
         """What is found; kept where the trainer comes through at all."""
@@ -126,7 +126,7 @@ class _Check:
         """Once, in a process of its own; seed: another one than that of the data. What the trainer does is no error."""
         self._count += 1
         self._listener(Note(f"training {self._count} of at most {self._most}: {what}"))
-        ours, watched = self._study.seeds[0], Watched()
+        ours, watched = self._study.seeds[0], Observations()
         self._watched.append(watched)
         run = Run(values, ours if seed is None else seed, self._stream, transfer=False, data_seed=ours)
         try:

@@ -16,7 +16,7 @@ from epsearch.study.kinds import Search
 from results.ledger.record import content_key
 from results.points import value_text
 from trainers.cohort import PROTOCOL_VERSION
-from trainers.notes import tell
+from trainers.notes import notify
 from trainers.persistence import sealed
 
 VERSION = 1  # of what is kept
@@ -86,7 +86,7 @@ def keep(study: Search, images: Mapping[str, Any], found: Checked, tried: tuple[
         path.parent.mkdir(parents=True, exist_ok=True)
         sealed.write(path, mark, content)
     except OSError as error:
-        tell(f"{path} cannot be written, {error.strerror or error}: what was found is not kept")
+        notify(f"{path} cannot be written, {error.strerror or error}: what was found is not kept")
 
 
 def refuse_inert(study: Study, images: Mapping[str, Any]) -> None:

@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import RenderableType
-from rich.text import Text
 
 from epsearch.arguments import STORAGE
 from epsearch.ledger.location import ledger_url
 from epsearch.terminal.consoles import PlainConsole
 from results.ledger.url import LedgerUrl
-from results.ledger.writers.states import FINISHED
 
 if TYPE_CHECKING:
-    from epsearch.control.watching import Seen
+    from epsearch.doors.door import View
     from epsearch.terminal.listener import Terminal
 
 out, err = PlainConsole(), PlainConsole(stderr=True)
@@ -75,13 +73,15 @@ def printed(shown: RenderableType, data: Any, as_json: bool, soft_wrap: bool = F
         (PlainConsole(width=WIDE) if wide else out).print(shown, soft_wrap=soft_wrap)
 
 
-def followed(name: str, seen: "Seen", as_json: bool) -> int:
-    """Prints how a study stands that was watched to its end; the exit status."""
-    reason = f": {seen.reason}" if seen.reason else ""
-    how_far = f"; {seen.summary}" if seen.summary and seen.summary != seen.state else ""
-    data = {"name": name, "state": seen.state, "reason": seen.reason, "summary": seen.summary}
-    printed(Text(f"study {name} is {seen.state}{reason}{how_far}"), data, as_json)
-    return int(seen.state != FINISHED)
+def view(one: "View", as_json: bool) -> int:
+    """Prints a view and returns its exit status."""
+    if as_json:
+        printed("", one.data(), as_json)
+    elif isinstance(text := one.renderable(out.width, out.is_terminal and not out.no_color), str):  # laid out already
+        sys.stdout.write(text)
+    else:
+        printed(text, None, as_json)
+    return one.status
 
 
 def at_a_terminal() -> bool:

@@ -1,26 +1,23 @@
 """Commands that train, and those for studies that are there: cancel, watch, resume, delete, clean."""
 
 import inspect
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
 from epsearch.arguments import OUT, Commands, Json, Live, Out, Server, Storage, parameter
-from epsearch.commands import printing, remote
-from epsearch.commands.printing import ask, listener, printed, url_of
+from epsearch.commands import printing
+from epsearch.commands.printing import ask, listener, printed, url_of, view
+from epsearch.doors import door
+from epsearch.doors.door import Door, Request, View
 from epsearch.failures.errors import Cancelled, UsageError
 from epsearch.study.description import Study
 from epsearch.study.option import PLACE, RESUME
 from epsearch.study.parsers import duration
-from results.labels import count_text
-
-if TYPE_CHECKING:
-    from epsearch.events import Listener
+from results.ledger.writers.states import FINISHED
 
 Named = Annotated[str, typer.Argument(help="Name of the study, see `epsearch list`.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
@@ -30,49 +27,20 @@ RESUMES = tuple(
 """Options that say where and how a stored study runs; the ledger is where the study is."""
 
 
-def train(
-    study: Study,
-    quiet: bool,
-    as_json: bool,
-    extend: bool = False,
-    wait: bool = False,
-    resume: bool = False,
-    live: Sequence[str] | None = None,
-) -> None:
-    """Trains what is missing, writes the report, and prints the outcome; a cancelled study is asked about."""
-    from epsearch import api
-    from epsearch.events import together, warner
+def train(side: Door, request: Request, quiet: bool, as_json: bool) -> int:
+    """Trains what is missing, writes the report, and prints the outcome; asks before it resumes a cancelled study."""
 
-    def run(resume: bool) -> "api.Outcome":
-        with listener(quiet or as_json) as terminal:
-            with ExitStack() as stack:
-                loggers = [stack.enter_context(api.live(one, warner(terminal))) for one in live or ()]
-                result = api.run(study, together(terminal, *loggers), extend, wait, resume)
-            for one in live or ():
-                _publish_rest(result.study, one, terminal)
-            return result
+    def run(resume: bool) -> View:
+        with listener(quiet or as_json) as events:
+            return side.run(request, events, resume)
 
     try:
-        result = run(resume)
+        outcome = run(resume=False)
     except Cancelled as error:
         if not printing.at_a_terminal() or not ask(f"{error.study} was cancelled; take it up again?", yes=False):
             raise
-        result = run(True)
-    from epsearch.terminal import outcome  # imports pandas, which can wait
-
-    printed(outcome.shown(result), outcome.as_json(result), as_json)
-
-
-def _publish_rest(study: Study, target: str, terminal: "Listener") -> None:
-    """Publishes means, evaluation and report. The training has ended well, whatever fails here."""
-    from epsearch import api
-    from epsearch.events import Warned
-
-    tool, _, where = target.partition(":")
-    try:
-        api.publish(study.name, tool, where, study.out, study.storage)
-    except UsageError as error:
-        terminal(Warned(str(error)))
+        outcome = run(resume=True)
+    return view(outcome, as_json)
 
 
 def cancel(
@@ -86,46 +54,39 @@ def cancel(
     as_json: Json = False,
 ) -> None:
     """Stop a study that is being trained, from any terminal; what is finished is kept."""
-    from epsearch.control.cancelling import cancel
-
     seconds = duration(deadline, "deadline")
-    if server is not None:
-        remote.cancel(server, name, seconds, as_json)
-        return
-    there = cancel(name, url_of(folder, storage), seconds)
-    printed(Text(f"study {name} is {there.state}"), {"name": name, "state": there.state}, as_json)
+    with door(server, folder, storage) as side:
+        status = side.cancel(name, seconds)
+    text = status.note or f"study {name} is {status.state}"
+    printed(Text(text), {"name": name, "state": status.state}, as_json)
 
 
 def watch(
     name: Named, folder: Out = OUT.default, storage: Storage = None, server: Server = None, as_json: Json = False
 ) -> int:
     """Follow a study that is being trained, from another terminal; exit status 0 if it is finished at the end."""
-    if server is not None:
-        return remote.watch(server, name, as_json)
-    from epsearch.control.watching import watch
+    from epsearch.terminal import lists
 
-    with listener(as_json) as events:
-        seen = watch(name, url_of(folder, storage), events)
-    return printing.followed(name, seen, as_json)
+    with door(server, folder, storage) as side, listener(as_json) as events:
+        status = side.watch(name, events)
+    printed(lists.followed(status), lists.followed_as_json(status), as_json)
+    return int(status.state != FINISHED)
 
 
 def resume(
     name: str | None, failed: bool, out: Path, storage: str | None, quiet: bool, as_json: bool, **given: Any
 ) -> int:
     """Train a stored study on, also one that was cancelled or has failed; its options need not be typed again."""
-    if (server := given.pop("server")) is not None:
-        remote.only_here(given, RESUMES)
-        return remote.resume(server, name, failed, out, quiet, as_json)
-    from epsearch.control import resuming
-
-    ledger = url_of(out, storage)
     if failed and name is not None:
         raise UsageError(f"--failed resumes all studies that have failed; leave out the name {name!r}")
-    for one in resuming.failed(ledger) if failed else [name]:
-        wait = bool(given.get("wait"))
-        placed = {option: given[option] for option in RESUMES}
-        train(resuming.stored(one, ledger, out, placed), quiet, as_json, wait=wait, resume=True, live=given["live"])
-    return 0
+    wait, live, server = (given.pop(option) for option in ("wait", "live", "server"))
+    status = 0
+    with door(server, out, storage) as side:
+        for train_on in side.resume(name, failed, given, bool(wait), live or ()):
+            with listener(quiet or as_json) as events:
+                outcome = train_on(events)
+            status = max(status, view(outcome, as_json))
+    return status
 
 
 def delete(
@@ -137,17 +98,9 @@ def delete(
     as_json: Json = False,
 ) -> None:
     """Delete a study from the ledger, with the members that no other study uses; its reports stay."""
-    if server is not None:
-        remote.only_here({"storage": storage, "out": folder != OUT.default}, ("storage", "out"))
-        remote.delete(server, name, lambda question: ask(question, yes), as_json)
-        return
-    from epsearch.control.removing import Removal, delete
-
-    def sure(removal: Removal) -> bool:
-        return ask(f"delete study {name} with {_removed(removal)}?", yes)
-
-    removal = delete(name, url_of(folder, storage), folder, sure)
-    printed(Text(f"deleted study {name} with {_removed(removal)}"), _as_json(removal), as_json, soft_wrap=True)
+    with door(server, folder, storage) as side:
+        deleted = side.delete(name, lambda question: ask(question, yes))
+    view(deleted, as_json)
 
 
 def clean(
@@ -159,31 +112,15 @@ def clean(
 ) -> None:
     """Remove what nobody needs: members that no study has, old events, kept tasks. Studies are never removed."""
     from epsearch.control.removing import Removal, clean
+    from epsearch.terminal import lists
 
     def sure(removal: Removal) -> bool:
-        return ask(f"remove {_removed(removal)}?", yes)
+        return ask(f"remove {lists.removed(removal)}?", yes)
 
     removal = clean(url_of(folder, storage), folder, duration(older_than, "older-than"), sure)
     empty = not (removal.runs or removal.events or removal.files)
-    text = "there is nothing to remove" if empty else f"removed {_removed(removal)}"
-    printed(Text(text), _as_json(removal), as_json, soft_wrap=True)
-
-
-def _removed(removal: Any) -> str:
-    """What a removal takes, in words."""
-    parts = [count_text(len(removal.runs), "member")]
-    if not removal.studies:
-        parts += [count_text(removal.events, "event"), count_text(len(removal.files), "kept task")]
-    text = ", ".join(parts)
-    if removal.shared:
-        text += f" ({removal.shared} that other studies use stay)"
-    if removal.unreadable:
-        text += f" (all members stay, as {', '.join(removal.unreadable)} cannot be read and may use them)"
-    return text
-
-
-def _as_json(removal: Any) -> dict[str, Any]:
-    return asdict(removal) | {"runs": sorted(removal.runs), "files": sorted(map(str, removal.files))}
+    text = "there is nothing to remove" if empty else f"removed {lists.removed(removal)}"
+    printed(Text(text), lists.removal_as_json(removal), as_json, soft_wrap=True)
 
 
 def _with_options(act: Callable[..., int], names: tuple[str, ...]) -> Callable[..., int]:

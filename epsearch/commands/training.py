@@ -8,13 +8,14 @@ from typing import Any
 
 import typer
 
-from epsearch.arguments import Commands, besides, parameter
-from epsearch.commands import remote, studies
-from epsearch.commands.printing import listener, printed
+from epsearch.arguments import OUT, Commands, besides, parameter
+from epsearch.commands import studies
+from epsearch.commands.printing import listener, view
+from epsearch.doors import door
+from epsearch.doors.door import Door, Request
 from epsearch.failures.errors import UsageError
 from epsearch.study.description import Study
 from epsearch.study.kinds import KINDS, Comparison, MemoryStudy, Search
-from epsearch.terminal.consoles import facts
 
 TRAINING: dict[str, str] = {
     Search.kind: "Search ε, or another hyperparameter, evaluate the choice on the remaining tasks, write a report.",
@@ -23,33 +24,28 @@ TRAINING: dict[str, str] = {
 }
 
 
-def _command(kind: type[Study], act: Callable[..., None]) -> Callable[..., int]:
-    """A command that takes a study: the options of its description, and those of the output.
+def _command(kind: type[Study], act: Callable[..., int]) -> Callable[..., int]:
+    """Returns a command that takes a study: the options of its description, and those of the output.
 
-    kind: whose options it has; act: called with the study that they make, and with the options that remain.
+    act: called with a door, the request, quiet, as_json.
     """
 
     def command(**values: Any) -> int:
-        from epsearch.preparation.build import build  # late, as in all commands: `--help` need not wait for it
+        options = {name: values.pop(name) for name in kind.options()}
+        how = {name: bool(values.get(name)) for name in ("extend", "wait")}
+        request = Request(kind, options, values["config"], live=values.get("live") or (), **how)
+        if values["print_config"]:
+            from epsearch.doors.ledger import described  # late, as in all commands: `--help` need not wait for it
 
-        given, config = {name: values.pop(name) for name in kind.options()}, values.pop("config")
-        if (server := values.pop("server", None)) is not None and not values["print_config"]:
-            extend, quiet, as_json = bool(values.get("extend")), values["quiet"], values["as_json"]
-            remote.only_here({**given, **values})
-            if act is _plan:
-                return remote.plan(server, kind.kind, given, config, extend, as_json)
-            return remote.run(server, kind.kind, given, config, extend, quiet, as_json)
-        study = _grown(given, config) if values.get("extend") else build(kind, given, config)
-        if values.pop("print_config"):
-            sys.stdout.write(study.to_yaml())
-        else:
-            act(study, **values)
-        return 0
+            sys.stdout.write(described(request).to_yaml())
+            return 0
+        with door(values["server"], Path(options.get("out") or OUT.default), options.get("storage")) as side:
+            return act(side, request, values["quiet"], values["as_json"])
 
     others = inspect.signature(besides).parameters.items()
-    taken = {*inspect.signature(act).parameters, "config", "print_config"} - ({"extend"} if not kind.grows else set())
-    taken |= {"server"}
-    own = [one for name, one in others if name in taken]
+    left_out = set() if kind.grows else {"extend"}
+    left_out |= {"wait", "live"} if act is _plan else set()
+    own = [one for name, one in others if name not in left_out]
     signature = inspect.Signature([*map(parameter, kind.options().values()), *own])
     # Typer reads both: the order and the defaults from the one, the types from the other.
     command.__signature__ = signature  # type: ignore[attr-defined]
@@ -76,22 +72,11 @@ def _unless_another(command: Callable[..., int]) -> Callable[..., int]:
     return own
 
 
-def _grown(given: dict[str, Any], config: Path | None) -> Study:
-    """The stored search that is to be extended, with other options."""
-    from epsearch import api
-
-    return api.grown(given, config)
-
-
-def _plan(study: Study, quiet: bool, as_json: bool, extend: bool = False) -> None:
-    """Prints what a run would take."""
-    from epsearch.session import session
-    from epsearch.session.plan_text import in_words
-
+def _plan(side: Door, request: Request, quiet: bool, as_json: bool) -> int:
+    """Prints the plan of a run."""
     with listener(quiet or as_json) as events:
-        ahead = session.plan(study, events, extend)
-    words = in_words(ahead)
-    printed(facts(words), ahead.as_json() | {"words": words}, as_json)
+        plan = side.plan(request, events)
+    return view(plan, as_json)
 
 
 def add_to(app: Commands) -> None:

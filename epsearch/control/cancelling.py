@@ -4,11 +4,14 @@ import os
 import signal
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 
 from epsearch.control.named import changing
 from epsearch.failures.errors import Unavailable, UsageError
+from epsearch.findings.listing import status
+from epsearch.status import StudyStatus
 from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
 from results.ledger.writers.holder import Holder, here
@@ -18,8 +21,8 @@ POLL_SECONDS = 0.2
 AFTER_A_KILL = 10.0  # seconds that a killed process may take to disappear
 
 
-def cancel(name: str, storage: LedgerUrl, deadline: float) -> Standing:
-    """Cancels a study; what is finished is kept. Returns how it stands then.
+def cancel(name: str, storage: LedgerUrl, out: Path, deadline: float) -> StudyStatus:
+    """Cancels a study; what is finished is kept. Returns its status then.
 
     deadline: seconds that its process has to stop by itself; then it is killed, with all that it has started, if it is
     on this machine. Raises UsageError where nobody trains it and it has ended; Unavailable where its process is on
@@ -38,8 +41,8 @@ def cancel(name: str, storage: LedgerUrl, deadline: float) -> Standing:
                     "killed from here; it stops as soon as it looks into the ledger"
                 )
             kill(there.holder)
-            there = _until(store, there, name, AFTER_A_KILL)
-        return there
+            _until(store, there, name, AFTER_A_KILL)
+        return status(store, name, storage, out)
 
 
 def kill(holder: Holder) -> None:

@@ -4,15 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from epsearch.failures.errors import UsageError, unknown
-from epsearch.findings.listing import opened
+from epsearch.findings.listing import known, opened
 from epsearch.session.session import open_store
 from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
-
-
-def known(store: Store) -> list[str]:
-    """Names of all studies: those that were trained, and those that were submitted."""
-    return list(dict.fromkeys([*(row.name for row in store.studies()), *store.submissions()]))
 
 
 @contextmanager

@@ -14,6 +14,10 @@ class UsageError(Exception):
     """
 
 
+class NoStudy(UsageError):
+    """No study has that name."""
+
+
 class CodeOfOthers(UsageError):
     """A plug-in that cannot be had, or fails."""
 

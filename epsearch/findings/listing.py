@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from epsearch.failures.errors import UsageError, unknown
+from epsearch.events import Progress, read
+from epsearch.failures.errors import NoStudy, UsageError, brief, unknown
 from epsearch.ledger.damage import Unreadable
 from epsearch.ledger.evaluation_log import user_looks
 from epsearch.preparation import growth
+from epsearch.status import UNKNOWN, StudyStatus
 from results.labels import on_one_line
 from results.ledger.errors import StoreUnavailable
 from results.ledger.record import Summary
@@ -18,42 +21,12 @@ from results.ledger.retry import Patience
 from results.ledger.schema import VERSION
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
-from results.ledger.writers.queue import Submission
-from results.ledger.writers.states import FINISHED, INTERRUPTED, RUNNING, Standing
-from search_spaces.space import Value
+from results.ledger.writers.events import Event
+from results.ledger.writers.queue import Submission, waits
+from results.ledger.writers.states import FINISHED, INTERRUPTED, Standing
 
 if TYPE_CHECKING:  # a list of studies needs neither loops nor arrays
     from epsearch.loop.base import Loop
-
-UNKNOWN = "–"
-FINISHED_BEFORE = "it was finished before"
-AGAIN = {RUNNING: "all members are there"}
-FAR = 2.0**37  # seconds since 1970: after whatever was created
-
-
-class Listed(NamedTuple):
-    """One line of `epsearch list`."""
-
-    name: str
-    """Of the study."""
-    command: str
-    """That trains it; UNKNOWN where the study cannot be read."""
-    dataset: str
-    """UNKNOWN where the study cannot be read."""
-    status: str
-    """Finished, how far it is, or why it cannot be read."""
-    chosen: Mapping[str, Value] | None
-    """The best point so far of a search; else None."""
-    score: float | None
-    """Mean of what is maximised, A_T in [0, 1] where nothing else is said, that chose it; None without one."""
-    created: str
-    """ISO-8601 time, UTC."""
-    inert: bool = False
-    """Whether all values score the same bit for bit, so that the chosen one is no better than any other."""
-    state: str = UNKNOWN
-    """`queued`, `running`, …: one word of `results.ledger.writers.states`; UNKNOWN where nobody has kept it."""
-    objective: str = "A_T"
-    """What the score is of, as tables call it."""
 
 
 class Upgraded(NamedTuple):
@@ -93,28 +66,54 @@ def load(name: str | None, storage: LedgerUrl, out: Path) -> "Loop":
         return loop
 
 
-def list_studies(storage: LedgerUrl, out: Path) -> list[Listed]:
-    """The studies of a ledger, oldest first; those that cannot be read, too. Raises UsageError.
+def list_studies(storage: LedgerUrl, out: Path) -> list[StudyStatus]:
+    """Returns the studies of a ledger, oldest first, also those that cannot be read. Raises UsageError.
 
-    No member is looked at: how far a study is stands in its summary.
+    Reads no member: the progress of a study is in its summary.
     """
     with opened(storage) as store:
-        return listed(store, storage, out)
+        return statuses(store, storage, out)
 
 
-def listed(store: Store, storage: LedgerUrl, out: Path) -> list[Listed]:
-    """The same of an open ledger: studies that were trained, and those that were submitted and have not begun."""
-    summaries, standings, rows = store.summaries(), store.standings(), store.studies()
-    first = store.first_submitted()  # which may be long before it began, or was submitted last
-    lines = [_listed(row, summaries.get(row.name), standings.get(row.name), storage, out) for row in rows]
-    lines = [one._replace(created=min(one.created, _moment(first.get(one.name, FAR)))) for one in lines]
-    there = {row.name for row in rows}
-    lines += [
-        _waiting(one, standings[one.study], first.get(one.study, one.submitted))
-        for one in store.submissions().values()
-        if one.study not in there and one.study in standings
-    ]
-    return sorted(lines, key=lambda line: (line.created, line.name))
+def statuses(store: Store, storage: LedgerUrl, out: Path) -> list[StudyStatus]:
+    """Returns the studies of an open ledger, oldest first: trained ones, and submitted ones that have not begun."""
+    rows = {row.name: row for row in store.studies()}
+    summaries, standings, submissions = store.summaries(), store.standings(), store.submissions()
+    first, queue = store.first_submitted(), _queue(submissions, standings)
+    made = []
+    for name in [*rows, *(name for name in submissions if name not in rows and name in standings)]:
+        row, submission = rows.get(name), submissions.get(name)
+        one = _status(name, row, summaries.get(name), standings.get(name), submission, first.get(name))
+        made.append(_in_queue(_described(one, row, submission, storage, out), queue))
+    return sorted(made, key=lambda one: (one.created, one.name))
+
+
+def status(store: Store, name: str, storage: LedgerUrl, out: Path) -> StudyStatus:
+    """Returns the status of one study, with its progress and newest event. Raises NoStudy."""
+    row, standings, submissions = store.study(name), store.standings(), store.submissions()
+    there, submission = standings.get(name), submissions.get(name)
+    if row is None and (submission is None or there is None):
+        raise NoStudy(unknown("study", brief(name).strip("'"), known(store)))
+    first = store.first_submitted().get(name)
+    made = _status(name, row, store.summaries().get(name), there, submission, first)
+    made = _described(made, row, submission, storage, out)
+    newest = store.newest_event(name)
+    made = replace(_in_queue(made, _queue(submissions, standings)), event=0 if newest is None else newest.id)
+    last = store.newest_event(name, Progress.kind) if there is not None and there.held else None
+    if last is None or there is None or last.token != there.token:
+        return made
+    return reported(made, last)
+
+
+def reported(status: StudyStatus, event: Event) -> StudyStatus:
+    """Returns a status with the progress of an event; as it is where that cannot be read."""
+    progress = read(event.kind, event.study, event.data)
+    return replace(status, progress=progress, progress_time=event.time) if isinstance(progress, Progress) else status
+
+
+def known(store: Store) -> list[str]:
+    """Names of all studies: those that were trained, and those that were submitted."""
+    return list(dict.fromkeys([*(row.name for row in store.studies()), *store.submissions()]))
 
 
 def upgrade(storage: LedgerUrl, out: Path, tell: Callable[[str], None]) -> Upgraded:
@@ -163,61 +162,87 @@ def opened(storage: LedgerUrl, patience: Patience | None = None, upgrade: bool =
         raise UsageError(str(error)) from error
 
 
-def _listed(row: StudyRow, summary: Summary | None, there: Standing | None, storage: LedgerUrl, out: Path) -> Listed:
-    """A line from a study's row and its summary alone, each of which may be damaged or of an older version."""
-    state = UNKNOWN if there is None else there.now
+def _status(
+    name: str,
+    row: StudyRow | None,
+    summary: Summary | None,
+    there: Standing | None,
+    submission: Submission | None,
+    first: float | None,
+) -> StudyStatus:
+    """Returns a status without the study's description; row: None for a study of which there is only a submission."""
+    if first is None and submission is not None and row is None:
+        first = submission.submitted
+    times = [] if row is None else [row.created]
+    times += [] if first is None else [_moment(first)]  # which may be long before it began
+    made = StudyStatus(
+        name=name,
+        state=UNKNOWN if there is None else there.now,
+        reason="" if there is None else there.reason,
+        created=min(times),
+        submitter=None if submission is None else submission.submitter,
+        priority=None if submission is None else submission.priority,
+    )
+    if summary is None:
+        return made
+    # Moved here from another ledger; or it ended while it wrote the report, and has lost nothing.
+    over = summary.status.startswith(FINISHED) and made.state in (UNKNOWN, INTERRUPTED)
+    return replace(
+        made,
+        summary=summary.status,
+        state=FINISHED if over else made.state,
+        chosen=summary.chosen,
+        score=summary.score,
+        inert=summary.inert,
+    )
+
+
+def _described(
+    made: StudyStatus, row: StudyRow | None, submission: Submission | None, storage: LedgerUrl, out: Path
+) -> StudyStatus:
+    """Returns a status with kind, dataset and objective; a row may be damaged or of an older version."""
+    if row is None:
+        request = {} if submission is None else submission.given
+        options = request.get("options")
+        dataset = options.get("dataset", UNKNOWN) if isinstance(options, dict) else UNKNOWN
+        return replace(made, kind=str(request.get("kind", UNKNOWN)), dataset=str(dataset))
     try:
         study = growth.read(row, storage, out).study
     except Unreadable as error:
-        return Listed(row.name, UNKNOWN, UNKNOWN, error.why, None, None, row.created, state=state)
-    known = summary or Summary(row.name, row.checksum, UNKNOWN, None, None, False)
-    status = in_words(there, known.status)
-    # Moved here from another ledger; or it ended while it wrote the report, and has lost nothing.
-    if known.status.startswith(FINISHED) and (there is None or there.now == INTERRUPTED):
-        state = FINISHED
-    found = (known.chosen, known.score, row.created, known.inert, state, study.maximised)
-    return Listed(study.name, study.kind, study.dataset, status, *found)
+        return replace(made, unreadable=error.why, chosen=None, score=None, inert=False)
+    return replace(made, kind=study.kind, dataset=study.dataset, objective=study.maximised)
 
 
-def _waiting(one: Submission, there: Standing, since: float) -> Listed:
-    """A line of a study of which there is only what was submitted; since: when first, in seconds since 1970."""
-    found = one.given.get("options")
-    options = found if isinstance(found, dict) else {}
-    what = (str(one.given.get("kind", UNKNOWN)), str(options.get("dataset", UNKNOWN)))
-    return Listed(one.study, *what, in_words(there, UNKNOWN), None, None, _moment(since), state=there.now)
+def _in_queue(one: StudyStatus, queue: tuple[list[str], list[str]]) -> StudyStatus:
+    """Returns a status with its place in the queue: studies that are trained, and those that wait."""
+    trained, waiting = queue
+    if one.name not in waiting:
+        return one
+    number = waiting.index(one.name)
+    return replace(one, waits=True, place=number + 1, ahead=(*trained, *waiting[:number]))
+
+
+def _queue(submissions: Mapping[str, Submission], standings: Mapping[str, Standing]) -> tuple[list[str], list[str]]:
+    """Returns the studies of the queue that are trained, and those that wait, the next first."""
+    known = [one.study for one in submissions.values() if one.open and one.study in standings]
+    trained = [one for one in known if standings[one].held]
+    return trained, [one for one in known if waits(standings[one].state, standings[one].held)]
 
 
 def _moment(seconds: float) -> str:
-    """Seconds since 1970 as ISO-8601, UTC."""
+    """Returns seconds since 1970 as ISO-8601, UTC."""
     return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
-def in_words(there: Standing | None, status: str) -> str:
-    """How a study stands, in words that begin with its state; status: how far it is, as its loop says it.
-
-    What is finished is told as it is: a run that ended while it wrote the report has lost nothing.
-    """
-    finished = status.startswith(FINISHED)
-    if there is None or there.now == FINISHED or (finished and there.now == INTERRUPTED):
-        return status
-    how_far = there.reason or (AGAIN.get(there.now, FINISHED_BEFORE) if finished else status)
-    return there.now if how_far == UNKNOWN else f"{there.now}: {how_far}"
-
-
 def fitting(
-    lines: Iterable[Listed], state: str | None, dataset: str | None, kind: str | None, search: str | None
-) -> list[Listed]:
-    """Those that fit what is given, the newest first."""
+    lines: Iterable[StudyStatus], state: str | None, dataset: str | None, kind: str | None, search: str | None
+) -> list[StudyStatus]:
+    """Returns those that have all that is given, the newest first."""
     return [
         one
         for one in reversed([*lines])
         if state in (None, "", one.state)
         and dataset in (None, "", one.dataset)
-        and kind in (None, "", one.command)
+        and kind in (None, "", one.kind)
         and (not search or search.casefold() in one.name.casefold())
     ]
-
-
-def detail(one: Listed) -> str:
-    """What the status of a listed study says beside its state."""
-    return "" if one.status == one.state else one.status.removeprefix(f"{one.state}: ")

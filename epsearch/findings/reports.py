@@ -15,7 +15,7 @@ from results.ledger.record import RunRecord
 from results.ledger.retry import Patience
 from results.points import Point, point_of, point_text, value
 from results.search import SearchResults
-from results.table import ComparedRow, ComparisonResults, MemoryResults, MemoryRow
+from results.table import TableResults, TableRow
 from search_spaces.published.definition import load_definition
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ UNTUNED = "Every candidate of the tuning lost a seed; trained with the definitio
 
 Groups: TypeAlias = dict[Point, tuple[RunRecord, ...]]
 """(stream: "cv" or "eval"; the point or row in words) -> its members, which differ in their seeds."""
-AnyResults: TypeAlias = SearchResults | ComparisonResults | MemoryResults
+AnyResults: TypeAlias = SearchResults | TableResults
 
 
 class Reporting(NamedTuple):
@@ -71,21 +71,23 @@ class Reporting(NamedTuple):
             return str(self.pages().overview(results))
 
 
-def comparison(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> ComparisonResults:
+def comparison(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> TableResults:
     """Every row with its members; arguments as of `Reporting.results`, no ledger is waited for."""
     study = loop.study
-    rows = tuple(ComparedRow(*_trained(loop, row), UNTUNED if row.label in loop.untuned else "") for row in loop.rows)
+    rows = tuple(
+        TableRow(*_trained(loop, row), remark=UNTUNED if row.label in loop.untuned else "") for row in loop.rows
+    )
     sizes = study.hyperparameters.memory == load_definition(study.dataset).memory
-    return ComparisonResults(
+    return TableResults(
         study.name, study.dataset, rows, study.shown(), facts, _notes(loop), comparable=sizes and _full_size(loop)
     )
 
 
-def memory_study(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> MemoryResults:
+def memory_study(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> TableResults:
     """Every method and size with its members; arguments as of `Reporting.results`, no ledger is waited for."""
     study = loop.study
-    rows = tuple(MemoryRow(*_trained(loop, row), row.hyperparameters.memory) for row in loop.rows)
-    return MemoryResults(study.name, study.dataset, rows, study.shown(), facts, _notes(loop), _full_size(loop))
+    rows = tuple(TableRow(*_trained(loop, row), row.hyperparameters.memory) for row in loop.rows)
+    return TableResults(study.name, study.dataset, rows, study.shown(), facts, _notes(loop), _full_size(loop))
 
 
 def _trained(loop: TableLoop, row: Row) -> tuple[str, str, Mapping[str, object], tuple[RunRecord, ...]]:
@@ -146,7 +148,7 @@ def _of_search(results: SearchResults) -> Iterable[RunRecord]:
     return {record.key: record for record in (*results.search, *results.evaluation)}.values()
 
 
-def _of_table(results: ComparisonResults | MemoryResults) -> Iterable[RunRecord]:
+def _of_table(results: TableResults) -> Iterable[RunRecord]:
     return {record.key: record for record in results.records}.values()
 
 

@@ -16,7 +16,6 @@ from epsearch.loop.jobs import is_self_reported
 from epsearch.loop.search import SearchLoop
 from epsearch.loop.strategy_driver import race
 from epsearch.plugins.loading import NOISY, PLUGINS
-from epsearch.study.kinds import POOLED
 from results.labels import count_text
 from results.ledger.record import RunRecord
 from results.ledger.retry import Patience
@@ -158,8 +157,7 @@ def _race(loop: SearchLoop) -> Race | None:
     if not loop.study.race:
         return None
     study, shares = loop.study, loop.driver.assigned_seeds().values()
-    plain, pooled = len(shares) * len(study.seeds), study.race_rule == POOLED
-    return Race(sum(map(len, shares)), plain, race.ALPHA, pooled, loop.dropped())
+    return Race(sum(map(len, shares)), len(shares) * len(study.seeds), race.ALPHA, loop.dropped())
 
 
 def _notes(loop: SearchLoop) -> list[str]:

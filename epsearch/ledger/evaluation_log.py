@@ -18,7 +18,7 @@ from platformdirs import user_data_path
 
 from results.labels import on_one_line
 from results.ledger.record import RunRecord
-from trainers.notes import tell
+from trainers.notes import notify
 
 try:
     import fcntl
@@ -68,7 +68,7 @@ class Looks:
             self._append(self._file, found)
         except OSError as error:
             self._failed(self._file, error)
-            tell(f"{self.trouble}; choices evaluated now are counted in this ledger alone")
+            notify(f"{self.trouble}; choices evaluated now are counted in this ledger alone")
 
     def _append(self, file: Path, found: Mapping[str, str]) -> None:
         """Writes the lines that are missing. Raises OSError."""

@@ -24,7 +24,7 @@ from results.ledger.record import Certificate, RunRecord, Summary
 from search_spaces.space import Value
 from search_spaces.strategy import Best
 from trainers.cohort import Cohort
-from trainers.notes import heard_by
+from trainers.notes import redirect_notes
 from trainers.plugins.source import SOURCE
 from trainers.streams import StreamRequest
 
@@ -248,7 +248,7 @@ class Loop(ABC):
         self.records.update((record.key, record) for record in fresh)
         self._store.add(fresh, self.summary())
         self.looks.add(fresh)
-        with heard_by(self.notes.append):
+        with redirect_notes(self.notes.append):
             forget(job, self._counted.stream(job.phase))
         self.stored += fresh
 

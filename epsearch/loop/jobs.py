@@ -14,7 +14,7 @@ from epsearch.gpu_check import FOREIGN, proving
 from epsearch.machine import rounding, usable_cores
 from epsearch.plugins.loading import Plugin, at_fault, files_of, load_expected, versions_of
 from trainers.cohort import Architecture, Cohort, CohortResult, Learner
-from trainers.notes import heard_by
+from trainers.notes import redirect_notes
 from trainers.numeric_path import NumericPath
 from trainers.streams import Images, StreamRequest
 from trainers.streams.base import TaskStream
@@ -137,7 +137,7 @@ def execute(job: Job, progress: Progress | None = None, place: Place = HERE) -> 
     """
     told: list[str] = []
     plugins = [load_expected(one, job.stream.beside) for one in job.plugins if job.limits is None]
-    with heard_by(told.append), at_fault(plugins):
+    with redirect_notes(told.append), at_fault(plugins):
         result = _trained(job, progress, place) if job.limits is None else _by_trainer(job, progress, place)
     assert result.value is not None
     note = "\n".join(line for line in (result.value.note, *told) if line)

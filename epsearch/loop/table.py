@@ -16,7 +16,7 @@ from epsearch.study.published import of_methods
 from results.labels import count_text
 from results.ledger.record import RunRecord
 from results.metrics import average_accuracy
-from search_spaces.published.definition import method_grids
+from search_spaces.published.definition import learning_rate_grid, strength_grids
 from trainers import methods
 from trainers.cohort import Learner
 from trainers.hyperparameters import Hyperparameters, Value
@@ -50,11 +50,10 @@ class Row:
 
     def candidates(self) -> list["Row"]:
         """The row with every learning rate, and λ, of A-GEM's grids (appendix G)."""
-        grids = method_grids()
-        strengths = [{"strength": one} for one in dict(grids.strengths).get(self.method, ())]
+        strengths = [{"strength": one} for one in strength_grids().get(self.method, ())]
         return [
             replace(self, hyperparameters=self.hyperparameters.but(lr=rate, **strength))
-            for rate in grids.learning_rates
+            for rate in learning_rate_grid()
             for strength in strengths or [{}]
         ]
 

@@ -11,7 +11,7 @@ from epsearch.loop.content import searchable
 from epsearch.study.description import Study
 from epsearch.study.hyperparameters import EPSILON
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
-from search_spaces.published.definition import method_grids
+from search_spaces.published.definition import strength_grids
 from trainers import methods
 from trainers.methods import Penalty
 from trainers.methods.rules import RESERVOIR
@@ -37,7 +37,7 @@ def check_memory(study: MemoryStudy) -> None:
 
 def check_tuning(study: Comparison) -> None:
     """There must be tasks enough for what is tuned. Raises UsageError."""
-    for method, grid in method_grids().strengths if study.tune else ():
+    for method, grid in strength_grids().items() if study.tune else ():
         if method in study.methods and len(grid) > 1:
             _check_tasks(study, "cv", method, "strength", f"to tune the λ of {method}")
 

@@ -11,7 +11,7 @@ from epsearch.events import Listener, Note, ignore
 from epsearch.failures.errors import UsageError
 from epsearch.machine import installed, processor
 from epsearch.study.description import Study
-from trainers.notes import tell
+from trainers.notes import notify
 from trainers.numeric_path import LISTABLE, NumericPath
 from trainers.persistence import sealed
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
@@ -117,7 +117,7 @@ def _remembered(subject: str, measure: Callable[[], object], choices: Sequence[s
     if (name := known.get(here)) in choices:
         return str(name)
     if name is not None:
-        tell(f"{path} names {name!r}, which cannot be used here; known: {', '.join(choices)}: {AGAIN}")
+        notify(f"{path} names {name!r}, which cannot be used here; known: {', '.join(choices)}: {AGAIN}")
     listener(Note("measuring which arithmetic is the fastest here, once for this machine"))
     measured = str(measure())
     with suppress(OSError):  # nothing is lost but the time of measuring again

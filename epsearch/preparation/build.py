@@ -134,13 +134,12 @@ def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl)
     Raises UsageError where it names what is not known, or whatever the text it was made from raises.
     """
     kind = KINDS[one_of(stored.get("kind", Search.kind), "command", KINDS)]
-    written = dict(stored["study"])
+    written = kind.options_of(stored["study"])
     if (named := written.get("trainer")) is not None:
         stands_in(named)  # which takes whatever values the study has: it may declare others now
         if written.get("search"):
             written["search"] = space_stored(written["search"])
-    before = {name: one.before for name, one in kind.options().items() if one.before is not None}
-    known = _values(kind, before | written | {name: stored[name] for name in REQUESTS if name in stored})
+    known = _values(kind, written | {name: stored[name] for name in REQUESTS if name in stored})
     if known.get("trainer") is not None:
         known["method"] = known["trainer"]
     places = {"name": name, "out": out, "storage": storage, "numeric_path": stored["numeric_path"]}

@@ -116,8 +116,8 @@ def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
         raise UsageError(f"cross-validation and evaluation must not share tasks on {study.dataset}: {proof.sentence}")
     if proof.known > MOST_KNOWN and not study.value("allow_shared"):
         raise UsageError(
-            f"at most {100 * MOST_KNOWN:g} % of the test {proof.what} may be known, on {study.dataset} {proof.told}; "
-            "--allow-shared goes on with them"
+            f"at most {100 * MOST_KNOWN:g} % of the test {proof.what} may be known, on {study.dataset} "
+            f"{proof.known_tests}; --allow-shared goes on with them"
         )
     return stream, Disjointness(proof.sound, proof.sentence, proof.warning)
 

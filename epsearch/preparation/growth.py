@@ -4,7 +4,7 @@ import itertools
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
 from epsearch.failures.errors import UsageError, refused
 from epsearch.ledger.damage import Unreadable, reading
@@ -20,9 +20,6 @@ from trainers.plugins.source import changed
 
 SIZES = ("repeats", "points")
 COMPARED = ("kind", "study", "stream", "numeric_path")
-
-
-AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 
 class Stored(NamedTuple):
@@ -43,13 +40,6 @@ def find(store: Store, name: str) -> StudyRow | None:
     if row is not None and row.damage:
         raise UsageError(f"{Unreadable(name, f'damaged: {row.damage}')}; choose another --name")
     return row
-
-
-def settled(study: AnyStudy, row: StudyRow | None) -> AnyStudy:
-    """With the options of a stored study that has been there for longer than these options have, as it was made."""
-    there = {} if row is None else row.config["study"]
-    newer = {name: one for name, one in study.options().items() if one.before is not None and name not in there}
-    return study.but(**{name: one.before for name, one in newer.items()}) if row is not None and newer else study
 
 
 def read(row: StudyRow, storage: LedgerUrl, out: Path) -> Stored:
@@ -97,7 +87,8 @@ def keep(
             store.save_study(study.name, described | asked)
         return ()
     there = read(row, study.storage, study.out)
-    old, new = ({name: one.get(name) for name in COMPARED} for one in (row.config, described))
+    stored = _described(there.study, there.images, there.proof)
+    old, new = ({name: one.get(name) for name in COMPARED} for one in (stored, described))
     if old == new:
         kept = {**row.config, **asked}
         if write and kept != row.config:
@@ -190,4 +181,5 @@ def _grows(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 def _fixed(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     """Options of two identities that differ and may not, in their order."""
-    return [name for name in dict.fromkeys((*there, *here)) if name not in GROWS and there.get(name) != here.get(name)]
+    may = (*GROWS, "race_rule")  # which comes and goes with the race
+    return [name for name in dict.fromkeys((*there, *here)) if name not in may and there.get(name) != here.get(name)]

@@ -11,7 +11,7 @@ from epsearch.events import Decoded, Listener, ignore, stops, warner
 from epsearch.failures.errors import Interrupted, UsageError, refused
 from epsearch.study.description import Study
 from search_spaces.published.definition import definitions, load_definition
-from trainers.notes import heard_by
+from trainers.notes import redirect_notes
 from trainers.streams import downloaded, present
 from trainers.streams.base import DataError
 from trainers.streams.images import registry, sources
@@ -76,7 +76,7 @@ def prepare(
         done = now
         tell(now, total)
 
-    with heard_by(warner(listener)):
+    with redirect_notes(warner(listener)):
         source = registry.find(dataset, data_dir)
         images = decode(source, size, image_cache(), skip_corrupt, count)
     parts = {"train": ~(images.test | images.unused), "test": images.test, "unused": images.unused}
@@ -93,7 +93,7 @@ def check(dataset: str, data_dir: Path, listener: Listener = ignore) -> Inspecti
     Raises UsageError where the dataset cannot be read at all; corrupt images are told, not raised.
     """
     size = _own_size(dataset)  # before the images are looked for: a dataset of pixels has none
-    with heard_by(warner(listener)):
+    with redirect_notes(warner(listener)):
         return inspect(registry.find(dataset, data_dir), size, image_cache(), _decoding(listener))
 
 

@@ -1,15 +1,16 @@
 """What the API answers: its models, and how they are made of what the rooms below know."""
 
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from fastapi.responses import Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter
 
-from epsearch.findings.listing import UNKNOWN, Listed, detail, fitting
+from epsearch.findings.listing import fitting
 from epsearch.service import results_cache as findings
 from epsearch.service.requests import SERVER_SET
-from epsearch.service.studies import Described, Place
+from epsearch.status import UNKNOWN, StudyStatus
 from epsearch.study import description
 from epsearch.study.kinds import Search
 from results.ledger.writers import events, queue
@@ -50,45 +51,17 @@ class Refusal(BaseModel):
     detail: str | list[Any] = Field(description="One line; a list where the form of the request is wrong.")
 
 
-class Line(BaseModel):
-    """One study of a list."""
-
-    name: str
-    kind: str = Field(description="run, compare or memory; – where it cannot be read.")
-    dataset: str
-    state: str = Field(
-        description="queued, running, cancelling, cancelled, failed, finished or interrupted; – if unknown."
-    )
-    detail: str = Field(description="How far it is, or why it failed, in words; empty where the state says it all.")
-    status: str = Field(description="State and detail in one, as `epsearch list` has it.")
-    chosen: dict[str, bool | float | int | str] | None = Field(description="The best point so far of a search.")
-    score: float | None = Field(description="Mean of the objective that chose it; of A_T in [0, 1].")
-    objective: str = Field(description="What the score is of.")
-    inert: bool = Field(description="Whether all values score the same bit for bit.")
-    created: str = Field(description="ISO-8601, UTC.")
-
-
-class Studies(BaseModel):
+@dataclass(frozen=True)
+class Studies:
     """A page of a list."""
 
-    studies: list[Line]
-    total: int = Field(description="Of all pages.")
+    studies: list[StudyStatus]
+    total: int
+    """Of all pages."""
     page: int
 
 
-class Progress(BaseModel):
-    """How far a training is."""
-
-    stage: str
-    known: int = Field(description="Members of the stage that have been trained.")
-    wanted: int = Field(description="Members of the stage.")
-    headline: str
-    member_steps: int
-    speed: float | None = Field(description="Member-steps per second.")
-    eta: float | None = Field(description="Seconds to go.")
-    eta_low: float | None = Field(None, description="The shortest that is likely.")
-    eta_high: float | None = Field(None, description="The longest that is likely.")
-    seconds: float = Field(description="Since this run of it began.")
+LISTED = TypeAdapter(Studies)
 
 
 class Verdict(BaseModel):
@@ -101,41 +74,24 @@ class Verdict(BaseModel):
     high: float | None
 
 
-class Answer(Line):
-    """How one study stands."""
-
-    note: str = Field("", description="Why nothing had to be done of what was asked for; empty where it was.")
-    reason: str = Field(description="Why it failed.")
-    priority: int | None = Field(description="In the queue; null where it was not submitted.")
-    place: int | None = Field(None, description="In the queue, from 1; null where it does not wait.")
-    ahead: list[str] = Field([], description="Studies that are trained now, then those that are begun before it.")
-    submitter: str | None = Field(description="Name of the token that submitted it.")
-    progress: Progress | None
-
-
 THERE: dict[int | str, dict[str, Any]] = {
-    200: {"model": Answer, "description": "It is finished, or in the queue: nothing was changed."}
+    200: {"model": StudyStatus, "description": "It is finished, or in the queue: nothing was changed."}
 }
 
 
-class Study(Answer):
-    """One study with what it has found."""
+@dataclass(frozen=True, kw_only=True)
+class Study(StudyStatus):
+    """A study with its results."""
 
-    found: str = Field(description="The best so far, in words.")
-    answer: str | None = Field(description="The answer of a search, in words.")
+    found: str
+    """The best so far, in words."""
+    answer: str | None
+    """The answer of a search, in words."""
     verdict: Verdict | None
-    members: int = Field(description="In the ledger.")
-    config: dict[str, Any] = Field(description="Options, but for those that say where things are.")
-
-
-class Standing(BaseModel):
-    """How a study stands, in few words."""
-
-    state: str
-    reason: str = Field(description="Why it failed.")
-    summary: str = Field(description="How far it is, in words.")
-    waits: bool = Field(description="Whether the queue is to train it.")
-    event: int = Field(description="Number of its newest event; 0 without one.")
+    members: int
+    """In the ledger."""
+    config: dict[str, Any]
+    """Options, but for those that say where things are."""
 
 
 class Event(BaseModel):
@@ -196,61 +152,37 @@ class Lists:
     """Pages of a list as they are sent: many who poll ask for the same one."""
 
     def __init__(self) -> None:
-        self._lines: list[Listed] = []
+        self._lines: list[StudyStatus] = []
         self._made: dict[object, bytes] = {}
 
-    def of(self, lines: list[Listed], wanted: tuple[str | None, ...], page: int, per_page: int) -> Response:
+    def of(self, lines: list[StudyStatus], wanted: tuple[str | None, ...], page: int, per_page: int) -> Response:
         """A page of the lines that fit; lines: the same list as long as it is the same."""
         if lines is not self._lines or len(self._made) > MOST_LISTS:
             self._lines, self._made = lines, {}
         made, key = self._made, (wanted, page, per_page)
         if key not in made:
             found = fitting(lines, *wanted)
-            part = [line(one) for one in found[(page - 1) * per_page : page * per_page]]
-            made[key] = Studies(studies=part, total=len(found), page=page).model_dump_json().encode()
+            part = found[(page - 1) * per_page : page * per_page]
+            made[key] = LISTED.dump_json(Studies(part, len(found), page))
         return Response(made[key], media_type="application/json")
 
 
-def line(one: Listed) -> Line:
-    """One line of a list."""
-    values = one._asdict()
-    values |= {"kind": values.pop("command"), "chosen": None if one.chosen is None else dict(one.chosen)}
-    return Line(**values, detail=detail(one))
+def study(status: StudyStatus, stored: description.Study, results: "findings.StudyResults | None") -> Study:
+    """Returns the status of a study with its results, None before there are any.
 
-
-def answer(one: Described, note: str = "") -> Answer:
-    """How a study stands; note: as of `Answer`."""
-    submission = one.submission
-    return Answer(
-        **line(one.listed).model_dump(),
-        note=note,
-        reason="" if one.standing is None else one.standing.reason,
-        priority=None if submission is None else submission.priority,
-        submitter=None if submission is None else submission.submitter,
-        progress=_progress(one),
-    )
-
-
-def study(
-    one: Described, stored: description.Study, found: "findings.StudyResults | None", place: "Place | None" = None
-) -> Study:
-    """The same with what was found, None before there is anything; place: its own in the queue.
-
-    What was found is of one moment, also the choice and its score, which a list may have newer.
+    The results are of one moment, also the choice and its score, which the status may have newer.
     """
-    said, verdict, own = None, None, answer(one).model_dump()
-    if place is not None:
-        own |= {"place": place.number, "ahead": [*place.running, *place.before]}
-    if found is not None and found.results is not None and stored.kind == Search.kind:
-        results = cast(SearchResults, found.results)
-        said, verdict = in_words(results), _verdict(results)
-        own |= {"chosen": dict(zip(results.parameters, results.chosen, strict=True)), "score": results.chosen_score}
+    answer, verdict, own = None, None, {one.name: getattr(status, one.name) for one in fields(status) if one.init}
+    if results is not None and results.results is not None and stored.kind == Search.kind:
+        search = cast(SearchResults, results.results)
+        answer, verdict = in_words(search), _verdict(search)
+        own |= {"chosen": dict(zip(search.parameters, search.chosen, strict=True)), "score": search.chosen_score}
     return Study(
         **own,
-        found=UNKNOWN if found is None else found.headline,
-        answer=said,
+        found=UNKNOWN if results is None else results.headline,
+        answer=answer,
         verdict=verdict,
-        members=0 if found is None else len(found.records),
+        members=0 if results is None else len(results.records),
         config={name: value for name, value in stored.shown().items() if name not in SERVER_SET},
     )
 
@@ -268,13 +200,6 @@ def change(one: queue.Audited) -> Change:
 def when(seconds: float) -> str:
     """ISO-8601, UTC, to the second."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
-
-
-def _progress(one: Described) -> Progress | None:
-    try:
-        return None if one.progress is None else Progress(**one.progress)
-    except (TypeError, ValueError):  # another version has written it
-        return None
 
 
 def _verdict(results: SearchResults) -> Verdict:

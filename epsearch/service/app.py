@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from epsearch.failures.crash_report import write
-from epsearch.failures.errors import Unavailable, UsageError, brief
+from epsearch.failures.errors import NoStudy, Unavailable, UsageError, brief
 from epsearch.failures.lines import one_line
 from epsearch.failures.stopping import end
 from epsearch.ledger.location import kept_within
@@ -30,7 +30,7 @@ from epsearch.service.routes import Service, routes
 from epsearch.service.safety import API_PAGE, Forbidden, Guard
 from epsearch.service.settings import IDLE_SECONDS, MOST_CONNECTIONS, Settings, check
 from epsearch.service.streams import Streams
-from epsearch.service.studies import Busy, NoStudy, Studies
+from epsearch.service.studies import Busy, Studies
 from epsearch.service.web import pages, rendering
 from epsearch.service.work.planning import Planner
 from epsearch.service.work.processes import environment

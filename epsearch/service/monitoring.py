@@ -51,7 +51,7 @@ def _events(api: APIRouter, service: Service) -> None:
         return stream(request, None, last_known(last_event_id, after))
 
     async def known(name: Name) -> None:
-        await in_thread(service.studies.described)(name)
+        await in_thread(service.studies.status)(name)
 
     @api.get("/studies/{name}/events", dependencies=[Depends(known)], **streamed)
     async def events_of(request: Request, name: Name, after: after_ = None, last_event_id: last_ = None) -> Response:

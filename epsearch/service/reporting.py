@@ -17,12 +17,12 @@ from typing import Any
 from rich.console import RenderableType
 
 from epsearch import api
-from epsearch.failures.errors import UsageError
+from epsearch.failures.errors import NoStudy, UsageError
 from epsearch.failures.lines import one_line
 from epsearch.preparation import growth
 from epsearch.service.answers import Figure, Ledger, Sharing
 from epsearch.service.results_cache import ResultsCache, StudyResults
-from epsearch.service.studies import NoStudy, Studies
+from epsearch.service.studies import Studies
 from epsearch.session.session import Effort, stored_loop
 from epsearch.terminal import lists, outcome
 from results.ledger import schema
@@ -46,7 +46,7 @@ class Reporter:
         """What is known of a study. Raises NoStudy, also for one that has not begun."""
         found = self._findings.get(name)
         if found is None:
-            self._studies.described(name)
+            self._studies.status(name)
             raise NoStudy(f"study {name!r} has not begun: nothing is known of it yet")
         return found
 
@@ -84,10 +84,10 @@ class Reporter:
 
     def shown(self, name: str) -> tuple[RenderableType, dict[str, Any]]:
         """What `epsearch show` prints, as a renderable and as JSON. Raises NoStudy."""
-        described = self._studies.described(name)
+        status = self._studies.status(name)
         row = growth.find(self._studies.store, name)
         if row is None:
-            return lists.waiting(described.listed, self._studies.study(name)), described.listed._asdict()
+            return lists.waiting(status, self._studies.study(name)), lists.as_json(status)
         own = self._studies.settings
         loop = stored_loop(row, self._studies.store, own.storage, own.out)
         return lists.study(loop), lists.study_as_json(loop)
@@ -134,7 +134,7 @@ class Reporter:
         return {name: keys for name, (_, keys) in self._known.items()}
 
     def _written(self, name: str) -> api.Outcome:
-        self._studies.described(name)
+        self._studies.status(name)
         if growth.find(self._studies.store, name) is None:
             raise NoStudy(f"study {name!r} has not begun: there is nothing to report yet")
         own = self._studies.settings

@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 from fastapi import APIRouter, Body, Depends, Path, Query, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 
+from epsearch.failures.errors import NoStudy
 from epsearch.plugins.adding import added
 from epsearch.service import answers
 from epsearch.service.access.shares import READERS, REPORTERS, WRITERS, Threads
 from epsearch.service.access.tokens import EVERYBODY, Token
-from epsearch.service.answers import Answer
 from epsearch.service.metrics import Metrics
 from epsearch.service.reporting import Reporter
 from epsearch.service.requests import priority
@@ -22,10 +22,11 @@ from epsearch.service.results_cache import ResultsCache
 from epsearch.service.safety import only_known
 from epsearch.service.settings import Settings
 from epsearch.service.streams import Streams
-from epsearch.service.studies import STATES, NoStudy, Studies
+from epsearch.service.studies import STATES, Studies
 from epsearch.service.work.planning import Planner
 from epsearch.service.work.readiness import Readiness
 from epsearch.service.work.scheduler import Scheduler
+from epsearch.status import StudyStatus
 from epsearch.study.kinds import KINDS
 from epsearch.study.parsers import one_of
 from epsearch.terminal.consoles import as_text
@@ -107,9 +108,9 @@ def _reading(api: APIRouter, service: Service) -> None:
         return lists.of(studies.recent(), (state, dataset, kind, search), page, per_page)
 
     @api.get("/studies/{name}/standing")
-    def standing(name: Name) -> answers.Standing:
-        """How a study stands, in few words: for whoever follows it by asking again and again."""
-        return answers.Standing(**studies.standing(name)._asdict())
+    def standing(name: Name) -> StudyStatus:
+        """Status of a study without its results: for programs that poll."""
+        return studies.status(name)
 
     @api.get("/studies/{name}/log")
     def log(
@@ -118,7 +119,7 @@ def _reading(api: APIRouter, service: Service) -> None:
         most: Annotated[int, Query(ge=1, le=10_000)] = 1000,
     ) -> list[answers.Event]:
         """Events of a study, the oldest first: headings, notes, warnings, states."""
-        studies.described(name)
+        studies.status(name)
         return [answers.event(one) for one in studies.store.events(name, after, most)]
 
     @api.get("/ledger")
@@ -138,8 +139,7 @@ def _shown(api: APIRouter, service: Service) -> None:
     @api.get("/studies/{name}")
     def show(name: Name) -> answers.Study:
         """One study: how it stands, what it has found, its options."""
-        known = studies.described(name), studies.study(name), service.findings.get(name)
-        return answers.study(*known, studies.place(name))
+        return answers.study(studies.status(name), studies.study(name), service.findings.get(name))
 
 
 def _results(api: APIRouter, service: Service) -> None:
@@ -214,7 +214,7 @@ def _reports(api: APIRouter, service: Service) -> None:
     def compare(study: Annotated[list[str], Query(min_length=2, max_length=20)]) -> Response:
         """Several searches side by side, as a page."""
         for name in study:
-            studies.described(name)
+            studies.status(name)
         page, headers = reporter.side_by_side(study)
         return HTMLResponse(page, headers=headers)
 
@@ -230,35 +230,34 @@ def _changing(api: APIRouter, service: Service) -> None:
     @api.post("/studies", status_code=201, responses=answers.THERE)
     def submit(
         request: Request, response: Response, given: Given, priority_: Annotated[Priority, Query(alias="priority")] = 0
-    ) -> Answer:
+    ) -> StudyStatus:
         """Puts a study into the queue; the same one once more is answered as it is, with a note."""
         done = studies.submit(studies.build(given), who(request).name, priority(priority_))
         response.status_code = 200 if done.note else 201
-        return answers.answer(studies.described(done.name), done.note)
+        return done
 
     @api.post("/studies/{name}/cancel")
     def cancel(
         request: Request,
         name: Name,
         deadline: Annotated[float, Query(ge=0, le=3600, description="Seconds until it is killed.")] = 30,
-    ) -> Answer:
+    ) -> StudyStatus:
         """Lets a study stop; what is finished is kept."""
-        done = studies.cancel(name, who(request).name, deadline)
-        return answers.answer(studies.described(name), done.note)
+        return studies.cancel(name, who(request).name, deadline)
 
     @api.post("/studies/{name}/resume")
-    def resume(request: Request, name: Name, priority_: Annotated[Priority, Query(alias="priority")] = 0) -> Answer:
+    def resume(
+        request: Request, name: Name, priority_: Annotated[Priority, Query(alias="priority")] = 0
+    ) -> StudyStatus:
         """Puts a study into the queue again that was cancelled, has failed or was left."""
-        done = studies.resume(name, who(request).name, priority(priority_))
-        return answers.answer(studies.described(name), done.note)
+        return studies.resume(name, who(request).name, priority(priority_))
 
     @api.post("/studies/{name}/extend")
     def extend(
         request: Request, name: Name, given: Given, priority_: Annotated[Priority, Query(alias="priority")] = 0
-    ) -> Answer:
+    ) -> StudyStatus:
         """Lets a search grow: more seeds, points, repeats, another interval or strategy."""
-        done = studies.extend(name, given, who(request).name, priority(priority_))
-        return answers.answer(studies.described(name), done.note)
+        return studies.extend(name, given, who(request).name, priority(priority_))
 
     @api.delete("/studies/{name}")
     def delete(

@@ -8,27 +8,28 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 from epsearch.api import grown
 from epsearch.control.cancelling import cancel
-from epsearch.control.named import known
 from epsearch.control.removing import Removal, delete
 from epsearch.control.resuming import stored
-from epsearch.failures.errors import Unavailable, UsageError, brief, unknown
-from epsearch.findings.listing import UNKNOWN, Listed, listed
+from epsearch.failures.errors import NoStudy, Unavailable, UsageError, brief, unknown
+from epsearch.findings import listing
+from epsearch.findings.listing import known
 from epsearch.ledger.damage import Unreadable
 from epsearch.preparation import growth
 from epsearch.preparation.build import check_name
 from epsearch.service.requests import SERVER_SET, check_data, checked, described, is_of, of_submission, places
 from epsearch.service.settings import Settings
 from epsearch.session.session import stored_loop
+from epsearch.status import UNKNOWN, StudyStatus
 from epsearch.study.description import Study
 from epsearch.study.kinds import REQUESTS, Search
 from results.ledger.errors import StoreError, conflict
 from results.ledger.store import Store
 from results.ledger.writers.errors import LeaseHeld
-from results.ledger.writers.queue import Submission, waits
 from results.ledger.writers.states import (
     CANCELLED,
     CANCELLING,
@@ -37,7 +38,6 @@ from results.ledger.writers.states import (
     INTERRUPTED,
     QUEUED,
     RUNNING,
-    Standing,
 )
 
 STATES = (QUEUED, RUNNING, CANCELLING, CANCELLED, FAILED, FINISHED, INTERRUPTED)
@@ -45,62 +45,8 @@ RECENT = 1.0  # seconds: of many who ask for the list, one has it made
 DEADLINE = 30.0  # seconds that a cancelled study's process has to stop by itself
 
 
-class NoStudy(UsageError):
-    """There is no study of that name."""
-
-
 class Busy(UsageError):
     """The study is being trained, or in another state in which it cannot be done."""
-
-
-class Described(NamedTuple):
-    """A study as lists, pages and programs see it, without its results."""
-
-    listed: Listed
-    """As `epsearch list` has it."""
-    standing: Standing | None
-    """None for one that was never trained by a version that keeps it."""
-    submission: Submission | None
-    """None for one that was not submitted to a service."""
-    progress: Mapping[str, Any] | None
-    """The last one that was told, as `events.Progress` has it; None where nobody trains it."""
-    told: float = 0.0
-    """When that was: seconds since 1970."""
-
-
-class Place(NamedTuple):
-    """Where a study is in the queue."""
-
-    number: int
-    """From 1: the next one that is begun."""
-    running: tuple[str, ...]
-    """Studies of the queue that are being trained."""
-    before: tuple[str, ...]
-    """Those that wait, too, and are begun before it."""
-
-
-class Done(NamedTuple):
-    """What came of something that was asked for."""
-
-    name: str
-    """Of the study."""
-    note: str = ""
-    """Why nothing had to be done; "" where it was."""
-
-
-class Stands(NamedTuple):
-    """How a study stands, in few words."""
-
-    state: str
-    """One word; UNKNOWN where nobody has kept it."""
-    reason: str
-    """Why it failed."""
-    summary: str
-    """How far it is, in words."""
-    waits: bool
-    """Whether the queue is to train it."""
-    event: int
-    """Number of its newest event; 0 without one."""
 
 
 class Studies:
@@ -108,13 +54,13 @@ class Studies:
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self.settings, self.store = settings, store
-        self._listing, self._recent, self._until = threading.Lock(), list[Listed](), 0.0
+        self._listing, self._recent, self._until = threading.Lock(), list[StudyStatus](), 0.0
 
-    def all(self) -> list[Listed]:
+    def all(self) -> list[StudyStatus]:
         """The studies of the ledger and its queue, oldest first."""
-        return listed(self.store, self.settings.storage, self.settings.out)
+        return listing.statuses(self.store, self.settings.storage, self.settings.out)
 
-    def recent(self) -> list[Listed]:
+    def recent(self) -> list[StudyStatus]:
         """The same, at most RECENT seconds old: made once for all who ask at a time. A change of ours is in it."""
         with self._listing:
             if time.monotonic() > self._until:
@@ -127,42 +73,9 @@ class Studies:
         self._until = 0.0
         self.store.audit(who, action, name, detail)
 
-    def described(self, name: str) -> Described:
-        """One study. Raises NoStudy."""
-        line = next((one for one in self.all() if one.name == name), None)
-        if line is None:
-            raise NoStudy(unknown("study", brief(name).strip("'"), known(self.store)))
-        there = self.store.standing(name)
-        told = self.store.newest_event(name, "progress") if there is not None and there.held else None
-        submission = self.store.submissions().get(name)
-        if there is None or told is None or told.token != there.token:
-            return Described(line, there, submission, None)
-        return Described(line, there, submission, told.data, told.time)
-
-    def standing(self, name: str) -> Stands:
-        """How one stands. Raises NoStudy."""
-        there, submission = self.store.standing(name), self.store.submissions().get(name)
-        if there is None:
-            self.described(name)
-        last, summary = self.store.newest_event(name), self.store.summaries().get(name)
-        return Stands(
-            state=UNKNOWN if there is None else there.now,
-            reason="" if there is None else there.reason,
-            summary="" if summary is None else summary.status,
-            waits=submission is not None and submission.open and there is not None and waits(there.state, there.held),
-            event=0 if last is None else last.id,
-        )
-
-    def place(self, name: str) -> Place | None:
-        """Where a study is in the queue; None where it does not wait."""
-        standings = self.store.standings()
-        known = [one.study for one in self.store.submissions().values() if one.open and one.study in standings]
-        waiting = [one for one in known if waits(standings[one].state, standings[one].held)]
-        if name not in waiting:
-            return None
-        number = waiting.index(name)
-        running = tuple(one for one in known if standings[one].held)
-        return Place(number + 1, running, tuple(waiting[:number]))
+    def status(self, name: str) -> StudyStatus:
+        """Returns how a study stands. Raises NoStudy."""
+        return listing.status(self.store, name, self.settings.storage, self.settings.out)
 
     def study(self, name: str) -> Study:
         """What was stored of a study, or else submitted. Raises NoStudy, and UsageError where it cannot be read."""
@@ -181,14 +94,16 @@ class Studies:
         """The study that a client describes. Raises UsageError."""
         return described(given, self.settings)
 
-    def submit(self, study: Study, who: str, priority: int = 0, extend: bool = False, action: str = "submit") -> Done:
+    def submit(
+        self, study: Study, who: str, priority: int = 0, extend: bool = False, action: str = "submit"
+    ) -> StudyStatus:
         """Puts a study into the queue, unless nothing is to be trained, or it is there. Raises UsageError, Busy."""
         name = study.name
         check_name(name, self.settings.out, self.settings.storage)
         if not extend:
             self._check_new(study)
         if action == "submit" and self._is_finished(study):
-            return Done(name, f"study {name!r} is finished already; nothing to train")
+            return replace(self.status(name), note=f"study {name!r} is finished already; nothing to train")
         check_data(study)
         shown = {name: value for name, value in study.shown().items() if name not in SERVER_SET}
         given = {"kind": study.kind, "options": shown, "extend": extend}
@@ -198,11 +113,11 @@ class Studies:
             raise Busy(f"{error}; cancel it, or wait for its end") from error
         if before is None:
             self._changed(who, action, name, given | {"priority": priority})
-            return Done(name)
+            return self.status(name)
         there = self.store.standing(name)
         stands = "is being trained" if there is not None and there.held else "waits"
         if action == "resume" or is_of(before, study, extend, self.settings):
-            return Done(name, f"study {name!r} {stands} already; nothing was changed")
+            return replace(self.status(name), note=f"study {name!r} {stands} already; nothing was changed")
         by = f" by {before.submitter!r}" if before.submitter else ""
         raise Busy(
             f"study {name!r} was submitted{by} with other options, and {stands}; cancel it, or choose another name"
@@ -220,9 +135,9 @@ class Studies:
             return stored_loop(row, self.store, self.settings.storage, self.settings.out).done
         return False
 
-    def extend(self, name: str, given: Mapping[str, Any], who: str, priority: int = 0) -> Done:
+    def extend(self, name: str, given: Mapping[str, Any], who: str, priority: int = 0) -> StudyStatus:
         """Lets a stored search grow, and trains it on. Raises NoStudy, Busy and UsageError."""
-        self.described(name)
+        self.status(name)
         wanted = checked({str(key).replace("-", "_"): value for key, value in given.items()}, self.settings)
         for fixed, value in (("name", name), ("kind", Search.kind)):
             if wanted.pop(fixed, value) != value:
@@ -230,7 +145,7 @@ class Studies:
         study = grown({**self._ways(name), **wanted, **places(self.settings), "name": name, "data_dir": None})
         return self.submit(study, who, priority, extend=True, action="extend")
 
-    def resume(self, name: str, who: str, priority: int = 0) -> Done:
+    def resume(self, name: str, who: str, priority: int = 0) -> StudyStatus:
         """Trains a study on that was cancelled, has failed or was left. Raises NoStudy, Busy and UsageError."""
         row, own = growth.find(self.store, name), self.settings
         study = self.study(name) if row is None else stored(name, own.storage, own.out, self._ways(name))
@@ -238,15 +153,15 @@ class Studies:
         extend = earlier is not None and bool(earlier.given.get("extend"))
         return self.submit(study, who, priority, extend, action="resume")
 
-    def cancel(self, name: str, who: str, deadline: float = DEADLINE) -> Done:
+    def cancel(self, name: str, who: str, deadline: float = DEADLINE) -> StudyStatus:
         """Cancels a study; one whose process does not stop by itself is killed after the deadline, in seconds.
 
         Raises NoStudy, and Busy where there is nothing to cancel.
         """
-        self.described(name)
+        self.status(name)
         before = self.store.standing(name)
         if before is not None and before.state == CANCELLED and not before.held:
-            return Done(name, f"study {name!r} was cancelled already")
+            return replace(self.status(name), note=f"study {name!r} was cancelled already")
         there = self.store.cancel(name)
         if there is None or there.state not in (CANCELLING, CANCELLED):
             raise Busy(f"study {name!r} is {UNKNOWN if there is None else there.now}: there is nothing to cancel")
@@ -255,19 +170,19 @@ class Studies:
             self.store.close_submission(name)
         else:
             threading.Thread(target=self._enforce, args=(name, deadline), name="cancel", daemon=True).start()
-        return Done(name)
+        return self.status(name)
 
     def _enforce(self, name: str, deadline: float) -> None:
         # It has ended in another way meanwhile, or is on another machine and stops when it looks into the ledger.
         with suppress(UsageError, Unavailable, StoreError):
-            cancel(name, self.settings.storage, deadline)
+            cancel(name, self.settings.storage, self.settings.out, deadline)
 
     def delete(self, name: str, confirm: str, who: str) -> Removal:
         """Deletes a study with the members that no other uses. Raises NoStudy, Busy and UsageError.
 
         confirm: its name once more.
         """
-        self.described(name)
+        self.status(name)
         if confirm != name:
             raise UsageError(f"confirm must be the study's name, {name!r}, got {brief(confirm)}")
         there = self.store.standing(name)
@@ -285,7 +200,8 @@ class Studies:
         was = row.config.get("kind", Search.kind)
         if was != study.kind:
             raise UsageError(f"{study.name!r} is a study of `epsearch {was}`; choose another name")
-        if (old := row.config["study"]) != (new := growth.settled(study, row).identity()):
+        old, new = growth.read(row, study.storage, study.out).study.identity(), study.identity()
+        if old != new:
             raise UsageError(str(conflict(study.name, old, new)))
 
     def _ways(self, name: str) -> dict[str, Any]:

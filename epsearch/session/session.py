@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from epsearch.checking.check_cache import refuse_inert
-from epsearch.events import Listener, Note, Planned, Warned, ignore, stops, warner
+from epsearch.events import Listener, Planned, Warned, ignore, stops, warner
 from epsearch.failures.errors import Interrupted, UsageError
 from epsearch.ledger.damage import reading, unused_in_words
 from epsearch.ledger.evaluation_log import user_looks
@@ -36,7 +36,7 @@ from results.ledger.errors import StoreUnavailable
 from results.ledger.retry import Patience
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
-from trainers.notes import heard_by
+from trainers.notes import redirect_notes
 from trainers.plugins.calls import ForeignError
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
@@ -74,7 +74,7 @@ class Effort:
 def passing_warnings(listener: Listener) -> Iterator[None]:
     """Passes warnings of this thread to the listener; errors of plug-in code become UsageError."""
     try:
-        with heard_by(warner(listener)):
+        with redirect_notes(warner(listener)):
             yield
     except ForeignError as error:
         raise UsageError(str(error)) from error
@@ -110,7 +110,7 @@ def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: b
     """What `train` does once the data are there and checked, and the study is ours."""
     listener = held.listener
     with ExitStack() as stack:
-        study = _placed(study, prepared, store, listener, extend)
+        study = _placed(study, prepared, store, listener)
         described = (study, prepared.images, prepared.proof, extend)
         earlier = growth.keep(store, *described, write=False)
         loop = make_loop(study, prepared.images, store, earlier)
@@ -191,34 +191,17 @@ def plan(study: Study, listener: Listener = ignore, extend: bool = False) -> Pla
     with passing_warnings(listener):
         prepared = prepare(study, listener)
         with kept_within(), open_store(study.storage, Store.read) as store:
-            study = _placed(study, prepared, store, ignore, extend)  # the plan itself says what is said there
+            study = _placed(study, prepared, store, ignore)  # the plan itself says what is said there
             refuse_inert(study, prepared.images)
             earlier = growth.keep(store, study, prepared.images, prepared.proof, extend, write=False)
             return _plan(make_loop(study, prepared.images, store, earlier))
 
 
-def _placed(study: AnyStudy, prepared: Prepared, store: Store, listener: Listener, extend: bool) -> AnyStudy:
+def _placed(study: AnyStudy, prepared: Prepared, store: Store, listener: Listener) -> AnyStudy:
     """With the arithmetic and the number of workers that fit this machine; a study that was begun keeps its own."""
     row = growth.find(store, study.name)
-    if not extend:
-        study = _as_begun(study, row, listener)
     path = numeric_path(study, prepared.stream, row.config.get("numeric_path") if row else None, listener)
     return fitted(replace(study, numeric_path=path), prepared.stream, listener)
-
-
-def _as_begun(study: AnyStudy, row: StudyRow | None, listener: Listener) -> AnyStudy:
-    """With the rules that it was begun with, where these are older than the options for them; what differs is said."""
-    kept = growth.settled(study, row)
-    told = [
-        f"{one.flag} {one.before}"
-        for name, one in kept.options().items()
-        if kept.applies(one) and kept.value(name) != study.value(name)
-    ]
-    if told:
-        listener(
-            Note(f"study {study.name!r} was begun with {' and '.join(told)}, and keeps that; --extend can change it")
-        )
-    return kept
 
 
 def _tell_damage(loop: Loop, listener: Listener, told: frozenset[str] = frozenset()) -> frozenset[str]:

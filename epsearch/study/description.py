@@ -40,8 +40,12 @@ if TYPE_CHECKING:
     from trainers.foreign.process import Limits
     from trainers.streams import StreamRequest
 
-# Hyperparameters of the first ledgers, whose studies name them whatever their value.
-OF_FIRST_LEDGERS = ("memory", "memory_batch", "batch_size", "trigger", "scale", "satisfied")
+CURVE = "curve"
+"""Choice of a search at the top of a curve."""
+PAIRS = "pairs"
+"""The rule of races that ledgers name: each pair of values is compared on its own noise."""
+# Values that names of studies do not depend on, although identities have them.
+NOT_IN_NAMES = {"choose": CURVE, "race_rule": PAIRS}
 
 
 class Disjointness(NamedTuple):
@@ -103,7 +107,7 @@ class Study:
 
     kind: ClassVar[str]
     """The command that trains it."""
-    named: ClassVar[tuple[str, ...]] = OF_FIRST_LEDGERS
+    named: ClassVar[tuple[str, ...]] = ("memory", "memory_batch", "batch_size", "trigger", "scale", "satisfied")
     """Hyperparameters that identify the study even where they have their neutral values."""
     names_its_kind: ClassVar[bool] = True
     """Whether ledgers and names that nobody chose say which kind it is: not of searches, which were there first."""
@@ -281,8 +285,12 @@ class Study:
             if option.identifies
             and self.applies(option)
             and (not option.later or name in self.named or self.value(name) != known.get(name, option.default))
-            and (option.before is None or self.value(name) != option.before)
         }
+
+    @classmethod
+    def options_of(cls, identity: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the options of a stored identity, as they are written. Raises UsageError."""
+        return dict(identity)
 
     def defaults(self) -> dict[str, Any]:
         """What the dataset's definition says, under the names of the options: for the method, where there is one.
@@ -293,11 +301,8 @@ class Study:
 
     def digest(self) -> str:
         """Returns a hash of the identity, 6 hexadecimal digits: it tells studies of a dataset apart by their names."""
-        newer = {name: one.default for name, one in self.options().items() if one.before is not None}
-        # So that a study has the name that it had before there were such options.
-        told = {name: value for name, value in self.identity().items() if name not in newer}
-        told |= {name: self.value(name) for name, usual in newer.items() if self.value(name) != usual}
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:6]
+        content = {name: value for name, value in self.identity().items() if (name, value) not in NOT_IN_NAMES.items()}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:6]
 
     def shown(self) -> dict[str, Any]:
         """Every option as YAML and JSON write it; not the ledger's place where the environment says that."""

@@ -1,10 +1,12 @@
 """What is asked for: frozen descriptions of a search, a comparison of methods, and a study of the memory."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from epsearch.failures.errors import UsageError
 from epsearch.study import limits, values
-from epsearch.study.description import OF_FIRST_LEDGERS, Study
+from epsearch.study.description import CURVE, PAIRS, Study
 from epsearch.study.hyperparameters import EPSILON
 from epsearch.study.option import (
     BASIC,
@@ -33,8 +35,7 @@ from trainers.methods.rules import SAMPLED
 if TYPE_CHECKING:
     from trainers.foreign.process import Limits
 
-CURVE, TRIED = "curve", "tried"
-POOLED = "pooled"
+TRIED = "tried"
 
 
 def _allow_shared() -> Any:
@@ -53,7 +54,7 @@ class Search(Study):
     """A search for the best point of a space, its evaluation, and that of a baseline: `epsearch run`."""
 
     kind = "run"
-    named = (*OF_FIRST_LEDGERS, "lr")
+    named = (*Study.named, "lr")
     grows = True
     names_its_kind = False
     searches = True
@@ -82,7 +83,7 @@ class Search(Study):
     choose: str = option(
         values.words(CURVE, TRIED),
         "What is chosen: the top of a curve through all scores, trained like any value, or the best tried value.",
-        SEARCHED, CURVE, before=TRIED, grows=True,
+        SEARCHED, CURVE, grows=True,
     )
     search: Space | None = option(
         values.SPACE, "What is searched, like epsilon=0..1 or lr=log:0.003..0.3 memory=10,25,50.", SEARCHED,
@@ -106,11 +107,6 @@ class Search(Study):
         values.FLAG,
         "Train every value with two seeds, and with more only if it is not significantly worse than the best.",
         SEARCHED, False, later=True, grows=True,
-    )
-    race_rule: str = option(
-        values.words("pairs", POOLED),
-        "How a race compares values: pairs, each on its own noise; pooled, on that of all, as races first did.",
-        SEARCHED, "pairs", before=POOLED, part=RACE, grows=True,
     )
     most_seeds: int | None = option(
         values.whole(3, limits.SEEDS), "In a race, seeds that a value may get while several cannot be told apart.",
@@ -186,6 +182,18 @@ class Search(Study):
         """Seeds of the evaluation."""
         return self.seeds if self.eval_seeds is None else self.eval_seeds
 
+    def identity(self) -> dict[str, Any]:
+        """Also the rule of a race: stored races without one had another rule."""
+        return super().identity() | ({"race_rule": PAIRS} if self.race else {})
+
+    @classmethod
+    def options_of(cls, identity: Mapping[str, Any]) -> dict[str, Any]:
+        """Also of development versions, which stored neither the choice of the best tried value nor pooled noise."""
+        written = {"choose": TRIED} | super().options_of(identity)
+        if written.pop("race_rule", None) != PAIRS and written.get("race"):
+            raise UsageError("its race compared values by their pooled noise, which no race does any more")
+        return written
+
     def code(self) -> dict[str, str]:
         """Also its method and its strategy, and networks that are values of a trainer's hyperparameters."""
         own = {self.method: "trainer" if self.trainer else "method", self.strategy: "strategy"}
@@ -240,8 +248,6 @@ class Search(Study):
 
         Not what a cohort shares, such as the memory, which scripts give to all methods alike.
         """
-        if name == "race_rule" and not self.race:
-            return "there is no race"
         if name not in hyperparameters() or not hyperparameters()[name].per_learner:
             return ""
         if name not in {one.name for one in method(self.method).hyperparameters}:
@@ -323,7 +329,7 @@ class Comparison(Table):
     """Every method, with memories of one size: `epsearch compare`."""
 
     kind = "compare"
-    named = (*OF_FIRST_LEDGERS, "epsilon", "fisher_every", "penalty_form", "margin")
+    named = (*Study.named, "epsilon", "fisher_every", "penalty_form", "margin")
 
     # fmt: off
     tune: bool = option(
@@ -354,7 +360,7 @@ class MemoryStudy(Table):
     """Methods with an episodic memory, at several sizes of it: `epsearch memory`."""
 
     kind = "memory"
-    named = (*OF_FIRST_LEDGERS, "epsilon", "a_agem_scale")
+    named = (*Study.named, "epsilon", "a_agem_scale")
 
     # fmt: off
     sizes: tuple[int, ...] = option(

@@ -73,9 +73,7 @@ class Option:
     scope: str = IDENTITY
     """IDENTITY, REQUEST, RUN, RESUME or PLACE."""
     later: bool = False
-    """Whether it identifies a study only where it is not its default: it is newer than the first ledgers."""
-    before: Any = None
-    """Its value in stored studies that are older than it; it identifies a study where it differs. None for others."""
+    """True for an option that older stored studies lack: it identifies a study only where it is not the default."""
     part: str = ""
     """RACE, TRAINER or METHOD, without which it does not apply; "" for all studies."""
     grows: bool = False

@@ -1,19 +1,21 @@
 """What stands in a ledger, on a disk and on this machine: values in, rich renderables or JSON-able values out."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from epsearch.findings.listing import UNKNOWN, Listed
 from epsearch.ledger.damage import unused_in_words
+from epsearch.status import UNKNOWN, StudyStatus
 from epsearch.terminal.consoles import Fitting, facts, table
-from results.labels import A_T
+from results.labels import A_T, count_text
 from results.points import point_text
 
 if TYPE_CHECKING:  # a list of studies is printed without what other commands need
     from epsearch.api import Dataset
+    from epsearch.control.removing import Removal
     from epsearch.doctor import Check
     from epsearch.loop.base import Loop
     from epsearch.plugins.naming import Provided
@@ -37,9 +39,9 @@ def study(loop: "Loop") -> RenderableType:
     )
 
 
-def waiting(row: Listed, study: "Study") -> RenderableType:
+def waiting(row: StudyStatus, study: "Study") -> RenderableType:
     """Options and state of a study of which nothing but that is known yet."""
-    known = {"study": row.name, "command": row.command, "state": row.status}
+    known = {"study": row.name, "command": row.kind, "state": row.status}
     return facts(known | {name: _plain(value) for name, value in study.shown().items() if value is not None})
 
 
@@ -70,7 +72,7 @@ def study_as_json(loop: "Loop") -> dict[str, Any]:
     }
 
 
-def studies(rows: Sequence[Listed]) -> RenderableType:
+def studies(rows: Sequence[StudyStatus]) -> RenderableType:
     """One line a study: name, state, best point, its A_T in percent, command, dataset, time of creation.
 
     A narrow terminal has room for the first of them. Below, what to do where a study's state is not known.
@@ -84,7 +86,42 @@ def studies(rows: Sequence[Listed]) -> RenderableType:
     return Group(lines, Text(f"{UNKNOWN} is not known: `epsearch show NAME` finds it, `epsearch db upgrade` keeps it"))
 
 
-def _line(row: Listed) -> tuple[str, ...]:
+def as_json(row: StudyStatus) -> dict[str, Any]:
+    """Returns a study as JSON."""
+    return row.as_json() | {"command": row.kind}
+
+
+def followed(status: StudyStatus) -> RenderableType:
+    """Returns how a study stands that was followed to its end."""
+    reason = f": {status.reason}" if status.reason else ""
+    how_far = f"; {status.summary}" if status.summary and status.summary != status.state else ""
+    return Text(f"study {status.name} is {status.state}{reason}{how_far}")
+
+
+def followed_as_json(status: StudyStatus) -> dict[str, Any]:
+    """Returns the same as JSON."""
+    return {name: getattr(status, name) for name in ("name", "state", "reason", "summary")}
+
+
+def removed(removal: "Removal") -> str:
+    """Returns the contents of a removal in words."""
+    parts = [count_text(len(removal.runs), "member")]
+    if not removal.studies:
+        parts += [count_text(removal.events, "event"), count_text(len(removal.files), "kept task")]
+    text = ", ".join(parts)
+    if removal.shared:
+        text += f" ({removal.shared} that other studies use stay)"
+    if removal.unreadable:
+        text += f" (all members stay, as {', '.join(removal.unreadable)} cannot be read and may use them)"
+    return text
+
+
+def removal_as_json(removal: "Removal") -> dict[str, Any]:
+    """Returns the same as JSON."""
+    return asdict(removal) | {"runs": sorted(removal.runs), "files": sorted(map(str, removal.files))}
+
+
+def _line(row: StudyStatus) -> tuple[str, ...]:
     best = UNKNOWN if row.chosen is None else point_text(tuple(row.chosen), tuple(row.chosen.values()))
     return (
         row.name,
@@ -93,7 +130,7 @@ def _line(row: Listed) -> tuple[str, ...]:
         UNKNOWN
         if row.score is None
         else f"{100 * row.score:.2f}{'' if row.objective == A_T else f' ({row.objective})'}",
-        row.command,
+        row.kind,
         row.dataset,
         row.created[:19].replace("T", " "),  # to the second
     )

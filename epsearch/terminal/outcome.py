@@ -25,7 +25,7 @@ from results.pages.sheet import Line, Sheet
 from results.pages.side_by_side import strategies_sheet
 from results.search import SearchResults
 from results.search_tables import evaluation_table
-from results.table import ComparisonResults
+from results.table import TableResults
 from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json
 
@@ -95,16 +95,16 @@ def _report(page: Path, more: str = "") -> Text:
     return Text.assemble(("report  ", "bold"), str(page), more)
 
 
-def _comparison_as_json(results: ComparisonResults) -> dict[str, Any]:
+def _comparison_as_json(results: TableResults) -> dict[str, Any]:
     """The table of rows, their ranking beside the printed one, and how well both agree: Kendall's τ, or null.
 
     There is none below two methods that are printed, too.
     """
-    ranked = ranking(results)
+    ranked, tau = ranking(results)
     return {
         "rows": _records(comparison_table(results)),
-        "ranking": _records(ranked.table),
-        "kendall_tau": ranked.tau if math.isfinite(ranked.tau) else None,
+        "ranking": _records(ranked),
+        "kendall_tau": tau if math.isfinite(tau) else None,
     }
 
 

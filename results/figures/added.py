@@ -1,4 +1,4 @@
-"""Figures of others, which one study shows behind ours."""
+"""Figures of plug-ins, shown by a study after ours."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ _ADDED: ContextVar[Mapping[str, Any]] = ContextVar("added", default={})  # noqa:
 
 @contextmanager
 def with_others(others: Mapping[str, Any]) -> Iterator[None]:
-    """Within it, and for whom it calls, these figures are there, by name."""
+    """Adds these figures by name, for all calls within the context."""
     token = _ADDED.set(others)
     try:
         yield
@@ -22,10 +22,10 @@ def with_others(others: Mapping[str, Any]) -> Iterator[None]:
 
 
 def names() -> tuple[str, ...]:
-    """Their names."""
+    """Returns their names."""
     return tuple(_ADDED.get())
 
 
 def numbers(results: Any) -> dict[str, tuple[Any, Any]]:
-    """Name -> the figure and its numbers, as `results.pages.writing.Figures` has them."""
+    """Returns name -> (figure, its numbers), as `results.pages.writing.Figures`."""
     return {name: (figure, figure.numbers(results)) for name, figure in _ADDED.get().items()}

@@ -1,10 +1,11 @@
-"""Figure: the best mean A_T so far against the number of member runs."""
+"""Figure: best mean A_T so far against member runs."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
+from results.figures.scores import Scores
 from results.figures.style import BLUE, FAINT, finish, padded, plotly
 from results.labels import STREAM_LABELS, count_text, number_text, subscripts
 from results.points import point_text
@@ -12,44 +13,33 @@ from results.search import SearchResults
 from results.verdict import wording
 
 
-class BestSoFar(NamedTuple):
-    """What the figure shows."""
+def numbers(results: SearchResults) -> Scores:
+    """Returns the scores in the order of the rounds; a member that two points or two rounds share is counted once.
 
-    stream: str
-    """The stream of the scores: "cv" or "eval"."""
-    objective: str
-    """What was maximised."""
-    names: tuple[str, ...]
-    """For each row of `points` its round: "repeat 1" or "batch 1"."""
-    points: pd.DataFrame
-    """One row a point, in the order of the suggestions: repeat, members (different member runs up to this point),
-    setting (the point in words), score (mean in %; NaN where a member diverged), best (highest score so far)."""
-
-
-def numbers(results: SearchResults) -> BestSoFar:
-    """Returns the scores in the order of the rounds; a member that two points or two rounds share is counted once."""
+    Columns: repeat, members (different member runs up to this point), setting (the point in words), score (mean in %;
+    NaN where a member diverged), name (of the round: "repeat 1" or "batch 1"), best (highest score so far).
+    """
     seen: set[str] = set()
-    rows, names = [], []
+    rows = []
     for r in results.rounds:
         for point, score in zip(r.points, r.scores, strict=True):
             # By key: ε = 0 of two repeats, or A-GEM at any trigger, is the same run and cost nothing the second time.
             seen |= {record.key for record in results.members_of(point)}
-            names.append(wording.round_name(r))
             percent = math.nan if score is None else 100 * score
-            rows.append((r.number, len(seen), point_text(results.parameters, point), percent))
-    points = pd.DataFrame(rows, columns=["repeat", "members", "setting", "score"])
+            rows.append((r.number, len(seen), point_text(results.parameters, point), percent, wording.round_name(r)))
+    points = pd.DataFrame(rows, columns=["repeat", "members", "setting", "score", "name"])
     best = points["score"].cummax().ffill()  # a point without a score leaves the best as it was
-    return BestSoFar(results.score_on, results.objective, tuple(names), points.assign(best=best))
+    return Scores(results.score_on, results.objective, points.assign(best=best))
 
 
-def draw(spent: BestSoFar) -> Any:
+def draw(spent: Scores) -> Any:
     """Returns a plotly figure: a dot for each point, and the best so far as a staircase.
 
     Across: member runs until the point's last seed. Up: the mean score in percent. Hovering over a dot shows the whole
     point and its round.
     """
     figure = plotly("graph_objects").Figure()
-    tried = spent.points.assign(name=spent.names).dropna(subset=["score"])
+    tried = spent.points.dropna(subset=["score"])
     figure.add_scatter(
         x=tried["members"],
         y=tried["score"],
@@ -64,11 +54,11 @@ def draw(spent: BestSoFar) -> Any:
     finish(figure, height=340)
     # From 0, so that the share of the work after the last rise can be read off.
     figure.update_xaxes(title_text="member runs", rangemode="tozero")
-    figure.update_yaxes(title_text=subscripts(f"{spent.objective} (%)"), range=shown_range(spent.points))
+    figure.update_yaxes(title_text=subscripts(f"{spent.objective} (%)"), range=visible_range(spent.points))
     return figure
 
 
-def shown_range(points: pd.DataFrame) -> tuple[float, float] | None:
+def visible_range(points: pd.DataFrame) -> tuple[float, float] | None:
     """Returns the vertical range of the line and the better half of the dots; None where nothing has a score.
 
     A few very low scores would otherwise flatten the line.
@@ -96,7 +86,7 @@ def add_staircase(figure: Any, points: pd.DataFrame, objective: str, name: str, 
     )
 
 
-def caption(spent: BestSoFar) -> str:
+def caption(spent: Scores) -> str:
     """Returns the caption, with the last rise and the number of dots that are not shown."""
     stream = STREAM_LABELS[spent.stream]
     text = (
@@ -104,9 +94,9 @@ def caption(spent: BestSoFar) -> str:
         "against the number of member runs until then; a member is one point with one seed. "
         "The best of noisy means rises with their number by chance alone."
     )
-    shown = shown_range(spent.points)
-    if shown is not None and (below := int((spent.points["score"] < shown[0]).sum())):
-        text += f" Not shown: {count_text(below, 'dot')} below {number_text(shown[0], 1)} %."
+    visible = visible_range(spent.points)
+    if visible is not None and (below := int((spent.points["score"] < visible[0]).sum())):
+        text += f" Not shown: {count_text(below, 'dot')} below {number_text(visible[0], 1)} %."
     known = spent.points.dropna(subset=["best"])
     if known.empty:
         return text
@@ -115,6 +105,6 @@ def caption(spent: BestSoFar) -> str:
     return f"{text} The last rise, to {best} %, was after {runs} of {int(spent.points['members'].iloc[-1])}."
 
 
-def tables(spent: BestSoFar) -> dict[str, pd.DataFrame]:
+def tables(spent: Scores) -> dict[str, pd.DataFrame]:
     """Returns name -> table of the data of the figure: all points, also those that it does not show."""
-    return {"best_so_far": spent.points}
+    return {"best_so_far": spent.points.drop(columns="name")}

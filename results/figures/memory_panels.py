@@ -1,11 +1,11 @@
-"""Figure: A_T, a_1, a_t and F_T against the size of the episodic memory, one line for each method."""
+"""Figure: A_T, a_1, a_t and F_T against the memory's size."""
 
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
-from results.figures.style import FAINT, add_legend_entry, axis_title, finish, legend_beside, look, plotly
+from results.figures.style import FAINT, add_legend_entry, axis_title, finish, legend_beside, line_style, plotly
 from results.labels import subscripts
 from results.metrics import METRICS
 
@@ -22,22 +22,11 @@ MOST_ABOVE = 4
 """With more lines the legend is beside the panels, where it covers nothing."""
 
 
-class MemoryPanels(NamedTuple):
-    """What the figure shows."""
+def numbers(table: pd.DataFrame) -> pd.DataFrame:
+    """Returns one row a method and size of a `results.pages.memory.memory_table`, ordered by line and memory.
 
-    points: pd.DataFrame
-    """One row a method and size, ordered by line and memory: row (label), line (number of the label, from 0), memory
-    (examples per class and task), n, then <m>_mean, <m>_std, <m>_printed_mean and <m>_printed_std of the four metrics
-    in the units of `summarize`."""
-
-    @property
-    def printed(self) -> bool:
-        """Whether there is a printed value to show."""
-        return bool(self.points[[f"{m}_printed_mean" for m in PANELS]].notna().to_numpy().any())
-
-
-def numbers(table: pd.DataFrame) -> MemoryPanels:
-    """Returns the panels of a `results.pages.memory.memory_table`.
+    Columns: row (label), line (number of the label, from 0), memory (examples per class and task), n, then <m>_mean,
+    <m>_std, <m>_printed_mean and <m>_printed_std of the four metrics in the units of `summarize`.
 
     Rows without a measured member and without a printed value are left out. Lines are numbered before, so that a
     method keeps its look while it is still being trained.
@@ -47,10 +36,10 @@ def numbers(table: pd.DataFrame) -> MemoryPanels:
     placed = table.assign(line=table["row"].map(lines).astype(int))
     known = (placed["n"] > 0) | placed["A_T_printed_mean"].notna()
     points = placed[known][["row", "line", "memory", "n", *columns]]
-    return MemoryPanels(points.sort_values(["line", "memory"], ignore_index=True))
+    return points.sort_values(["line", "memory"], ignore_index=True)
 
 
-def draw(panels: MemoryPanels) -> Any:
+def draw(panels: pd.DataFrame) -> Any:
     """Returns a plotly figure of four panels with a logarithmic memory axis.
 
     Percent, but F_T is a fraction. Bars are ± one population standard deviation; that of a printed value is in its
@@ -59,21 +48,21 @@ def draw(panels: MemoryPanels) -> Any:
     figure = plotly("subplots").make_subplots(
         rows=2, cols=2, shared_xaxes=True, horizontal_spacing=0.1, vertical_spacing=0.07
     )
-    lines = panels.points["line"].unique().tolist()
+    lines = panels["line"].unique().tolist()
     places = dict(zip(PANELS, product((1, 2), (1, 2)), strict=True))
     for metric, (row, col) in places.items():
         for line in lines:
-            points = panels.points[panels.points["line"] == line]
+            points = panels[panels["line"] == line]
             shift = DODGE ** (line - max(lines) / 2)  # a factor, because the axis is logarithmic
             figure.add_traces(_traces(points, metric, line, shift), rows=row, cols=col)
-    if panels.printed:
+    if _any_printed(panels):
         # One for the open markers of all methods.
         add_legend_entry(figure, "printed in the paper", {**PRINTED_MARKER, "symbol": "circle-open", "color": FAINT})
     finish(figure, height=640)
     if len(lines) > MOST_ABOVE:
         legend_beside(figure)
     # Ticks at the trained sizes alone: plotly's own would be at powers of ten, where nothing was measured.
-    sizes = sorted(int(m) for m in panels.points["memory"].unique())
+    sizes = sorted(int(m) for m in panels["memory"].unique())
     figure.update_xaxes(type="log", tickvals=sizes, ticktext=[str(m) for m in sizes], minor={"ticks": ""})
     figure.update_xaxes(title_text="memory (examples per class and task)", row=2)
     for metric, (row, col) in places.items():
@@ -81,7 +70,7 @@ def draw(panels: MemoryPanels) -> Any:
     return figure
 
 
-def caption(panels: MemoryPanels) -> str:
+def caption(panels: pd.DataFrame) -> str:
     """Returns the caption."""
     text = (
         "Final average accuracy A_T, accuracy on the first and the last task a_1 and a_t, and forgetting F_T (lower "
@@ -89,12 +78,16 @@ def caption(panels: MemoryPanels) -> str:
         "bars: ± one population standard deviation. Lines are shifted slightly sideways so that their bars do not "
         "overlap."
     )
-    return f"{text} Open markers: the paper's printed means." if panels.printed else text
+    return f"{text} Open markers: the paper's printed means." if _any_printed(panels) else text
 
 
-def tables(panels: MemoryPanels) -> dict[str, pd.DataFrame]:
+def tables(panels: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Returns name -> table of the data of the figure, with the true sizes of the memory."""
-    return {"memory_panels": panels.points.drop(columns="line")}
+    return {"memory_panels": panels.drop(columns="line")}
+
+
+def _any_printed(panels: pd.DataFrame) -> bool:
+    return bool(panels[[f"{m}_printed_mean" for m in PANELS]].notna().to_numpy().any())
 
 
 def _traces(points: pd.DataFrame, metric: str, line: int, shift: float) -> list[Any]:
@@ -102,7 +95,7 @@ def _traces(points: pd.DataFrame, metric: str, line: int, shift: float) -> list[
 
     Both are shifted by the same factor, so that a printed value stays beside ours.
     """
-    scatter, style = plotly("graph_objects").Scatter, look(line)
+    scatter, style = plotly("graph_objects").Scatter, line_style(line)
     name = str(points["row"].iloc[0])
     # The true size and not x, which is shifted; "~" leaves out the zeros at the end of a spread.
     values = f"%{{y:.{METRICS[metric].digits}f}} ± %{{customdata[1]:.3~f}} {METRICS[metric].unit}"

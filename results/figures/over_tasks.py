@@ -1,13 +1,13 @@
-"""Figure: A_k or F_k over the tasks of a stream, one line for each row of a comparison."""
+"""Figure: A_k or F_k over the tasks, a line a row."""
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from results.figures.style import Look, axis_title, faint, finish, legend_beside, look, padded, plotly
+from results.figures.style import LineStyle, axis_title, faint, finish, legend_beside, line_style, padded, plotly
 from results.labels import count_text, subscripts
 from results.ledger.record import RunRecord
 from results.metrics import average_accuracy_curve, forgetting_curve
@@ -16,8 +16,8 @@ MOST_BANDS = 3
 """With more lines, bands would cover each other: the spread is then only in the hover text and the CSV file."""
 
 
-class Kind(NamedTuple):
-    """How a metric is shown."""
+class CurveMetric(NamedTuple):
+    """Unit and texts of a metric."""
 
     scale: float
     """Factor from fractions to the unit."""
@@ -33,14 +33,14 @@ class Kind(NamedTuple):
     """The metric in words, for the caption."""
 
 
-KINDS = {
-    "A_k": Kind(100.0, "%", 1, 2, "accuracy_curve", "Average accuracy A_k on the tasks seen so far"),
-    "F_k": Kind(1.0, "", 2, 3, "forgetting_curve", "Forgetting F_k of the earlier tasks (lower is better)"),
+METRICS = {
+    "A_k": CurveMetric(100.0, "%", 1, 2, "accuracy_curve", "Average accuracy A_k on the tasks seen so far"),
+    "F_k": CurveMetric(1.0, "", 2, 3, "forgetting_curve", "Forgetting F_k of the earlier tasks (lower is better)"),
 }
 
 
 class Curve(NamedTuple):
-    """One line of the figure, A_k in percent or F_k as a fraction."""
+    """A line of the figure, A_k in percent or F_k as a fraction."""
 
     label: str
     """The row's name."""
@@ -52,66 +52,63 @@ class Curve(NamedTuple):
     """Population standard deviation at k = 1..T; NaN below two seeds."""
     n: int
     """Seeds that did not diverge."""
-
-
-class Curves(NamedTuple):
-    """What the figure shows, in the order of the rows."""
-
-    metric: str
-    """"A_k" or "F_k"."""
-    curves: tuple[Curve, ...]
-    """The lines."""
-    places: tuple[int, ...]
-    """Position of each line among all rows, measured or not: it decides the look, which so is the same in every
+    place: int
+    """Position of the row among all rows, measured or not: it decides the style, which so is the same in every
     figure."""
 
 
-def numbers(rows: Iterable[tuple[str, Sequence[RunRecord]]], metric: str = "A_k") -> Curves:
+Numbers: TypeAlias = tuple[str, tuple[Curve, ...]]
+""""A_k" or "F_k", and the lines in the order of the rows."""
+
+
+def numbers(rows: Iterable[tuple[str, Sequence[RunRecord]]], metric: str = "A_k") -> Numbers:
     """Returns the curve of each (label, members); rows without a member that was trained to the end are left out.
 
     The members of a row must have the same number of tasks. Raises ValueError for other metrics than A_k and F_k.
     """
-    if metric not in KINDS:
-        raise ValueError(f"no curve of {metric!r}; known: {', '.join(KINDS)}")
+    if metric not in METRICS:
+        raise ValueError(f"no curve of {metric!r}; known: {', '.join(METRICS)}")
     # Numbered before rows are left out, so that a line looks the same once the others are measured, too.
-    curves = {
-        place: _curve(label, members, metric)
+    return metric, tuple(
+        _curve(label, members, metric, place)
         for place, (label, records) in enumerate(rows)
         if (members := [r for r in records if r.status == "ok"])
-    }
-    return Curves(metric, tuple(curves.values()), tuple(curves))
+    )
 
 
-def draw(curves: Curves) -> Any:
+def draw(data: Numbers) -> Any:
     """Returns a plotly figure with a line for each row.
 
     Few lines have a band of ± one population standard deviation. Many lines have a second panel for the better half of
     them, if these are close together. A_k is in percent, F_k a fraction; the task k counts from 1.
     """
-    few, closer = len(curves.curves) <= MOST_BANDS, zoom(curves)
+    metric, curves = data
+    few, closer = len(curves) <= MOST_BANDS, zoom(data)
     panels = [1] if closer is None else [1, 2]
     figure = plotly("subplots").make_subplots(rows=len(panels), cols=1, shared_xaxes=True, vertical_spacing=0.05)
-    for curve, place in zip(curves.curves, curves.places, strict=True):
+    for curve in curves:
+        style = line_style(curve.place)
         if few:
-            _add_band(figure, curve, faint(look(place).colour))
+            _add_band(figure, curve, faint(style.colour))
         for row in panels:
-            _add_line(figure, curve, look(place), curves.metric, row)
+            _add_line(figure, curve, style, metric, row)
     # Beside the panels, the legend has a line for each row and must fit into the figure's height.
-    finish(figure, height=430 if few else max(460 * len(panels), 60 + 25 * len(curves.curves)))
+    finish(figure, height=430 if few else max(460 * len(panels), 60 + 25 * len(curves)))
     if not few:
         legend_beside(figure)
-    _title_axes(figure, curves, panels)
+    _title_axes(figure, data, panels)
     if closer is not None:
         figure.update_yaxes(range=closer, row=2)
     return figure
 
 
-def zoom(curves: Curves) -> tuple[float, float] | None:
+def zoom(data: Numbers) -> tuple[float, float] | None:
     """Returns the range of the better half of many curves, if it is less than half of the whole range; else None."""
-    if len(curves.curves) <= MOST_BANDS:
+    metric, curves = data
+    if len(curves) <= MOST_BANDS:
         return None
-    ordered = sorted(curves.curves, key=lambda c: c.mean[-1], reverse=curves.metric == "A_k")
-    values = [np.array(c.mean)[KINDS[curves.metric].first - 1 :] for c in ordered]
+    ordered = sorted(curves, key=lambda c: c.mean[-1], reverse=metric == "A_k")
+    values = [np.array(c.mean)[METRICS[metric].first - 1 :] for c in ordered]
     best = np.concatenate(values[: (len(values) + 1) // 2])
     # A second panel that shows half of the range or more would show nothing new.
     if not best.size or np.ptp(best) > 0.5 * np.ptp(np.concatenate(values)):
@@ -119,46 +116,48 @@ def zoom(curves: Curves) -> tuple[float, float] | None:
     return padded(float(best.min()), float(best.max()))
 
 
-def caption(curves: Curves) -> str:
+def caption(data: Numbers) -> str:
     """Returns the caption; it names the lines if they are few, else the legend does."""
-    what = f"{KINDS[curves.metric].what}, after task k of the evaluation stream"
-    if len(curves.curves) <= MOST_BANDS:
-        names = " and ".join(f"{c.label} ({count_text(c.n, 'seed')})" for c in curves.curves)
+    metric, curves = data
+    what = f"{METRICS[metric].what}, after task k of the evaluation stream"
+    if len(curves) <= MOST_BANDS:
+        names = " and ".join(f"{c.label} ({count_text(c.n, 'seed')})" for c in curves)
         return f"{what}: {names}. Lines: mean over seeds; bands: ± one population standard deviation."
-    below = " Below: the better half of the rows again, on its own scale." if zoom(curves) else ""
+    below = " Below: the better half of the rows again, on its own scale." if zoom(data) else ""
     return (
         f"{what}, mean over the seeds that did not diverge.{below} Hover over a marker to see its standard deviation; "
         "click a name to hide its line."
     )
 
 
-def tables(curves: Curves) -> dict[str, pd.DataFrame]:
+def tables(data: Numbers) -> dict[str, pd.DataFrame]:
     """Returns name -> table of the data of the figure.
 
     One row a line and task: row, epsilon (NaN where the members differ), k, <metric>_mean, <metric>_std, n.
     """
-    kind, metric = KINDS[curves.metric], curves.metric
+    metric, curves = data
+    kind = METRICS[metric]
     rows = [
         (c.label, c.epsilon, k, mean, std, c.n)
-        for c in curves.curves
+        for c in curves
         for k, (mean, std) in enumerate(zip(c.mean, c.std, strict=True), start=1)
         if k >= kind.first
     ]
     return {kind.table: pd.DataFrame(rows, columns=["row", "epsilon", "k", f"{metric}_mean", f"{metric}_std", "n"])}
 
 
-def _curve(label: str, members: list[RunRecord], metric: str) -> Curve:
+def _curve(label: str, members: list[RunRecord], metric: str, place: int) -> Curve:
     """Returns mean and spread of a metric over the members of a row, which have the same number of tasks T.
 
     Their accuracies are stacked as [R, T, T] for R members.
     """
     accuracies = np.stack([r.accuracies for r in members])
     curve = average_accuracy_curve if metric == "A_k" else forgetting_curve
-    values = KINDS[metric].scale * curve(accuracies)
+    values = METRICS[metric].scale * curve(accuracies)
     std = values.std(axis=0) if len(members) > 1 else np.full(values.shape[1], np.nan)
     epsilon, *others = {r.epsilon for r in members}
     epsilon = float("nan") if others else epsilon
-    return Curve(label, epsilon, tuple(values.mean(axis=0).tolist()), tuple(std.tolist()), len(members))
+    return Curve(label, epsilon, tuple(values.mean(axis=0).tolist()), tuple(std.tolist()), len(members), place)
 
 
 def _add_band(figure: Any, curve: Curve, colour: str) -> None:
@@ -182,9 +181,9 @@ def _add_band(figure: Any, curve: Curve, colour: str) -> None:
         )
 
 
-def _add_line(figure: Any, curve: Curve, style: Look, metric: str, row: int) -> None:
+def _add_line(figure: Any, curve: Curve, style: LineStyle, metric: str, row: int) -> None:
     """Adds the line to the panel of a row; its spread is in the hover text."""
-    kind = KINDS[metric]
+    kind = METRICS[metric]
     values = f"%{{y:.{kind.digits}f}} ± %{{customdata:.{kind.digits}f}} {kind.unit}"
     figure.add_scatter(
         x=list(range(1, len(curve.mean) + 1)),
@@ -202,8 +201,9 @@ def _add_line(figure: Any, curve: Curve, style: Look, metric: str, row: int) -> 
     )
 
 
-def _title_axes(figure: Any, curves: Curves, panels: list[int]) -> None:
-    tasks, kind = max((len(c.mean) for c in curves.curves), default=1), KINDS[curves.metric]
+def _title_axes(figure: Any, data: Numbers, panels: list[int]) -> None:
+    metric, curves = data
+    tasks, kind = max((len(c.mean) for c in curves), default=1), METRICS[metric]
     figure.update_xaxes(range=[kind.first - 0.3, tasks + 0.3], dtick=1)  # a tick a task, markers not cut in half
     figure.update_xaxes(title_text="tasks learned, k", row=panels[-1])
-    figure.update_yaxes(title_text=axis_title(curves.metric, kind.unit))
+    figure.update_yaxes(title_text=axis_title(metric, kind.unit))

@@ -1,4 +1,7 @@
-"""Figure: a metric versus the searched parameter, with mean and spread of every round, all seeds and the curve."""
+"""Figure: a metric versus the searched parameter.
+
+With mean and spread of every round, all seeds and the curve.
+"""
 
 import math
 import re

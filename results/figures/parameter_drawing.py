@@ -35,7 +35,7 @@ MOST_BARS = 100
 
 
 class ParameterCurve(NamedTuple):
-    """What the figure shows; values in the units of `summarize`."""
+    """Data of the figure; values in the units of `summarize`."""
 
     metric: str
     """"A_T" or "F_T"."""

@@ -1,29 +1,21 @@
-"""Figure: the best mean A_T so far against the number of member runs, one line for each study."""
+"""Figure: best mean A_T against member runs, a line a study."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
 from results.figures import best_so_far
-from results.figures.style import finish, legend_beside, look, plotly
+from results.figures.scores import Scores
+from results.figures.style import finish, legend_beside, line_style, plotly
 from results.labels import STREAM_LABELS, subscripts
 from results.search import SearchResults
 
 
-class Races(NamedTuple):
-    """What the figure shows."""
-
-    stream: str
-    """The stream of the scores: "cv" or "eval"."""
-    objective: str
-    """What was maximised."""
-    points: pd.DataFrame
-    """One row a study and point: row (label), place (of the study, from 0), then the columns of `best_so_far`."""
-
-
-def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Races:
+def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Scores:
     """Returns the lines of several (label, study), in their order; the first has the stream of all scores.
+
+    Columns: row (label), place (of the study, from 0), then those of `best_so_far`.
 
     The studies must be comparable, see `results.pages.side_by_side_numbers.check_studies`.
     """
@@ -31,18 +23,18 @@ def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Races:
         best_so_far.numbers(study).points.assign(row=label, place=place) for place, (label, study) in enumerate(studies)
     ]
     points = pd.concat(frames, ignore_index=True)
-    return Races(
+    return Scores(
         studies[0][1].score_on,
         studies[0][1].objective,
         points[["row", "place", *points.columns.drop(["row", "place"])]],
     )
 
 
-def draw(races: Races) -> Any:
+def draw(races: Scores) -> Any:
     """Returns a plotly figure: staircases in the colours of the other figures, scores in percent over member runs."""
     figure = plotly("graph_objects").Figure()
     for place in sorted(set(races.points["place"].tolist())):
-        style, points = look(place), races.points[races.points["place"] == place]
+        style, points = line_style(place), races.points[races.points["place"] == place]
         best_so_far.add_staircase(figure, points, races.objective, str(points["row"].iloc[0]), style.colour, style.dash)
     finish(figure, height=420)
     legend_beside(figure)
@@ -52,7 +44,7 @@ def draw(races: Races) -> Any:
     return figure
 
 
-def caption(races: Races) -> str:
+def caption(races: Scores) -> str:
     """Returns the caption."""
     return (
         f"Highest mean {races.objective} so far on the {STREAM_LABELS[races.stream]}, against the number of member "
@@ -62,6 +54,6 @@ def caption(races: Races) -> str:
     )
 
 
-def tables(races: Races) -> dict[str, pd.DataFrame]:
+def tables(races: Scores) -> dict[str, pd.DataFrame]:
     """Returns name -> table of the data of the figure."""
-    return {"best_so_far": races.points.drop(columns="place")}
+    return {"best_so_far": races.points.drop(columns=["place", "name"])}

@@ -19,7 +19,7 @@ BAR = 0.16
 
 
 class Shrinking(NamedTuple):
-    """What the figure shows."""
+    """Data of the figure."""
 
     intervals: pd.DataFrame
     """One row a repeat: repeat, low, high, width (in decades if the axis is logarithmic), note."""

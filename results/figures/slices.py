@@ -1,10 +1,11 @@
-"""Figure: A_T against each of several searched parameters, one panel each, with every tried point in all of them."""
+"""Figure: A_T against each of several searched parameters."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
+from results.figures.scores import Scores
 from results.figures.style import BLUE, FAINT, INK, VERMILLION, finish, plotly, value_axis, value_places
 from results.labels import STREAM_LABELS, subscripts
 from results.metrics import mean_and_std
@@ -19,25 +20,10 @@ STYLES = {TRIED: (FAINT, "circle"), BASELINE: (VERMILLION, "square"), CHOSEN: (B
 """Colour and marker of each kind; drawn in this order, so that the chosen point is on top."""
 
 
-class Slices(NamedTuple):
-    """What the figure shows."""
-
-    stream: str
-    """The stream of the scores: "cv" or "eval"."""
-    parameters: tuple[str, ...]
-    """Names of the searched parameters, one panel each."""
-    log: tuple[str, ...]
-    """Those whose axis is logarithmic."""
-    objective: str
-    """What was maximised."""
-    points: pd.DataFrame
-    """One row a tried point: a column for each parameter, n, diverged, mean, std (percent), kind ("tried" |
-    "chosen" | "baseline"), text."""
-
-
-def numbers(results: SearchResults) -> Slices:
+def numbers(results: SearchResults) -> Scores:
     """Returns every tried point with its mean over the seeds that did not diverge.
 
+    Columns: one for each parameter, n, diverged, mean, std (percent), kind ("tried" | "chosen" | "baseline"), text.
     Points come in the order of `SearchResults.points`. Each has one kind: the chosen point is "chosen" also where it is
     the baseline.
     """
@@ -49,10 +35,10 @@ def numbers(results: SearchResults) -> Slices:
         kind=[_kind(results, point) for point in groups],
         text=[point_text(results.parameters, point) for point in groups],
     )
-    return Slices(results.score_on, results.parameters, results.log, results.objective, points)
+    return Scores(results.score_on, results.objective, points, results.parameters, results.log)
 
 
-def draw(slices: Slices) -> Any:
+def draw(slices: Scores) -> Any:
     """Returns a plotly figure: one panel for each parameter, all with the same vertical axis, the score in percent.
 
     A panel is a projection, not a section: the other parameters vary within it. Hovering shows the whole point.
@@ -74,7 +60,7 @@ def draw(slices: Slices) -> Any:
     return figure
 
 
-def caption(slices: Slices) -> str:
+def caption(slices: Scores) -> str:
     """Returns the caption."""
     square = "; square: the baseline" if (slices.points["kind"] == BASELINE).any() else ""
     panels = (
@@ -90,7 +76,7 @@ def caption(slices: Slices) -> str:
     )
 
 
-def tables(slices: Slices) -> dict[str, pd.DataFrame]:
+def tables(slices: Scores) -> dict[str, pd.DataFrame]:
     """Returns name -> table of the data of the figure."""
     return {"slices": slices.points.drop(columns="text").rename(columns=mean_and_std(slices.objective))}
 
@@ -101,7 +87,7 @@ def _kind(results: SearchResults, point: Point) -> str:
     return BASELINE if point == results.baseline else TRIED
 
 
-def _add_points(figure: Any, slices: Slices, name: str, kind: str, row: int, col: int) -> None:
+def _add_points(figure: Any, slices: Scores, name: str, kind: str, row: int, col: int) -> None:
     part = slices.points[(slices.points["kind"] == kind) & slices.points["mean"].notna()]
     if part.empty:
         return

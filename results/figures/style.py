@@ -29,8 +29,8 @@ def plotly(module: str) -> Any:
     return import_module(f"plotly.{module}")
 
 
-class Look(NamedTuple):
-    """What distinguishes a line: its colour, and dash and marker for readers who do not see the colour."""
+class LineStyle(NamedTuple):
+    """Style of a line: its colour, and dash and marker for readers who do not see the colour."""
 
     colour: str
     """Hex colour."""
@@ -40,16 +40,16 @@ class Look(NamedTuple):
     """plotly's name of the marker."""
 
 
-def look(i: int) -> Look:
-    """Returns the look of the i-th line; the first 28 all differ, neighbours in colour and marker.
+def line_style(i: int) -> LineStyle:
+    """Returns the style of the i-th line; the first 28 all differ, neighbours in colour and marker.
 
-    >>> look(0) == Look("#0072B2", "solid", "circle"), look(7)
-    (True, Look(colour='#0072B2', dash='dash', symbol='triangle-down-open'))
+    >>> line_style(0) == LineStyle("#0072B2", "solid", "circle"), line_style(7)
+    (True, LineStyle(colour='#0072B2', dash='dash', symbol='triangle-down-open'))
     """
     turn, place = divmod(i, len(LINE_COLOURS))
     # Shifted at each turn, so that two lines of one colour have different shapes, not only filled and open ones.
     symbol = SYMBOLS[(place - turn) % len(SYMBOLS)] + ("-open" if turn % 2 else "")
-    return Look(LINE_COLOURS[place], DASHES[turn % len(DASHES)], symbol)
+    return LineStyle(LINE_COLOURS[place], DASHES[turn % len(DASHES)], symbol)
 
 
 def faint(colour: str) -> str:

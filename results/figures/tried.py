@@ -1,12 +1,13 @@
-"""Figure: A_T of every tried point of several studies against each searched parameter, coloured by strategy."""
+"""Figure: tried points of several studies, coloured by strategy."""
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
-from results.figures.style import INK, finish, legend_beside, look, plotly, value_axis, value_places
+from results.figures.scores import Scores
+from results.figures.style import INK, finish, legend_beside, line_style, plotly, value_axis, value_places
 from results.labels import STREAM_LABELS, subscripts
 from results.metrics import mean_and_std
 from results.points import by_point, parameter_label
@@ -14,24 +15,10 @@ from results.search import SearchResults
 from results.verdict import wording
 
 
-class Tried(NamedTuple):
-    """What the figure shows."""
-
-    stream: str
-    """The stream of the scores: "cv" or "eval"."""
-    parameters: tuple[str, ...]
-    """Those that all studies searched; panels in this order."""
-    log: tuple[str, ...]
-    """Those whose axis is logarithmic."""
-    objective: str
-    """What was maximised."""
-    points: pd.DataFrame
-    """One row a study and tried point: row (label), place (of the study, from 0), chosen, a column for each parameter,
-    n, mean, std (percent)."""
-
-
-def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Tried:
+def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Scores:
     """Returns the points of several (label, study); parameters that not all of them searched have no panel.
+
+    Columns: row (label), place (of the study, from 0), chosen, one for each parameter, n, mean, std (percent).
 
     In the order of the studies, which decides their colours; within one as in `SearchResults.points`. The score is that
     of the search, mean over the seeds that did not diverge.
@@ -47,16 +34,16 @@ def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Tried:
     ]
     # Logarithmic as soon as one study searched it so: its small values would all be in one place on a linear axis.
     log = {name for _, study in studies for name in study.log}
-    return Tried(
+    return Scores(
         studies[0][1].score_on,
-        tuple(shared),
-        tuple(n for n in shared if n in log),
         studies[0][1].objective,
         pd.concat(frames, ignore_index=True),
+        tuple(shared),
+        tuple(n for n in shared if n in log),
     )
 
 
-def draw(tried: Tried) -> Any:
+def draw(tried: Scores) -> Any:
     """Returns a plotly figure: one panel for each parameter; the chosen point of each study is larger.
 
     A point is in every panel, at its value of that parameter; what else varies shows as scatter.
@@ -76,7 +63,7 @@ def draw(tried: Tried) -> Any:
     return figure
 
 
-def caption(tried: Tried) -> str:
+def caption(tried: Scores) -> str:
     """Returns the caption; without a common parameter it says why there is nothing."""
     empty = " The studies searched no hyperparameter in common, so there is nothing to draw."
     what, stream = wording.objective(tried.objective), STREAM_LABELS[tried.stream]
@@ -87,17 +74,17 @@ def caption(tried: Tried) -> str:
     )
 
 
-def tables(tried: Tried) -> dict[str, pd.DataFrame]:
+def tables(tried: Scores) -> dict[str, pd.DataFrame]:
     """Returns name -> table of the data of the figure."""
     return {"tried": tried.points.drop(columns="place").rename(columns=mean_and_std(tried.objective))}
 
 
-def _add_points(figure: Any, tried: Tried, name: str, place: int, chosen: bool, row: int) -> None:
+def _add_points(figure: Any, tried: Scores, name: str, place: int, chosen: bool, row: int) -> None:
     points = tried.points
     part = points[(points["place"] == place) & (points["chosen"] == chosen) & points["mean"].notna()]
     if part.empty:
         return
-    style, label = look(place), str(part["row"].iloc[0])
+    style, label = line_style(place), str(part["row"].iloc[0])
     figure.add_scatter(
         x=value_places(part[name], points[name]),
         y=part["mean"],

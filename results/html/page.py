@@ -1,4 +1,4 @@
-"""One self-contained HTML page: the template, and the pieces that are the same on every page.
+"""Self-contained HTML pages: the template and its parts.
 
 Every text is escaped here, and only here.
 """

@@ -45,16 +45,16 @@ def prepare(connection: Connection, upgrade: bool = False) -> Layout:
         schema.metadata.create_all(connection, tables, checkfirst=False)
         connection.execute(schema.versions.insert().values(id=1, version=schema.VERSION))
         return Layout(_names(schema.VERSION))
-    # Of versions before the last two only the migrations know the tables.
+    # Only the migrations know the tables of versions that cannot be read as they are.
     _check_columns(connection, schema.TABLES_OF.get(version, ()))
-    told = _brought_up_to_date(connection, version, upgrade) if version < schema.VERSION else ""
+    told = _brought_up_to_date(connection, version, upgrade) if version != schema.VERSION else ""
     return Layout(_names(schema.VERSION), told)
 
 
 def look(connection: Connection) -> Layout:
     """Returns the tables to read, of which there are none in a database without a ledger; changes nothing.
 
-    Raises StoreError as `prepare`, and for a ledger that is older than the last two versions.
+    Raises StoreError as `prepare`, and for a version that cannot be read as it is.
     """
     version = _version(connection)
     if version is None:
@@ -86,8 +86,7 @@ def _brought_up_to_date(connection: Connection, version: int, upgrade: bool) -> 
 
 
 def _of_version(version: int) -> str:
-    *_, before, last = sorted(schema.TABLES_OF)
-    return f"the ledger has schema version {version}, this epsearch writes {last} and reads {before} and {last}"
+    return f"the ledger has schema version {version}, this epsearch writes {schema.VERSION}"
 
 
 def _check_columns(connection: Connection, tables: Sequence[Table]) -> None:
@@ -132,14 +131,17 @@ def _version(connection: Connection) -> int | None:
     versions = connection.execute(select(text("version")).select_from(schema.versions)).scalars().all()
     if len(versions) != 1 or not isinstance(versions[0], int) or versions[0] < 1:
         raise StoreError(f"the ledger is damaged: its schema version must be one whole number, got {versions}")
-    if versions[0] > schema.VERSION:
+    if versions[0] in (*schema.TABLES_OF, *MIGRATIONS):
+        return versions[0]
+    if versions[0] < schema.DEVELOPMENT:
         raise StoreError(
-            f"the ledger has schema version {versions[0]}, made by a newer epsearch; "
-            f"allowed: up to {schema.VERSION}; upgrade epsearch"
+            f"{_of_version(versions[0])}; {versions[0]} is of a development version: "
+            "export the studies with that version, and `epsearch import` the file"
         )
-    if versions[0] not in (*schema.TABLES_OF, *MIGRATIONS):
-        raise StoreError(f"{_of_version(versions[0])}; begin another ledger, with another --out or --storage")
-    return versions[0]
+    raise StoreError(
+        f"the ledger has schema version {versions[0]}, made by a newer epsearch; "
+        f"allowed: up to {schema.VERSION}; upgrade epsearch"
+    )
 
 
 def _lock_others_out(connection: Connection) -> None:

@@ -10,90 +10,23 @@ from itertools import chain, count
 from pathlib import Path
 from urllib.parse import quote
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from results.labels import on_one_line
 from results.ledger import schema
 from results.ledger.errors import StoreUnavailable
 
-
-def add_summaries(connection: Connection) -> None:
-    """Adds the table of what `epsearch list` shows; commands that write to a study fill its row later."""
-    connection.exec_driver_sql(
-        "CREATE TABLE epsearch_summaries (name VARCHAR(255) NOT NULL, study VARCHAR(64) NOT NULL, "
-        "summary TEXT NOT NULL, checksum VARCHAR(64) NOT NULL, PRIMARY KEY (name))"
-    )
-
-
-def add_leases(connection: Connection) -> None:
-    """Adds the tables of who writes to a study and of what it is training; both are empty while nothing runs."""
-    number = "DOUBLE" if connection.dialect.name == "sqlite" else "DOUBLE PRECISION"
-    connection.exec_driver_sql(
-        "CREATE TABLE epsearch_leases (name VARCHAR(255) NOT NULL, token BIGINT NOT NULL, holder TEXT NOT NULL, "
-        f"expires {number} NOT NULL, PRIMARY KEY (name))"
-    )
-    connection.exec_driver_sql(
-        "CREATE TABLE epsearch_claims (key VARCHAR(64) NOT NULL, study VARCHAR(255) NOT NULL, token BIGINT NOT NULL, "
-        "PRIMARY KEY (key))"
-    )
-
-
-def add_states(connection: Connection) -> None:
-    """Adds the state of a study to its lease, and the tables of events and of certificates of reruns.
-
-    A study whose summary is of the study as it is, and says that it is finished, is; any other was left running.
-    """
-    on_sqlite = connection.dialect.name == "sqlite"
-    number = "DOUBLE" if on_sqlite else "DOUBLE PRECISION"
-    for column in ("state VARCHAR(16) NOT NULL DEFAULT 'running'", "reason TEXT NOT NULL DEFAULT ''"):
-        connection.exec_driver_sql(f"ALTER TABLE epsearch_leases ADD COLUMN {column}")
-    connection.exec_driver_sql(f"ALTER TABLE epsearch_leases ADD COLUMN changed {number} NOT NULL DEFAULT 0")
-    finished = text(
-        "UPDATE epsearch_leases SET state = 'finished' WHERE name IN (SELECT epsearch_studies.name "
-        "FROM epsearch_studies JOIN epsearch_summaries ON epsearch_summaries.name = epsearch_studies.name "
-        "AND epsearch_summaries.study = epsearch_studies.checksum WHERE summary LIKE :finished)"
-    )
-    connection.execute(finished, {"finished": '%"status": "finished"%'})
-    connection.exec_driver_sql(
-        f"CREATE TABLE epsearch_reruns (key VARCHAR(64) NOT NULL, accuracy_difference {number} NOT NULL, "
-        f"parameter_difference {number} NOT NULL, created VARCHAR(64) NOT NULL, checksum VARCHAR(64) NOT NULL, "
-        "PRIMARY KEY (key))"
-    )
-    numbered = "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT" if on_sqlite else "BIGSERIAL NOT NULL PRIMARY KEY"
-    connection.exec_driver_sql(
-        f"CREATE TABLE epsearch_events (id {numbered}, study VARCHAR(255) NOT NULL, token BIGINT NOT NULL, "
-        f"kind VARCHAR(16) NOT NULL, data TEXT NOT NULL, time {number} NOT NULL)"
-    )
-    connection.exec_driver_sql("CREATE INDEX epsearch_events_of ON epsearch_events (study, id)")
-
-
-def add_queue(connection: Connection) -> None:
-    """Adds the tables of what was submitted, and of who has asked for what."""
-    on_sqlite = connection.dialect.name == "sqlite"
-    number = "DOUBLE" if on_sqlite else "DOUBLE PRECISION"
-    connection.exec_driver_sql(
-        "CREATE TABLE epsearch_queue (study VARCHAR(255) NOT NULL, open INTEGER NOT NULL, priority INTEGER NOT NULL, "
-        f"submitted {number} NOT NULL, submitter VARCHAR(255) NOT NULL, given TEXT NOT NULL, tries INTEGER NOT NULL, "
-        "PRIMARY KEY (study))"
-    )
-    numbered = "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT" if on_sqlite else "BIGSERIAL NOT NULL PRIMARY KEY"
-    connection.exec_driver_sql(
-        f"CREATE TABLE epsearch_audit (id {numbered}, time {number} NOT NULL, who VARCHAR(255) NOT NULL, "
-        "action VARCHAR(255) NOT NULL, study VARCHAR(255) NOT NULL, detail TEXT NOT NULL)"
-    )
-
-
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {3: add_summaries, 4: add_leases, 5: add_states, 6: add_queue}
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {}
 """Version -> the step to the next version, in the transaction of the connection.
 
 A migration that has been released is never changed. It is written in SQL and uses nothing of `schema`, which describes
-only the present version.
+only the present version. Ledgers of `schema.DEVELOPMENT` have the tables of version 1.
 """
 
 
 def migrate(connection: Connection, version: int) -> None:
     """Brings a ledger from a version to the last one, in the transaction of the connection."""
-    for number in range(version, schema.VERSION):
+    for number in range(1 if version == schema.DEVELOPMENT else version, schema.VERSION):
         MIGRATIONS[number](connection)
     connection.execute(schema.versions.update().values(version=schema.VERSION))
 

@@ -28,6 +28,7 @@ from results.ledger.record import (
 )
 from results.ledger.record import moved_key as moved_key
 from results.ledger.tables import CERTIFICATES as CERTIFICATES
+from results.ledger.tables import DEVELOPMENT as DEVELOPMENT
 from results.ledger.tables import TABLES_OF as TABLES_OF
 from results.ledger.tables import VERSION as VERSION
 from results.ledger.tables import audit as audit

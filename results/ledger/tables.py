@@ -133,7 +133,11 @@ audit = Table(
 )
 """Changes that somebody has asked a service for."""
 
-_WITH_STATES = (runs, studies, certificates, summaries, reruns, leases, claims, events)
-TABLES_OF = {6: _WITH_STATES, 7: (*_WITH_STATES, queue, audit)}
-"""Version -> its tables as far as they can be read as they are; `migrations` leads to the last one."""
-VERSION = max(TABLES_OF)
+VERSION = 1
+"""The version of the tables above; `migrations` leads to it."""
+DEVELOPMENT = 7
+"""The number of these tables before the first release. Ledgers of lower numbers had other tables."""
+TABLES_OF = dict.fromkeys(
+    (VERSION, DEVELOPMENT), (runs, studies, certificates, summaries, reruns, leases, claims, events, queue, audit)
+)
+"""Version -> its tables, of the versions that can be read as they are."""

@@ -1,8 +1,7 @@
-"""Tables beside the paper's, for people. A cell has our value, the printed value, and their difference."""
+"""Cells of tables: our value, the printed value, their difference."""
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pandas as pd
 
@@ -17,7 +16,7 @@ APART_MARK = "*"
 
 
 def beside_print(
-    results: TableResults[Any],
+    results: TableResults,
     table: pd.DataFrame,
     title: str,
     notes: Sequence[Sequence[str]],

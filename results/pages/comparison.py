@@ -1,4 +1,4 @@
-"""The page of a comparison of methods, and files with all its numbers."""
+"""The page of a comparison of methods, and its files."""
 
 import math
 from collections.abc import Iterator
@@ -12,36 +12,36 @@ from results.html import appendix, page
 from results.labels import count_text, dataset_label, number_text
 from results.metrics import METRICS
 from results.pages.cells import beside_print, warnings
-from results.pages.comparison_numbers import Ranking, comparison_table, ranking, row_notes
+from results.pages.comparison_numbers import comparison_table, ranking, row_notes
 from results.pages.sheet import Sheet, as_html
 from results.pages.writing import Figures, drawn, write_page
-from results.table import ComparisonResults
+from results.table import TableResults
 
 
-def write_comparison(comparison: ComparisonResults, folder: Path) -> Path:
+def write_comparison(comparison: TableResults, folder: Path) -> Path:
     """Writes the page of a comparison into `folder`, and returns its path.
 
     Files: comparison.html, comparison.csv, ranking.csv, comparison.md, comparison.tex, figures/*.csv and the exported
     runs, as `write_page` writes them.
     """
-    table, ranked = comparison_table(comparison), ranking(comparison)
+    table, (ranked, tau) = comparison_table(comparison), ranking(comparison)
     sheet, shown = comparison_sheet(comparison, table), figures(comparison)
     return write_page(
         folder / "comparison.html",
-        partial(_page, comparison, table, ranked, sheet, shown),
-        {"comparison": table, "ranking": ranked.table},
+        partial(_page, comparison, table, ranked, tau, sheet, shown),
+        {"comparison": table, "ranking": ranked},
         shown,
-        sheet.alone(comparison.notes),
+        sheet.standalone(comparison.notes),
         comparison.records,
     )
 
 
-def tables(comparison: ComparisonResults) -> dict[str, pd.DataFrame]:
+def tables(comparison: TableResults) -> dict[str, pd.DataFrame]:
     """Returns every table, by the name of its file; the first is the comparison."""
-    return {"comparison": comparison_table(comparison), "ranking": ranking(comparison).table}
+    return {"comparison": comparison_table(comparison), "ranking": ranking(comparison)[0]}
 
 
-def figures(comparison: ComparisonResults) -> Figures:
+def figures(comparison: TableResults) -> Figures:
     """Returns every figure. A new figure is one line here."""
     rows = [(row.label, row.records) for row in comparison.rows]
     return {
@@ -52,27 +52,29 @@ def figures(comparison: ComparisonResults) -> Figures:
     }
 
 
-def overview(comparison: ComparisonResults) -> str:
+def overview(comparison: TableResults) -> str:
     """Returns what a reader sees first of a comparison, also while it goes on: headlines, warnings, the table."""
     table = comparison_table(comparison)
-    return _overview(comparison, table, ranking(comparison)) + as_html(comparison_sheet(comparison, table))
+    return _overview(comparison, table, *ranking(comparison)) + as_html(comparison_sheet(comparison, table))
 
 
-def comparison_sheet(comparison: ComparisonResults, table: pd.DataFrame) -> Sheet:
+def comparison_sheet(comparison: TableResults, table: pd.DataFrame) -> Sheet:
     """Returns the table for people, from the `comparison_table`: all metrics, with footnotes on the rows."""
     title = f"Methods on the evaluation stream of {dataset_label(comparison.dataset)}"
     return beside_print(comparison, table, title, row_notes(comparison), tuple(METRICS), "the paper's main table")
 
 
-def _page(comparison: ComparisonResults, table: pd.DataFrame, ranked: Ranking, sheet: Sheet, shown: Figures) -> str:
+def _page(
+    comparison: TableResults, table: pd.DataFrame, ranked: pd.DataFrame, tau: float, sheet: Sheet, shown: Figures
+) -> str:
     # Without a member the figures would be empty axes. Their numbers are still in the files.
     learning = (
         drawn(shown).values() if (table["n"] > 0).any() else [page.paragraphs("No member has been measured yet.")]
     )
     body = [
-        _overview(comparison, table, ranked),
+        _overview(comparison, table, ranked, tau),
         page.section("Results beside the printed table", as_html(sheet)),
-        _ranking_section(ranked),
+        _ranking_section(ranked, tau),
         page.section("While learning, and transfer", *learning),
         appendix.configuration(comparison.config),
         appendix.machine(comparison.facts),
@@ -85,25 +87,26 @@ def _page(comparison: ComparisonResults, table: pd.DataFrame, ranked: Ranking, s
     return page.page(title, comparison.name, heading, lead, "\n".join(body), "Comparison of methods ·")
 
 
-def _overview(comparison: ComparisonResults, table: pd.DataFrame, ranked: Ranking) -> str:
+def _overview(comparison: TableResults, table: pd.DataFrame, ranked: pd.DataFrame, tau: float) -> str:
     noted = page.notes(warnings(table, comparison.comparable, comparison.notes))
-    return page.tiles(_headlines(table, ranked)) + noted
+    return page.tiles(_headlines(table, ranked, tau)) + noted
 
 
-def _headlines(table: pd.DataFrame, ranked: Ranking) -> Iterator[tuple[str, str, str]]:
+def _headlines(table: pd.DataFrame, ranked: pd.DataFrame, tau: float) -> Iterator[tuple[str, str, str]]:
     """Yields (label, value, detail) of the tiles."""
     measured = table[table["n"] > 0]
     if len(measured):
         best = measured.sort_values("A_T_mean", ascending=False).iloc[0]
         yield "Highest A_T", f"{number_text(best['A_T_mean'], METRICS['A_T'].digits)} %", str(best["row"])
     yield "Rows measured", f"{len(measured)} of {len(table)}", count_text(int(table["n"].sum()), "member")
-    if not math.isnan(ranked.tau):
-        yield "Kendall's τ, ranking by A_T", number_text(ranked.tau, 2), f"ours and printed, {ranked.methods} methods"
+    if not math.isnan(tau):
+        methods = ranked["method"].nunique()
+        yield "Kendall's τ, ranking by A_T", number_text(tau, 2), f"ours and printed, {methods} methods"
 
 
-def _ranking_section(ranked: Ranking) -> str:
+def _ranking_section(ranked: pd.DataFrame, tau: float) -> str:
     """Returns the section with our order of the rows beside the printed one, and Kendall's τ of the two."""
-    if ranked.table.empty:
+    if ranked.empty:
         return page.section("Ranking", page.paragraphs("No row has both a measured and a printed A_T."))
     header = [("method", ""), ("rank", "ours"), ("A_T", "ours, %"), ("A_T", "printed, %"), ("rank", "printed")]
     rows = [
@@ -117,15 +120,16 @@ def _ranking_section(ranked: Ranking) -> str:
                 str(row["printed_rank"]),
             ],
         )
-        for _, row in ranked.table.iterrows()
+        for _, row in ranked.iterrows()
     ]
-    tau = (
-        f"Kendall's τ-b = {number_text(ranked.tau, 2)} over {count_text(ranked.methods, 'method')}, each represented "
-        "by its first row in the table of results: 1 means the printed order, 0 no relation, −1 the reverse order. "
-        if not math.isnan(ranked.tau)
+    methods = count_text(ranked["method"].nunique(), "method")
+    agreement = (
+        f"Kendall's τ-b = {number_text(tau, 2)} over {methods}, each represented by its first row in the table of "
+        "results: 1 means the printed order, 0 no relation, −1 the reverse order. "
+        if not math.isnan(tau)
         else ""
     )
     shared = "Rows of one method share its printed rank; rows without one of the values are left out."
     return page.section(
-        "Ranking", page.table(header, rows, "Ranking by A_T"), page.small(f"Ranked by A_T. {tau}{shared}")
+        "Ranking", page.table(header, rows, "Ranking by A_T"), page.small(f"Ranked by A_T. {agreement}{shared}")
     )

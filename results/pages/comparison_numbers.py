@@ -1,7 +1,6 @@
-"""The numbers of a comparison of methods on one evaluation stream, beside the paper's printed table."""
+"""The numbers of a comparison of methods, beside the printed table."""
 
 import math
-from typing import NamedTuple
 
 import pandas as pd
 
@@ -9,25 +8,14 @@ from results.labels import settings_text
 from results.metrics import METRICS
 from results.paper.beside import beside_printed
 from results.paper.reference import footnotes, printed_row
-from results.table import ComparisonResults
+from results.table import TableResults
 
 PRINTED_METRICS = ("A_T", "F_T", "a_1", "a_t", "BWT", "FWT")
 """The metrics of the paper's main tables; LCA_10 is only in a figure."""
 
 
-class Ranking(NamedTuple):
-    """Rows ordered by our A_T, and how well that order agrees with the printed one."""
-
-    table: pd.DataFrame
-    """row, method, rank (1 = highest A_T), A_T (ours, mean, %), printed_rank, printed_A_T; best first."""
-    tau: float
-    """Kendall's τ-b in [−1, 1]; NaN below two methods or where all values are tied."""
-    methods: int
-    """Methods behind τ."""
-
-
-def comparison_table(comparison: ComparisonResults) -> pd.DataFrame:
-    """Returns one row a `ComparedRow`: row, method, settings (text), then n, diverged and those of `beside_printed`.
+def comparison_table(comparison: TableResults) -> pd.DataFrame:
+    """Returns one row a `TableRow`: row, method, settings (text), then n, diverged and those of `beside_printed`.
 
     Means and population standard deviations in the units of `summarize`. <m>_difference_se, for the six metrics that
     the paper prints, is (ours − printed) / √(s²/n + sₚ²/5) with sample standard deviations s and sₚ; NaN without a
@@ -40,8 +28,11 @@ def comparison_table(comparison: ComparisonResults) -> pd.DataFrame:
     return pd.DataFrame(named, columns=["row", "method", "settings"]).join(beside)
 
 
-def ranking(comparison: ComparisonResults) -> Ranking:
-    """Returns the rows that have both our A_T and a printed one, ranked by each.
+def ranking(comparison: TableResults) -> tuple[pd.DataFrame, float]:
+    """Returns the rows that have both our A_T and a printed one, ranked by each, and Kendall's τ-b of both rankings.
+
+    Columns: row, method, rank (1 = highest A_T), A_T (ours, mean, %), printed_rank, printed_A_T; best first. τ-b lies
+    in [−1, 1]; NaN below two methods or where all values are tied.
 
     Every such row has a rank of ours; its printed rank is that of its method; equal values share the better rank. τ-b
     is computed over methods, each represented by its first row with both values, because two rows of one method share
@@ -61,10 +52,10 @@ def ranking(comparison: ComparisonResults) -> Ranking:
     columns = ["row", "method", "rank", "A_T", "printed_rank", "printed_A_T"]
     ordered = ranked[columns].sort_values("rank", kind="stable", ignore_index=True)
     tau = float(kendalltau(firsts["A_T"], firsts["printed_A_T"]).statistic) if len(firsts) > 1 else math.nan
-    return Ranking(ordered, tau, len(firsts))
+    return ordered, tau
 
 
-def row_notes(comparison: ComparisonResults) -> list[tuple[str, ...]]:
+def row_notes(comparison: TableResults) -> list[tuple[str, ...]]:
     """Returns the footnotes of each row: what is known about its printed row, then our own remark."""
     return [
         (*footnotes(comparison.dataset, row.method), *([row.remark] if row.remark else [])) for row in comparison.rows

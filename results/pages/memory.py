@@ -1,4 +1,4 @@
-"""The page of the episodic-memory study, the same methods with memories of different sizes, and its numbers."""
+"""The page of the episodic-memory study, and its numbers."""
 
 from functools import partial
 from pathlib import Path
@@ -13,13 +13,13 @@ from results.pages.sheet import Sheet, as_html
 from results.pages.writing import Figures, drawn, write_page
 from results.paper.beside import beside_printed
 from results.paper.reference import footnotes, main_memory, printed_memory_row
-from results.table import MemoryResults
+from results.table import TableResults
 
 PRINTED_METRICS = memory_panels.PANELS
 """The metrics of the paper's memory tables, in their order."""
 
 
-def write_memory_study(study: MemoryResults, folder: Path) -> Path:
+def write_memory_study(study: TableResults, folder: Path) -> Path:
     """Writes the page of an episodic-memory study into `folder`, and returns its path.
 
     Files: memory.html, memory.csv, memory.md, memory.tex, figures/*.csv and the exported runs, as `write_page` writes
@@ -29,28 +29,28 @@ def write_memory_study(study: MemoryResults, folder: Path) -> Path:
     sheet = memory_sheet(study, table)
     shown = figures(study)
     html = partial(_page, study, table, sheet, shown)
-    alone = sheet.alone(study.notes)
-    return write_page(folder / "memory.html", html, {"memory": table}, shown, alone, study.records)
+    standalone = sheet.standalone(study.notes)
+    return write_page(folder / "memory.html", html, {"memory": table}, shown, standalone, study.records)
 
 
-def tables(study: MemoryResults) -> dict[str, pd.DataFrame]:
+def tables(study: TableResults) -> dict[str, pd.DataFrame]:
     """Returns the table, by the name of its file."""
     return {"memory": memory_table(study)}
 
 
-def figures(study: MemoryResults) -> Figures:
+def figures(study: TableResults) -> Figures:
     """Returns every figure."""
     return {"memory_panels": (memory_panels, memory_panels.numbers(memory_table(study))), **added.numbers(study)}
 
 
-def overview(study: MemoryResults) -> str:
+def overview(study: TableResults) -> str:
     """Returns what a reader sees first of a memory study, also while it goes on: warnings and the table."""
     table = memory_table(study)
     return page.notes(warnings(table, study.comparable, study.notes)) + as_html(memory_sheet(study, table))
 
 
-def memory_table(study: MemoryResults) -> pd.DataFrame:
-    """Returns one row a `MemoryRow`, beside tables 9 and 10 of the paper.
+def memory_table(study: TableResults) -> pd.DataFrame:
+    """Returns one row a `TableRow`, beside tables 9 and 10 of the paper.
 
     Columns: row, method, memory, settings (text), then n, diverged and those of `beside_printed` for A_T, a_1, a_t and
     F_T. Means and population standard deviations in the units of `summarize`; <m>_difference_se as in
@@ -62,7 +62,7 @@ def memory_table(study: MemoryResults) -> pd.DataFrame:
     return pd.DataFrame(named, columns=["row", "method", "memory", "settings"]).join(beside)
 
 
-def memory_notes(study: MemoryResults) -> list[tuple[str, ...]]:
+def memory_notes(study: TableResults) -> list[tuple[str, ...]]:
     """Returns the footnotes of each row: they are about the main tables, so only rows with their memory have any."""
     return [
         footnotes(study.dataset, row.method) if row.memory == main_memory(study.dataset, row.method) else ()
@@ -70,7 +70,7 @@ def memory_notes(study: MemoryResults) -> list[tuple[str, ...]]:
     ]
 
 
-def memory_sheet(study: MemoryResults, table: pd.DataFrame) -> Sheet:
+def memory_sheet(study: TableResults, table: pd.DataFrame) -> Sheet:
     """Returns the table for people, from the `memory_table`: one row a method and size of its memory."""
     title, printed = f"Size of the episodic memory on {dataset_label(study.dataset)}", "the paper's memory study"
     # Beside the method, because a line of the figure is several rows here.
@@ -78,9 +78,9 @@ def memory_sheet(study: MemoryResults, table: pd.DataFrame) -> Sheet:
     return beside_print(study, table, title, memory_notes(study), PRINTED_METRICS, printed, sizes)
 
 
-def _page(study: MemoryResults, table: pd.DataFrame, sheet: Sheet, drawings: Figures) -> str:
+def _page(study: TableResults, table: pd.DataFrame, sheet: Sheet, drawings: Figures) -> str:
     # Without a point the figure would be empty axes.
-    shown = len(drawings["memory_panels"][1].points)
+    shown = len(drawings["memory_panels"][1])
     panels = drawn(drawings).values() if shown else [page.paragraphs("No member has been measured yet.")]
     body = [
         page.notes(warnings(table, study.comparable, study.notes)),

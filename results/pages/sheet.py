@@ -1,4 +1,4 @@
-"""One description of a table for people, and its three formats: HTML, Markdown, LaTeX.
+"""Tables for people, in HTML, Markdown and LaTeX.
 
 Texts are plain and written as in the report (A_T, ε, ±, true minus signs); each format escapes and sets them.
 """
@@ -15,7 +15,7 @@ from results.labels import METRIC_NAME, subscripts
 
 
 class Line(NamedTuple):
-    """One line of a cell."""
+    """A line of a cell."""
 
     text: str
     """Plain text."""
@@ -49,7 +49,7 @@ class Sheet:
             if len(cells) != len(self.header):
                 raise ValueError(f"a row must have {len(self.header)} cells, got {len(cells)}")
 
-    def alone(self, notes: Iterable[str]) -> Self:
+    def standalone(self, notes: Iterable[str]) -> Self:
         """Returns the table for a document of its own, which needs the notes that are at the top of the page."""
         return replace(self, remarks=(*self.remarks, *notes))
 

@@ -1,9 +1,8 @@
-"""The page that compares several finished searches, and files with all its numbers."""
+"""The page that compares several finished searches, and its files."""
 
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
 
@@ -46,7 +45,7 @@ def write_strategies(studies: Sequence[SearchResults], folder: Path) -> Path:
     table, shown = strategies_table(studies), figures(studies)
     sheet, notes = strategies_sheet(studies, table), _warnings(studies)
     html = partial(_page, studies, sheet, notes, shown)
-    return write_page(folder / "strategies.html", html, {"strategies": table}, shown, sheet.alone(notes))
+    return write_page(folder / "strategies.html", html, {"strategies": table}, shown, sheet.standalone(notes))
 
 
 def tables(studies: Sequence[SearchResults]) -> dict[str, pd.DataFrame]:
@@ -60,22 +59,14 @@ def figures(studies: Sequence[SearchResults]) -> Figures:
     return {"tried": (tried, tried.numbers(labelled)), "best_so_far": (races, races.numbers(labelled))}
 
 
-class Shown(NamedTuple):
-    """The comparison as a page has it."""
+def strategies_parts(studies: Sequence[SearchResults]) -> tuple[str, str, str]:
+    """Returns heading, lead (both plain text) and body (HTML) of the comparison, for another page.
 
-    heading: str
-    """Plain text."""
-    lead: str
-    """Plain text."""
-    body: str
-    """HTML."""
-
-
-def strategies_shown(studies: Sequence[SearchResults]) -> Shown:
-    """Returns the comparison for a page that is none of ours. Raises ValueError as `write_strategies` does."""
+    Raises ValueError as `write_strategies` does.
+    """
     check_studies(studies)
     sheet = strategies_sheet(studies, strategies_table(studies))
-    return _shown(studies, sheet, _warnings(studies), figures(studies))
+    return _parts(studies, sheet, _warnings(studies), figures(studies))
 
 
 def strategies_sheet(studies: Sequence[SearchResults], table: pd.DataFrame) -> Sheet:
@@ -125,12 +116,14 @@ def _cells(label: str, study: SearchResults, row: pd.Series) -> tuple[Cell, ...]
 
 
 def _page(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], drawings: Figures) -> str:
-    heading, lead, body = _shown(studies, sheet, notes, drawings)
+    heading, lead, body = _parts(studies, sheet, notes, drawings)
     names = ", ".join(s.name for s in studies)
     return page.page(heading, names, heading, lead, body, f"Comparison of {_nouns(studies)} ·")
 
 
-def _shown(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], drawings: Figures) -> Shown:
+def _parts(
+    studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], drawings: Figures
+) -> tuple[str, str, str]:
     shown = drawn(drawings)
     first = studies[0]
     verdicts = [(label, trust(s).verdict) for label, s in zip(row_labels(studies), studies, strict=True)]
@@ -149,7 +142,7 @@ def _shown(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str],
     methods = " and ".join(dict.fromkeys(method_label(s.method) for s in studies))
     heading = f"{wording.heading(what)} for {methods} on {dataset_label(first.dataset)}: {_nouns(studies)} compared"
     lead = f"{count_text(len(studies), 'search')}, scored by {first.objective} on the {STREAM_LABELS[first.score_on]}."
-    return Shown(heading, lead, "\n".join(body))
+    return heading, lead, "\n".join(body)
 
 
 def _nouns(studies: Sequence[SearchResults]) -> str:

@@ -1,4 +1,4 @@
-"""The numbers of a comparison of several finished searches: their members, choices and verdicts."""
+"""The numbers of several searches: members, choices and verdicts."""
 
 import json
 import math

@@ -1,4 +1,7 @@
-"""Figures as SVG and PDF for a paper: as wide as one of its columns, on white, with the fonts in the files."""
+"""Figures as SVG and PDF for a paper.
+
+As wide as one of its columns, on white, with the fonts in the files.
+"""
 
 import asyncio
 import base64
@@ -34,7 +37,7 @@ EMBEDDED = "Figure"
 """Name under which a font stands in an SVG file."""
 
 
-class CannotDraw(Exception):
+class DrawingError(Exception):
     """Something that drawing needs is missing here, in one line."""
 
 
@@ -46,7 +49,7 @@ def write_vectors(
     formats   of FORMATS
     width     inches
 
-    Raises CannotDraw where kaleido or a Chromium is missing or fails, and OSError where a file cannot be written.
+    Raises DrawingError where kaleido or a Chromium is missing or fails, and OSError where a file cannot be written.
     """
     drawings = {name: module.draw(numbers) for name, (module, numbers) in figures.items()}
     for drawing in drawings.values():
@@ -127,12 +130,12 @@ def _options(drawing: Any, kind: str, width: float) -> dict[str, Any]:
 
 
 def _rendered(specs: Mapping[Path, tuple[Any, dict[str, Any]]]) -> dict[Path, bytes]:
-    """Every image, by one browser without a network."""
+    """Returns every image, rendered by one browser without a network."""
     try:
         import kaleido
         from kaleido.errors import ChromeNotFoundError
     except ImportError:
-        raise CannotDraw("figures as files need kaleido: pip install 'epsearch[figures]'") from None
+        raise DrawingError("figures as files need kaleido: pip install 'epsearch[figures]'") from None
 
     async def render() -> dict[Path, bytes]:
         # Without MathJax, which would come from the network; plotly.js is that of the installed plotly.
@@ -145,13 +148,13 @@ def _rendered(specs: Mapping[Path, tuple[Any, dict[str, Any]]]) -> dict[Path, by
         return _finished(render)
     except ChromeNotFoundError:
         where = f" at {PROGRAM}" if PROGRAM in os.environ else f"; install one, or give its path as {PROGRAM}"
-        raise CannotDraw(f"figures as files need Chromium or Chrome, and there is none{where}") from None
+        raise DrawingError(f"figures as files need Chromium or Chrome, and there is none{where}") from None
     except (OSError, RuntimeError, TimeoutError) as error:
-        raise CannotDraw(f"the browser that draws figures has failed: {error or type(error).__name__}") from error
+        raise DrawingError(f"the browser that draws figures has failed: {error or type(error).__name__}") from error
 
 
 def _finished(render: Any) -> dict[Path, bytes]:
-    """What a coroutine returns, also within a notebook, whose thread has a loop of its own."""
+    """Returns the result of a coroutine, also within a notebook, whose thread has a loop of its own."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as thread:
@@ -160,7 +163,7 @@ def _finished(render: Any) -> dict[Path, bytes]:
 
 
 def _font(letters: set[str]) -> bytes | None:
-    """The part of the system's font for these letters, as WOFF: the one that the browser took, as fontconfig says."""
+    """Returns the system's font for these letters as WOFF; fontconfig names it, as for the browser."""
     program = shutil.which("fc-match")
     if program is None:
         return None

@@ -1,4 +1,4 @@
-"""What all pages do alike: figures drawn, and a folder with the page and files of all its numbers."""
+"""Writes pages, and files with all their numbers."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The numbers printed in the paper, and what is known to be wrong with some of them.
+"""The numbers printed in the paper, and their known errors.
 
 `paper_tables.csv` contains tables 3–10 of the ε-SOFT-GEM paper: 372 rows, strings exactly as printed; F_T is a
 fraction, all other metrics are in percent.
@@ -71,7 +71,7 @@ FOOTNOTES = {
 
 
 class Printed(NamedTuple):
-    """One printed cell, in the units of `summarize`."""
+    """A printed cell, in the units of `summarize`."""
 
     mean: float = math.nan
     """NaN where the paper prints no number."""
@@ -101,7 +101,7 @@ def printed_row(dataset: str, method: str) -> dict[str, Printed]:
     return _cells(_rows(MAIN_TABLES, dataset, method))
 
 
-def printed_memory_row(dataset: str, method: str, memory: int) -> dict[str, Printed]:
+def printed_memory_row(dataset: str, method: str, memory: int | None) -> dict[str, Printed]:
     """Returns metric -> cell of a row of the paper's memory study, at `memory` examples per class and task.
 
     Tables 9 and 10: Permuted MNIST and Split CIFAR; A_T, a_1, a_t and F_T. Empty where the paper prints no such row.
@@ -123,7 +123,7 @@ def footnotes(dataset: str, method: str) -> tuple[str, ...]:
 
 @cache  # read once: a page asks for every row of its table
 def _tables() -> pd.DataFrame:
-    """Every printed number as text: table, dataset, variant, method, memory, metric, mean, std."""
+    """Returns every printed number as text: table, dataset, variant, method, memory, metric, mean, std."""
     with resources.files(__package__).joinpath("paper_tables.csv").open(encoding="utf-8") as file:
         # As text: a printed "0.10" must not become 0.1, whose last digit says how the mean was rounded.
         return pd.read_csv(file, dtype=str, keep_default_na=False)

@@ -1,4 +1,7 @@
-"""Two-way analysis of variance, score = point + seed + noise with any cells missing, and F tests against its noise."""
+"""Two-way analysis of variance with missing cells, and its F tests.
+
+score = point + seed + noise.
+"""
 
 import math
 from typing import NamedTuple
@@ -22,8 +25,11 @@ class TwoWay(NamedTuple):
     """Degrees of freedom of the residual."""
 
 
-class _Layout(NamedTuple):
-    """The normal equations of the points, with the seeds eliminated; cells that are not in `there` do not count."""
+class _Equations(NamedTuple):
+    """Normal equations of the points, with the seeds eliminated; transposed, of the seeds without the points.
+
+    K and R below are the points and seeds, or if transposed the seeds and points.
+    """
 
     there: np.ndarray
     """[K, R] bool: the cells with a score; every column has one."""
@@ -32,70 +38,53 @@ class _Layout(NamedTuple):
     values: np.ndarray
     """[n] eigenvalues of diag(n_k) − N diag(1/n_s) Nᵀ, N = `there`, other than 0."""
     vectors: np.ndarray
-    """[K, n] their eigenvectors. The others are shifts of all means, which the seeds absorb."""
+    """[K, n] their eigenvectors. The others are shifts of all means, which the columns absorb."""
+    transposed: bool = False
+    """True if rows are seeds, columns points: the smaller side has the equations."""
 
     @property
     def rank(self) -> int:
         """Degrees of freedom of the points, after the seeds."""
-        return len(self.values)
+        rows, columns = self.there.shape
+        return len(self.values) + (columns - rows if self.transposed else 0)
 
     def residuals(self, table: np.ndarray) -> np.ndarray:
-        """Returns those of a table [K, R] whose columns have mean 0; 0 where there is no cell."""
+        """Returns the residuals of a table [points, seeds] whose columns have mean 0; 0 where there is no cell."""
+        if not self.transposed:
+            return self._residuals(table)
+        turned = table.T - np.where(self.there, table.T, 0.0).sum(axis=0) / self.there.sum(axis=0)
+        return self._residuals(np.where(self.there, turned, 0.0)).T
+
+    def _residuals(self, table: np.ndarray) -> np.ndarray:
         means = self.vectors @ ((self.vectors.T @ table.sum(axis=1)) / self.values)
-        # The mean of each seed follows from the means of the points: it is minus their average over the seed's cells.
+        # The mean of each column follows from the means of the rows: it is minus their average over its cells.
         return np.where(self.there, table - means[:, None] + self.share.T @ means, 0.0)
 
     def leverages(self) -> np.ndarray:
-        """Returns the diagonal of the hat matrix as [K, R]."""
+        """Returns the diagonal of the hat matrix as [points, seeds]."""
         inverse = (self.vectors / self.values) @ self.vectors.T
         across = inverse @ self.share
         own = np.diag(inverse)[:, None] - 2 * across + (self.share * across).sum(axis=0)
-        return np.asarray(1 / self.there.sum(axis=0) + own)
+        leverages = np.asarray(1 / self.there.sum(axis=0) + own)
+        return leverages.T if self.transposed else leverages
 
 
-class _Turned(NamedTuple):
-    """The same equations with the points eliminated: fewer of them where there are more points than seeds."""
-
-    seeds: _Layout
-    """That of the table turned, [R, K]."""
-
-    @property
-    def rank(self) -> int:
-        """As `_Layout.rank`."""
-        seeds, points = self.seeds.there.shape
-        return self.seeds.rank + int(points - seeds)
-
-    def residuals(self, table: np.ndarray) -> np.ndarray:
-        """As `_Layout.residuals`."""
-        there = self.seeds.there
-        turned = table.T - np.where(there, table.T, 0.0).sum(axis=0) / there.sum(axis=0)
-        return self.seeds.residuals(np.where(there, turned, 0.0)).T
-
-    def leverages(self) -> np.ndarray:
-        """As `_Layout.leverages`."""
-        return self.seeds.leverages().T
-
-
-def _layout(there: np.ndarray) -> "_Layout | _Turned":
+def _equations(there: np.ndarray) -> _Equations:
     """Returns the normal equations of a table, each of whose rows and columns has a score."""
-    if len(there) > MANY > there.shape[1]:
-        return _Turned(_layout_of_points(there.T))
-    return _layout_of_points(there)
-
-
-def _layout_of_points(there: np.ndarray) -> _Layout:
+    transposed = len(there) > MANY > there.shape[1]
+    there = there.T if transposed else there
     share = there / there.sum(axis=0)
     values, vectors = np.linalg.eigh(np.diag(there.sum(axis=1)) - share @ there.T)
     sound = values > RELATIVE_ZERO * values[-1]
-    return _Layout(there, share, values[sound], vectors[:, sound])
+    return _Equations(there, share, values[sound], vectors[:, sound], transposed)
 
 
 def _two_way(table: np.ndarray, there: np.ndarray) -> TwoWay:
     """Returns the fit to table [K, R], whose columns have mean 0; cells that are not in `there` are ignored."""
     # Of few points with those that have no score, by which the last digits of stored searches are what they were.
     rows = there.any(axis=1) if len(there) > MANY else slice(None)
-    layout = _layout(there[rows])
-    left, rank = layout.residuals(table[rows]), layout.rank
+    equations = _equations(there[rows])
+    left, rank = equations.residuals(table[rows]), equations.rank
     return TwoWay(float((left**2).sum()), rank, int(there.sum()) - there.shape[1] - rank)
 
 
@@ -114,7 +103,7 @@ def residuals(scores: np.ndarray) -> TwoWay:
 
 
 class Residuals(NamedTuple):
-    """Every cell of a table [K, R] against what all others suggest for its point and its seed."""
+    """Residuals of a table [K, R], each from a fit without its cell."""
 
     by: np.ndarray
     """[K, R] the cell minus that, in the unit of the scores; NaN where it cannot be known."""
@@ -136,9 +125,9 @@ def left_out(scores: np.ndarray) -> Residuals:
     if not there.size:
         return Residuals(nothing, nothing, 0, math.nan)
     y = np.where(there, scores[rows][:, columns], 0.0)
-    layout = _layout(there)
-    left = layout.residuals(np.where(there, y - y.sum(axis=0) / there.sum(axis=0), 0.0))
-    free, df = 1 - layout.leverages(), int(there.sum()) - there.shape[1] - layout.rank - 1
+    equations = _equations(there)
+    left = equations.residuals(np.where(there, y - y.sum(axis=0) / there.sum(axis=0), 0.0))
+    free, df = 1 - equations.leverages(), int(there.sum()) - there.shape[1] - equations.rank - 1
     known, pure = there & (free > RELATIVE_ZERO) & (df > 0), float((left**2).sum())
     free = np.where(known, free, 1.0)
     by, others = left / free, np.maximum(pure - left**2 / free, 0.0) / max(df, 1)

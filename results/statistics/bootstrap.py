@@ -1,9 +1,8 @@
-"""Bootstrap resamples of the seeds: all of them for few seeds, else a fixed random draw."""
+"""Bootstrap resamples of the seeds: all, or a fixed random draw."""
 
 import math
 from functools import cache
 from itertools import combinations_with_replacement
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,24 +19,18 @@ FEWEST_SEEDS = 10
 """With fewer seeds nothing that rests on resamples is reported, see docs/coverage.md."""
 
 
-class Resamples(NamedTuple):
-    """B resamples of n seeds and their probabilities."""
-
-    counts: np.ndarray
-    """[B, n]: how often a resample draws each seed; rows sum to n."""
-    weights: np.ndarray
-    """[B]: the probability of each resample; sums to 1."""
-
-
 @cache
-def resamples(n: int) -> Resamples:
-    """Returns draws of n out of n with replacement (Efron & Tibshirani 1993, ch. 6). The arrays are read-only.
+def resamples(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns draws of n out of n with replacement (Efron & Tibshirani 1993, ch. 6), and their probabilities.
 
-    Exact up to `MOST_ENUMERATED`: every multiset once, weighted by its multinomial probability n!/(∏ cᵢ!)/nⁿ. For more
-    seeds `DRAWS` equally likely resamples of a fixed generator. Raises ValueError for n < 1.
+    counts   [B, n]: how often a resample draws each seed; rows sum to n
+    weights  [B]: the probability of each resample; sums to 1
 
-    >>> resamples(2).counts.tolist(), resamples(2).weights.tolist()
-    ([[2, 0], [1, 1], [0, 2]], [0.25, 0.5, 0.25])
+    Both are read-only. Exact up to `MOST_ENUMERATED`: every multiset once, weighted by its multinomial probability
+    n!/(∏ cᵢ!)/nⁿ. For more seeds `DRAWS` equally likely resamples of a fixed generator. Raises ValueError for n < 1.
+
+    >>> [array.tolist() for array in resamples(2)]
+    [[[2, 0], [1, 1], [0, 2]], [0.25, 0.5, 0.25]]
     """
     if n < 1:
         raise ValueError(f"the number of seeds must be >= 1, got {n}")
@@ -52,7 +45,7 @@ def resamples(n: int) -> Resamples:
     # The result is cached and shared, so nobody may change it.
     for array in (counts, weights):
         array.setflags(write=False)
-    return Resamples(counts, weights)
+    return counts, weights
 
 
 def weighted_quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float:

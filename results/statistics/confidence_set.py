@@ -1,8 +1,8 @@
-"""The confidence set of the best value of one hyperparameter, from a few paired seeds.
+"""The confidence set of the best value of one hyperparameter.
 
-A quadratic curve is fitted (`results.statistics.curve`) over all tried values if it fits them, else over a window
-around the best. The confidence set contains the values that a test of the slope does not exclude, and the tried values
-beyond the window that are not significantly below the top of the curve.
+From a few paired seeds. A quadratic curve is fitted (`results.statistics.curve`) over all tried values if it fits them,
+else over a window around the best. The confidence set contains the values that a test of the slope does not exclude,
+and the tried values beyond the window that are not significantly below the top of the curve.
 """
 
 import math
@@ -192,13 +192,12 @@ def _worse_ends(
 
 def _bootstrap(usual: np.ndarray, local: LocalFit, ends: tuple[float, float]) -> tuple[float, float]:
     """Returns the ends of the percentile interval of the maximiser (Efron & Tibshirani 1993, ch. 13)."""
-    fit, drawn = local.fit, resamples(len(local.fit.seeds))
+    fit, (counts, weights) = local.fit, resamples(len(local.fit.seeds))
     reach = neighbours(usual, local.window.low, local.window.high, ends)
-    tops = fit.highest(fit.resampled(drawn.counts), *reach)
+    tops = fit.highest(fit.resampled(counts), *reach)
     there = ~np.isnan(tops)  # a resample of too few different seeds may not determine a curve
     low, high = (
-        weighted_quantile(tops[there], drawn.weights[there], tail)
-        for tail in ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+        weighted_quantile(tops[there], weights[there], tail) for tail in ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
     )
     return low, high
 

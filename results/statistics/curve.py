@@ -1,4 +1,4 @@
-"""A quadratic curve with an intercept for every seed, and standard errors from the seeds alone.
+"""A quadratic curve with an intercept and a jackknife by seed.
 
 score[k, s] = u_s + b₁·z_k + b₂·z_k² + noise, z = (x − centre)/scale. The curve is fitted by least squares over all
 single scores, so an x with more seeds has more weight. Noise may be correlated in any way within a seed: the seed is

@@ -1,4 +1,4 @@
-"""A Gaussian process over the tried points, with an effect of every seed.
+"""A Gaussian process over the tried points, with seed effects.
 
 score[k, s] = u_s + f(x_k) + noise. The effects u_s of the seeds are free, so that only differences within a seed count,
 and f has no level of its own. f ~ GP(0, a²·exp(−½ Σ ((x − x′)/ℓ)²)) (Rasmussen & Williams 2006, ch. 2 and 5). The
@@ -51,7 +51,7 @@ DRAWS = 128
 
 @dataclass(frozen=True)
 class Process:
-    """What is known of f at any place. Axes are [0, 1] wide; f and its noise are in units of the score."""
+    """The posterior of f. Axes are [0, 1] wide; f and its noise are in units of the score."""
 
     x: np.ndarray
     """[K, d] the tried points; of more than `MANY`, the places [G, d] of their groups. G is K below."""
@@ -82,11 +82,11 @@ class Process:
         known = found.spare > 0
         noises = [math.sqrt(found.pure / found.spare) / spread] if known else NOISES
         fits = [_best(_data(x, scores, spread * max(noise, LEAST_NOISE)), spread) for noise in noises]
-        data, best = max(fits, key=lambda fit: fit[1].evidence + fit[0].evidence)
-        return cls._of(data, best.amplitude, best.lengths, scores)
+        data, (_, amplitude, lengths) = max(fits, key=lambda fit: fit[1][0] + fit[0].evidence)
+        return cls._of(data, amplitude, lengths, scores)
 
     @classmethod
-    def given(
+    def with_hyperparameters(
         cls, x: np.ndarray, scores: np.ndarray, amplitude: float, lengths: tuple[float, ...], noise: float
     ) -> Self:
         """Returns it with these hyperparameters; every point must have a score."""
@@ -94,11 +94,11 @@ class Process:
 
     @classmethod
     def _of(cls, data: "_Data", amplitude: float, lengths: tuple[float, ...], scores: np.ndarray) -> Self:
-        spectrum = _spectrum(data, lengths)
-        kept = amplitude**2 / (1 + amplitude**2 * spectrum.values)
-        mean = spectrum.root @ (kept * spectrum.total)  # of f at the places
+        root, values, total = _diagonalised(data, lengths)
+        kept = amplitude**2 / (1 + amplitude**2 * values)
+        mean = root @ (kept * total)  # of f at the places
         weights = data.total - data.precision @ mean
-        turned = data.precision @ spectrum.root
+        turned = data.precision @ root
         level = float(np.nanmean(adjusted_means(scores) - mean[data.place]))
         return cls(data.x, amplitude, lengths, data.noise, level, weights, data.precision - (turned * kept) @ turned.T)
 
@@ -140,7 +140,7 @@ class Process:
 
 
 class _Data(NamedTuple):
-    """What the scores say of f once the seeds' effects are taken out."""
+    """Sufficient statistics of the scores for f, without the effects of the seeds."""
 
     x: np.ndarray
     """[G, d] the places of the points."""
@@ -187,56 +187,48 @@ def _summed(rows: np.ndarray, place: np.ndarray) -> np.ndarray:
     return sums
 
 
-def _best(data: _Data, spread: float) -> tuple[_Data, "_Candidate"]:
-    """Returns the amplitude and the length scales with the highest evidence.
+def _best(data: _Data, spread: float) -> tuple[_Data, tuple[float, float, tuple[float, ...]]]:
+    """Returns the data, and (evidence, amplitude, length scales) with the highest evidence.
 
     From the longest length scales on, which are the smoothest; each axis in turn is tried with all amplitudes.
     """
     amplitudes, axes = spread * np.array(AMPLITUDES), data.x.shape[1]
-    best = max(_spectrum(data, (LENGTHS[-1],) * axes).candidates(amplitudes))
+    best = _best_amplitude(data, (LENGTHS[-1],) * axes, amplitudes)
     for _ in range(PASSES):
         before = best
         for axis in range(axes):
-            tried = [(*best.lengths[:axis], one, *best.lengths[axis + 1 :]) for one in LENGTHS]
-            best = max(best, *(max(_spectrum(data, lengths).candidates(amplitudes)) for lengths in tried))
+            lengths = best[2]
+            tried = [(*lengths[:axis], length, *lengths[axis + 1 :]) for length in LENGTHS]
+            best = max(best, *(_best_amplitude(data, one, amplitudes) for one in tried))
         if best == before or axes == 1:
             break
     return data, best
 
 
-class _Candidate(NamedTuple):
-    """Compared by its evidence first."""
+def _best_amplitude(
+    data: _Data, lengths: tuple[float, ...], amplitudes: np.ndarray
+) -> tuple[float, float, tuple[float, ...]]:
+    """Returns (evidence, amplitude, lengths) of the amplitude with the highest evidence.
 
-    evidence: float
-    amplitude: float
-    lengths: tuple[float, ...]
-
-
-class _Spectrum(NamedTuple):
-    """The information in the directions of f that it makes independent, for one choice of length scales."""
-
-    lengths: tuple[float, ...]
-    root: np.ndarray
-    """[K, K] a root of the correlation, turned so that the precision is diagonal."""
-    values: np.ndarray
-    """[K] that diagonal."""
-    total: np.ndarray
-    """[K] `_Data.total` in the same directions."""
-
-    def candidates(self, amplitudes: np.ndarray) -> list[_Candidate]:
-        """Returns every amplitude with the logarithm of its restricted likelihood, but for a constant."""
-        grown = 1 + np.square(amplitudes)[:, None] * self.values
-        explained = (np.square(amplitudes)[:, None] * self.total**2 / grown).sum(axis=1)
-        evidence = (explained - np.log(grown).sum(axis=1)) / 2
-        pairs = zip(evidence.tolist(), amplitudes.tolist(), strict=True)
-        return [_Candidate(one, amplitude, self.lengths) for one, amplitude in pairs]
+    The evidence is the logarithm of the restricted likelihood, but for a constant; equal ones are ordered by amplitude.
+    """
+    _, values, total = _diagonalised(data, lengths)
+    grown = 1 + np.square(amplitudes)[:, None] * values
+    explained = (np.square(amplitudes)[:, None] * total**2 / grown).sum(axis=1)
+    evidence = (explained - np.log(grown).sum(axis=1)) / 2
+    return (*max(zip(evidence.tolist(), amplitudes.tolist(), strict=True)), lengths)
 
 
-def _spectrum(data: _Data, lengths: tuple[float, ...]) -> _Spectrum:
+def _diagonalised(data: _Data, lengths: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns the information in the directions of f that it makes independent, for these length scales.
+
+    A root [K, K] of the correlation, turned so that the precision is diagonal; that diagonal [K]; `_Data.total` [K] in
+    the same directions.
+    """
     root = np.linalg.cholesky(_correlation(data.x, data.x, lengths) + JITTER * np.eye(len(data.x)))
     values, vectors = np.linalg.eigh(root.T @ data.precision @ root)
     turned = root @ vectors
-    return _Spectrum(lengths, turned, np.maximum(values, 0.0), turned.T @ data.total)
+    return turned, np.maximum(values, 0.0), turned.T @ data.total
 
 
 def _correlation(one: np.ndarray, other: np.ndarray, lengths: tuple[float, ...]) -> np.ndarray:

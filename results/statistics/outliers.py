@@ -1,7 +1,9 @@
-"""Members that lie far off what their value and their seed suggest: failed runs that still gave a number."""
+"""Outliers: failed runs that still have a score.
+
+They lie far off the fit of the other members to their value and their seed.
+"""
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -28,19 +30,10 @@ FEWEST = 3
 """Fewest points and seeds: of two cells that differ, nobody knows which one is off."""
 
 
-class FarOff(NamedTuple):
-    """One cell of a table [K, R]."""
-
-    row: int
-    """Its point."""
-    column: int
-    """Its seed."""
-    by: float
-    """The cell minus what the others suggest for its point and its seed, in the unit of the scores."""
-
-
-def far_off(scores: np.ndarray) -> tuple[FarOff, ...]:
+def outliers(scores: np.ndarray) -> tuple[tuple[int, int, float], ...]:
     """Returns the cells of scores [K, R] that are outliers of score = point + seed + noise, in the order of the table.
+
+    Each is (row, column, its score minus the fit of the others to its point and seed, in the unit of the scores).
 
     Medians (Tukey's median polish), which a few failures do not move, say which cells may be outliers. Each of these is
     then compared with the fit to all cells that are none: it is far off if its studentised residual is significant with
@@ -63,7 +56,7 @@ def far_off(scores: np.ndarray) -> tuple[FarOff, ...]:
         sound[row, column] = np.nan
         by, t = float(others.by[row, column]), abs(float(others.t[row, column]))
         if abs(by) >= AT_LEAST * noise and 2 * cells * student_tail(t, others.df) <= LEVEL:
-            found.append(FarOff(row, column, by))
+            found.append((row, column, by))
     return tuple(found)
 
 
@@ -94,9 +87,9 @@ def _scale(sizes: np.ndarray, there: np.ndarray) -> float:
     return math.sqrt(float((kept**2).mean()) / TRIMMED / max(free, 1 / len(sizes)))
 
 
-def without(scores: np.ndarray, cells: tuple[FarOff, ...]) -> np.ndarray:
-    """Returns scores [K, R] with NaN in these cells."""
-    kept = np.array(scores, dtype=np.float64)
-    for one in cells:
-        kept[one.row, one.column] = np.nan
-    return kept
+def without(scores: np.ndarray, cells: tuple[tuple[int, int, float], ...]) -> np.ndarray:
+    """Returns scores [K, R] with NaN in these cells of `outliers`."""
+    masked = np.array(scores, dtype=np.float64)
+    for row, column, _ in cells:
+        masked[row, column] = np.nan
+    return masked

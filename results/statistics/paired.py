@@ -1,4 +1,4 @@
-"""Comparisons of a few seeds: paired differences, an exact test, correction for several comparisons."""
+"""Paired comparisons of a few seeds, with an exact test."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -95,6 +95,15 @@ def paired(first: Mapping[int, float], second: Mapping[int, float]) -> Paired:
     differences = (first[s] - second[s] for s in sorted(first.keys() & second.keys()))
     kept = tuple(float(d) for d in differences if not math.isnan(d))
     return Paired(*mean_estimate(kept), kept)
+
+
+def rounding_noise(differences: Sequence[float]) -> float:
+    """Returns the standard deviation of one run, from differences between two runs; 0 without any.
+
+    >>> rounding_noise([0.02, 0.02])
+    0.01414213562373095
+    """
+    return math.sqrt(sum(d**2 for d in differences) / (2 * len(differences))) if differences else 0.0
 
 
 def sign_flip_p(differences: Sequence[float]) -> float:

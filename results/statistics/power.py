@@ -1,4 +1,4 @@
-"""The differences that a number of seeds can detect, before they are trained."""
+"""The smallest differences that a number of seeds can detect."""
 
 import math
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Points with unequal numbers of seeds: a fair ranking, and which of them need no further seed.
+"""Racing: fair rankings of unequal seeds, and significantly worse points.
 
 Scores are [K, R], one row a point and one column a seed, paired by seed; NaN marks a member that was not trained or
 diverged. In a race all points get the first two seeds, and only those not yet `separated` from the best get the next.
@@ -12,8 +12,8 @@ import numpy as np
 from results.statistics.anova import Residuals, left_out, residuals
 from results.statistics.paired import RELATIVE_ZERO, Estimate, mean_estimate, student_quantile
 
-# The error rate of a whole race where the noise is equal for all: smaller where it is promised for unequal noise, too.
-OF_PAIRS, OF_POOLED = 0.02, 0.05
+# The error rate of a whole race where the noise is equal for all: small enough for that promised for unequal noise.
+ERROR_RATE = 0.02
 
 
 def leader(scores: np.ndarray) -> int | None:
@@ -58,7 +58,7 @@ def adjusted_means(scores: np.ndarray, over: int | None = None) -> np.ndarray:
 
 
 class Gap(NamedTuple):
-    """How far a row of a table lies below another one, or below a curve."""
+    """Distance of a row of a table below another row, or below a curve."""
 
     row: int
     """The row."""
@@ -91,25 +91,23 @@ def _with_noise_of_all(gap: Gap, all_cells: Residuals) -> Gap:
     return gap._replace(below=Estimate(gap.below.value, max(error, np.nan_to_num(gap.below.error))), df=df)
 
 
-def separated(scores: np.ndarray, looks: int, starters: int | None = None, pooled: bool = False) -> np.ndarray:
+def separated(scores: np.ndarray, looks: int, starters: int | None = None) -> np.ndarray:
     """Returns bool [K]: the points that are significantly worse than the present best; they get no further seed.
 
     looks     how often this function is called in the whole race: once with two seeds, once with three, …
     starters  how many points began the race; the rows of the table if left out
-    pooled    whether all differences have the same standard error
 
     A point without a score for the latest seed (the last column with any) has been dropped before, and stays dropped.
     The others are compared with the best of them by one-sided t tests of the paired differences, with Bonferroni's
     correction for starters − 1 comparisons at each of the looks. The standard error of a difference is that of the pair
     itself or, where it is larger, that of all points, from the residuals of their two-way analysis of variance (point +
     seed); each has its own degrees of freedom. A look gets a share of the error rate in proportion to seeds − 1, as the
-    last looks can use it best. Pooled takes the second of these errors alone, and gives each look the same share.
+    last looks can use it best.
 
     If the noise is normal, independent and equal for all points, the probability that the truly best point is ever
-    dropped is at most OF_PAIRS, or OF_POOLED: whichever point leads, starters − 1 comparisons at each look can drop it.
-    A common effect of the seed does no harm. If the noise is not equal, or not independent, the error rate is higher.
-    It was measured (docs/strategies.md): at most 5 % where the best point is up to three times as noisy as the others,
-    or up to 18 % if pooled.
+    dropped is at most ERROR_RATE: whichever point leads, starters − 1 comparisons at each look can drop it. A common
+    effect of the seed does no harm. If the noise is not equal, or not independent, the error rate is higher. It was
+    measured (docs/strategies.md): at most 5 % where the best point is up to three times as noisy as the others.
 
     Below two seeds nothing is separated. Without any noise every smaller mean is. Raises ValueError for looks < 1, or
     fewer starters than rows.
@@ -128,18 +126,17 @@ def separated(scores: np.ndarray, looks: int, starters: int | None = None, poole
     out = ~inside
     if min(race.shape) >= 2:
         seen = seeds.shape[1]
-        level = OF_POOLED / looks if pooled else OF_PAIRS * (seen - 1) / (looks * (looks + 1) / 2)
-        out[inside] = _worse(race, level / (began - 1), pooled)
+        level = ERROR_RATE * (seen - 1) / (looks * (looks + 1) / 2)
+        out[inside] = _worse(race, level / (began - 1))
     return out
 
 
-def _worse(race: np.ndarray, alpha: float, pooled: bool) -> np.ndarray:
+def _worse(race: np.ndarray, alpha: float) -> np.ndarray:
     """Returns bool [K]: the rows of a complete table that are below the best by one-sided tests of level alpha."""
     means, noise, seeds = race.mean(axis=1), residuals(race), race.shape[1]
     error = math.sqrt(2 * noise.pure / noise.spare / seeds)
-    allowed = np.full(len(race), student_quantile(1 - alpha, noise.spare) * error)
-    if not pooled:
-        own = (race - race[np.argmax(means)]).std(axis=1, ddof=1) / math.sqrt(seeds)
-        allowed = np.where(own > error, student_quantile(1 - alpha, seeds - 1) * own, allowed)
+    own = (race - race[np.argmax(means)]).std(axis=1, ddof=1) / math.sqrt(seeds)
+    of_pair, of_all = student_quantile(1 - alpha, seeds - 1), student_quantile(1 - alpha, noise.spare)
+    allowed = np.where(own > error, of_pair * own, of_all * error)
     slack = RELATIVE_ZERO * float(np.abs(race).max())  # without noise, equal means must not differ by rounding
     return np.asarray(means.max() - means > allowed + slack)

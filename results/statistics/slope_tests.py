@@ -1,4 +1,7 @@
-"""Tests of which values may be the best: by the slope of a curve, against its top, or against the best tried value."""
+"""Tests of the values that may be the best.
+
+By the slope of a curve, against its top, or against the best tried value.
+"""
 
 import math
 from collections.abc import Iterable

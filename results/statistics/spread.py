@@ -1,4 +1,4 @@
-"""Statistics of points over a few seeds: spread, comparison with a baseline, probability of being the best.
+"""Statistics of points: spread, comparison with a baseline, bootstrap ranking.
 
 Scores are [K, R], one row a point and one column a seed. Seeds are paired: the same seed means the same data for every
 point. NaN marks a member that was not trained or diverged.
@@ -25,7 +25,7 @@ from results.statistics.racing import differences_to_leader
 
 
 class Spread(NamedTuple):
-    """One point over its seeds, in the unit of the values. NaN where n is too small."""
+    """Spread of a point over its seeds, in the unit of the values. NaN where n is too small."""
 
     n: int
     """Seeds with a value."""
@@ -45,8 +45,8 @@ class Spread(NamedTuple):
     """Its high end."""
 
 
-class Against(NamedTuple):
-    """One point minus the baseline, over the seeds that both have."""
+class PairedTest(NamedTuple):
+    """Difference of a point to the baseline, over their common seeds, and its test."""
 
     n: int
     """Seeds that both have."""
@@ -103,7 +103,7 @@ def _bca(values: np.ndarray, mean: float, std: float) -> tuple[float, float]:
     return low, high
 
 
-def against(scores: np.ndarray, baseline: Sequence[float]) -> tuple[Against, ...]:
+def against(scores: np.ndarray, baseline: Sequence[float]) -> tuple[PairedTest, ...]:
     """Compares every point [K, R] with one baseline [R] (such as ε = 0), paired by seed; in the order of the rows.
 
     Holm's correction counts the points that share a seed with the baseline, so the baseline's own row must be left out.
@@ -164,7 +164,7 @@ def share_of_luck(points: int) -> float:
     return float((first.argmax(axis=1) == (first + again).argmax(axis=1)).mean())
 
 
-def _against(row: np.ndarray, p: float, p_holm: float, compared: int) -> Against:
+def _against(row: np.ndarray, p: float, p_holm: float, compared: int) -> PairedTest:
     n = len(row)
     smallest = smallest_sign_flip_p(n) if n else math.nan
-    return Against(n, *mean_estimate(row), p, p_holm, smallest, min(1.0, compared * smallest) if n else math.nan)
+    return PairedTest(n, *mean_estimate(row), p, p_holm, smallest, min(1.0, compared * smallest) if n else math.nan)

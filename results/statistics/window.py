@@ -1,4 +1,4 @@
-"""The window of tried values, around the best, over which a quadratic curve fits the scores."""
+"""The window of tried values that a quadratic curve fits."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 
 from results.statistics.anova import lack_of_fit
 from results.statistics.curve import FEWEST_POINTS, SeedFit, fit_by_seed
-from results.statistics.outliers import far_off, without
+from results.statistics.outliers import outliers, without
 from results.statistics.racing import adjusted_means
 
 MISFIT = 0.05
@@ -57,7 +57,7 @@ def local_fits(x: np.ndarray, scores: np.ndarray, curve: np.ndarray, careful: bo
     if not len(rows):
         return
     # A failed member is part of its value's mean, but as noise it would hide any misfit.
-    clean = without(scores, far_off(scores)) if careful else scores
+    clean = without(scores, outliers(scores)) if careful else scores
     best = x[rows[int(np.nanargmax(adjusted_means(scores[rows])))]]
     # By distance, not by rank, so that the window stays centred on the best value on an uneven grid.
     nearest = rows[np.argsort(np.abs(x[rows] - best), kind="stable")]

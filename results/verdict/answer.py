@@ -1,4 +1,4 @@
-"""The answer of a search in words: the choice, its advantage, and how far to trust it."""
+"""The answer of a search in words: choice, advantage, trust."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ from results.search import SearchResults
 from results.search_tables import baseline_pair
 from results.statistics.paired import ALPHA, Paired, sign_flip_name, sign_flip_p, smallest_sign_flip_p
 from results.statistics.spread import share_of_luck
-from results.verdict import equivalence, wording
+from results.verdict import certificates, wording
 from results.verdict.assessment import trust
 from results.verdict.peak import is_inert
 
@@ -36,7 +36,7 @@ def answer(results: SearchResults, judged: bool = True) -> str:
     The choice with the verdict on it; the comparison with the baseline; the evaluation; and what else bears on how far
     to trust the choice. judged: whether the verdict is in it, which may stand beside it.
     """
-    verdict, moved = trust(results).verdict, equivalence.rounding_warning(results)
+    verdict, moved = trust(results).verdict, certificates.rounding_warning(results)
     first = (_choice(results), _not_by_curve(results), verdict.text * judged, verdict.advice * judged)
     last = (_share(results), _outside(results), _at_the_end(results), _diverged(results), _far_off(results))
     parts = (_joined(first), _against_baseline(results), _evaluation(results), _joined((*last, moved)))
@@ -237,12 +237,12 @@ def _diverged(results: SearchResults) -> str:
 
 
 def _far_off(results: SearchResults) -> str:
-    far = sorted(trust(results).far_off, key=lambda one: -abs(one.by))
+    far = sorted(trust(results).far_off, key=lambda member: -abs(member[2]))
     if not far:
         return ""
     listed = "; ".join(
-        f"{point_text(results.parameters, one.point)}, seed {one.seed}: {signed_text(one.by, DIGITS)} percentage points"
-        for one in far[:MOST_LISTED]
+        f"{point_text(results.parameters, point)}, seed {seed}: {signed_text(by, DIGITS)} percentage points"
+        for point, seed, by in far[:MOST_LISTED]
     )
     more = f"; and {len(far) - MOST_LISTED} more" if len(far) > MOST_LISTED else ""
     lie = "lies far off what its" if len(far) == 1 else "lie far off what their"

@@ -1,4 +1,4 @@
-"""How far a search can be trusted: everything that its seeds say about it, computed once."""
+"""The assessment of a search: all that its seeds say."""
 
 import math
 from functools import lru_cache
@@ -10,9 +10,9 @@ from results.inert import INERT
 from results.points import Point
 from results.search import Evaluated, Race, SearchResults
 from results.statistics.bootstrap import FEWEST_SEEDS
-from results.statistics.outliers import far_off
+from results.statistics.outliers import outliers
 from results.statistics.racing import adjusted_means
-from results.statistics.spread import Against, Spread, against, probability_best, spread
+from results.statistics.spread import PairedTest, Spread, against, probability_best, spread
 from results.verdict.curve import Verdict
 from results.verdict.judge import judge
 from results.verdict.peak import Peak, complete, lost, peak, table
@@ -31,25 +31,14 @@ class TrustedPoint(NamedTuple):
     """Mean as if the point had every seed, see `racing.adjusted_means`; NaN where a member diverged."""
     biased: bool
     """Whether a race dropped it: its means are biased downwards, as it got no more seeds because the first were low."""
-    against: Against | None
+    against: PairedTest | None
     """Difference to the baseline; None for the baseline itself, or without one in the search."""
     probability: float
     """Share of resamples of the seeds in which it is the best, see `spread.probability_best`; NaN below ten seeds."""
 
 
-class FarMember(NamedTuple):
-    """A member that lies far off what its point and its seed suggest, see `outliers.far_off`."""
-
-    point: Point
-    """Its point."""
-    seed: int
-    """Its seed."""
-    by: float
-    """Its A_T minus what they suggest, in percentage points."""
-
-
 class Assessment(NamedTuple):
-    """Everything that says how far to trust a search; scores in percent, values as they were searched."""
+    """All statistics of the trust in a search; scores in percent, values as they were searched."""
 
     objective: str
     """What was maximised."""
@@ -69,8 +58,9 @@ class Assessment(NamedTuple):
     """Its interval is in values of the parameter."""
     rivals: tuple[Point, ...]
     """Points that cannot be told apart from the best, if they lie on no curve."""
-    far_off: tuple[FarMember, ...]
-    """Members that lie far off, as a failed run does that still has a score."""
+    far_off: tuple[tuple[Point, int, float], ...]
+    """Outliers, such as failed runs that still have a score: point, seed, and A_T minus the fit of the other members in
+    percentage points (`outliers.outliers`)."""
     race: Race | None
     """As in `SearchResults`."""
     disjointness: str
@@ -102,11 +92,11 @@ class Assessment(NamedTuple):
         return min((pair.smallest_p_holm for pair in self._pairs), default=math.nan)
 
     @property
-    def _pairs(self) -> list[Against]:
+    def _pairs(self) -> list[PairedTest]:
         return [one.against for one in self.points if one.against is not None and one.against.n > 0]
 
     @property
-    def look(self) -> int:
+    def choice_number(self) -> int:
         """The number of this study's choice among those evaluated on the stream, from 1; 0 where it is none of them."""
         return max((i for i, one in enumerate(self.looks, start=1) if one.mine), default=0)
 
@@ -146,7 +136,7 @@ def trust_as_json(trust: Assessment) -> dict[str, Any]:
         "text": verdict.text,
         "advice": verdict.advice,
         "rivals": [list(point) for point in trust.rivals],
-        "far_off": [{**one._asdict(), "point": list(one.point)} for one in trust.far_off],
+        "far_off": [{"point": list(point), "seed": seed, "by": by} for point, seed, by in trust.far_off],
         "seeds": trust.seeds,
         "probability_best": _number(trust.probability),
         "smallest_p": _number(trust.smallest_p),
@@ -169,12 +159,12 @@ def trust_rows(trust: Assessment) -> list[dict[str, Any]]:
     return [_row(trust, one) for one in trust.points]
 
 
-def _far_off(results: SearchResults) -> tuple[FarMember, ...]:
+def _far_off(results: SearchResults) -> tuple[tuple[Point, int, float], ...]:
     seeds = sorted({r.seed for r in results.search})
     # ε = 0 of ε-SOFT-GEM is A-GEM: seeds have another effect on another method, and none of its members has failed.
     other = [results.zero_is_agem and point == (0.0,) for point in results.points]
     scores = np.where(np.array(other, dtype=bool)[:, None], math.nan, table(results))
-    return tuple(FarMember(results.points[one.row], seeds[one.column], one.by) for one in far_off(scores))
+    return tuple((results.points[row], seeds[column], by) for row, column, by in outliers(scores))
 
 
 def _points(results: SearchResults, inert: bool) -> tuple[TrustedPoint, ...]:
@@ -191,7 +181,7 @@ def _points(results: SearchResults, inert: bool) -> tuple[TrustedPoint, ...]:
     )
 
 
-def _against(results: SearchResults, scores: np.ndarray) -> dict[Point, Against]:
+def _against(results: SearchResults, scores: np.ndarray) -> dict[Point, PairedTest]:
     """Returns point -> its comparison with the baseline; empty where the baseline was not tried."""
     if results.baseline not in results.points:
         return {}
@@ -201,7 +191,7 @@ def _against(results: SearchResults, scores: np.ndarray) -> dict[Point, Against]
 
 
 def _row(trust: Assessment, one: TrustedPoint) -> dict[str, Any]:
-    pair = one.against or Against(0, *6 * (math.nan,))  # the baseline, or a search without one
+    pair = one.against or PairedTest(0, *6 * (math.nan,))  # the baseline, or a search without one
     return {
         **dict(zip(trust.parameters, one.point, strict=True)),
         **{"n": one.spread.n, "diverged": one.diverged},  # beside each other in tables

@@ -1,4 +1,4 @@
-"""The verdict on a search of one number, in words: resolved, edge, flat, diverging or inert."""
+"""The verdict on a search of one number, in words."""
 
 import math
 from typing import NamedTuple
@@ -29,7 +29,7 @@ FOR_A_TEST = f"a paired test can reach p < {ALPHA} with {LEAST_FOR_A_TEST}"
 
 
 class Verdict(NamedTuple):
-    """What can be said about the best value. An end of the searched interval is open if it may be the best."""
+    """The verdict on the best value. An end of the searched interval is open if it may be the best."""
 
     kind: str
     """One of

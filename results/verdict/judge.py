@@ -1,10 +1,10 @@
-"""The verdict on a search: by the curve if one number was searched, else by comparing its points."""
+"""The verdict on a search, by its curve or its points."""
 
 import math
 
 import numpy as np
 
-from results.inert import INERT, Inert, inert
+from results.inert import INERT, inert
 from results.labels import outwards
 from results.points import EPSILON, Point, is_number, point_text, value_text
 from results.search import SearchResults
@@ -40,8 +40,8 @@ def judge(results: SearchResults, peak: Peak | None) -> tuple[Verdict, tuple[Poi
     return judged, tuple(results.points[k] for k in judged.rivals)
 
 
-def _inert(results: SearchResults, scores: np.ndarray) -> Inert | None:
-    """Returns the words for an inert search; None for any other."""
+def _inert(results: SearchResults, scores: np.ndarray) -> tuple[str, str] | None:
+    """Returns (finding, advice) for an inert search; None for any other."""
     searched = wording.searched(results)
     of = f"values of {searched}" if len(results.parameters) == 1 else f"points of {searched}"
     # Fingerprints are hashes of the final parameters: one for each seed means that no point changed the training.

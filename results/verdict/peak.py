@@ -1,4 +1,4 @@
-"""Where a metric is best, in a search of one number.
+"""The best value of a metric, in a search of one number.
 
 The confidence set of `results.statistics.confidence_set`, in values of the parameter.
 """

@@ -55,7 +55,7 @@ def _judged(
     if seeds < 2:
         text = f"1 seed gave scores, so there is no estimate of the noise: the best {label} is unknown."
         return "flat", text, more_seeds(label)
-    text = f"{_told(known, others, label)} ({count_text(seeds, 'seed')})."
+    text = f"{_comparison(known, others, label)} ({count_text(seeds, 'seed')})."
     if len(known.rivals) == others:
         # The scores at hand have not decided, so it takes one seed more at least.
         needed = max(known.seeds_needed, seeds + 1)
@@ -67,7 +67,7 @@ def _judged(
     return "resolved", text, f"Take the best {label}."
 
 
-def _told(known: Rivals, others: int, label: str) -> str:
+def _comparison(known: Rivals, others: int, label: str) -> str:
     """Returns how many of the others cannot be told apart from the best, in words."""
     if not known.rivals:
         than = "the other" if others == 1 else f"all {others} others"

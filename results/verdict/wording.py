@@ -1,4 +1,7 @@
-"""The nouns of a study: what it searched, in which rounds, against what; for a search of ε in the paper's words."""
+"""The nouns of a study: searched values, rounds, baseline.
+
+For a search of ε in the paper's words.
+"""
 
 from collections import Counter
 

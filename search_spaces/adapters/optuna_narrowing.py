@@ -15,7 +15,7 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from search_spaces.adapters.line import SUGGESTION, Line, finished, narrowed, number_of, numeric
+from search_spaces.adapters.study_parameter import SUGGESTION, StudyParameter, finished, narrowed, number_of, numeric
 from search_spaces.narrowing import IntervalNarrowing
 from search_spaces.strategy import Suggestion
 
@@ -92,16 +92,16 @@ class IntervalNarrowingSampler(BaseSampler):
         trials = [one for one in _trials(study) if one.number != trial.number] + [finished(trial, state, values)]
         for name in narrowed(trials) if self._parameter is None else {self._parameter}:
             distribution = numeric(trial.distributions.get(name))
-            if distribution is not None and self._search(study, Line(name, distribution), trials).done:
+            if distribution is not None and self._search(study, StudyParameter(name, distribution), trials).done:
                 with suppress(RuntimeError):  # asked and told by hand, a study has no loop that could be stopped
                     study.stop()
 
-    def _line(self, name: str, distribution: BaseDistribution) -> Line | None:
+    def _line(self, name: str, distribution: BaseDistribution) -> StudyParameter | None:
         """Returns the searched parameter; None for a parameter that is not searched."""
         numbers = numeric(distribution)
         if self._parameter == name and numbers is None:
             raise ValueError(f"parameter {name!r} must be a float or an int to be narrowed, got {distribution}")
-        return None if numbers is None or self._parameter not in (None, name) else Line(name, numbers)
+        return None if numbers is None or self._parameter not in (None, name) else StudyParameter(name, numbers)
 
     def _must_be_alone(self, study: Study, trials: Sequence[FrozenTrial], trial: FrozenTrial, name: str) -> None:
         """Raises ValueError when no parameter was named and the study has a second numeric one."""
@@ -114,7 +114,7 @@ class IntervalNarrowingSampler(BaseSampler):
                 f"say which: parameter={name!r}"
             )
 
-    def _search(self, study: Study, line: Line, trials: Sequence[FrozenTrial]) -> IntervalNarrowing:
+    def _search(self, study: Study, line: StudyParameter, trials: Sequence[FrozenTrial]) -> IntervalNarrowing:
         sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
         return line.search(self._points, self._repeats, trials, sign)
 

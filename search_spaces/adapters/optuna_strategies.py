@@ -1,4 +1,4 @@
-"""Optuna's samplers as strategies: asked and told batch by batch, with a study in memory."""
+"""Optuna's samplers as strategies, batch by batch, with studies in memory."""
 
 import threading
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,7 @@
-"""Ray Tune as the executor of an ask/tell source: it only translates; the source decides and keeps the state."""
+"""Ray Tune as the executor of an ask/tell source.
+
+It only translates; the source decides and holds the state.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -96,7 +99,7 @@ class AskTellSearcher(Searcher, Generic[W, R]):
 
 
 def _reported(config: Values, result: Values) -> bool:
-    """Whether a trial's result is that of a config, which Tune puts into every result."""
+    """Returns whether a trial's result is that of a config, which Tune puts into every result."""
     return bool(flatten_dict({"config": config}).items() <= result.items())
 
 

@@ -1,4 +1,4 @@
-"""Points of a space that may be tried, and their places for a model that knows numbers alone."""
+"""Candidate points of a space, and their places for a model."""
 
 import math
 from collections.abc import Iterable, Sequence

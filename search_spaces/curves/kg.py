@@ -1,4 +1,7 @@
-"""Batches by knowledge gradient: the points from which the top of a model's mean can be expected to rise most."""
+"""Batches by knowledge gradient.
+
+The points from which the top of a model's mean can be expected to rise most.
+"""
 
 from collections.abc import Sequence
 

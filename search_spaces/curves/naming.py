@@ -1,4 +1,4 @@
-"""A strategy behind which one more point is tried: the one that a curve through all scores names."""
+"""A strategy that finally tries the point of the fitted curve."""
 
 from collections.abc import Callable, Sequence
 
@@ -17,11 +17,11 @@ class Naming:
 
     def __init__(self, inner: Strategy, name: Callable[[], Point | None]) -> None:
         self._inner, self._name = inner, name
-        self._asked: dict[int, Point] = {}
-        self._seen: dict[Point, Best] = {}  # of inner, the highest score of each point
+        self._suggested: dict[int, Point] = {}
+        self._best_of: dict[Point, Best] = {}  # of inner, the highest score of each point
         self._point: Point | None = None
-        self._own: Suggestion | None = None
-        self._told: dict[int, Observation] = {}  # of its own suggestion, which is at most one
+        self._suggestion: Suggestion | None = None
+        self._observations: dict[int, Observation] = {}  # of its own suggestion, which is at most one
         self._go_on()
 
     @property
@@ -42,45 +42,49 @@ class Naming:
     @property
     def best(self) -> Best | None:
         """The named point once it has a score; before, and where it fails, the best of all that were tried."""
-        if self._own is not None and (seen := self._told.get(self._own.number)) is not None and seen.value is not None:
-            return Best(self._own.point, seen.value, self._own.number)
-        known = None if self._point is None else self._seen.get(self._point)
+        if (
+            self._suggestion is not None
+            and (seen := self._observations.get(self._suggestion.number)) is not None
+            and seen.value is not None
+        ):
+            return Best(self._suggestion.point, seen.value, self._suggestion.number)
+        known = None if self._point is None else self._best_of.get(self._point)
         return self._inner.best if known is None else known
 
     @property
     def rounds(self) -> tuple[Round, ...]:
         """Those of the search, and one of the named point alone."""
         rounds = self._inner.rounds
-        if self._own is None:
+        if self._suggestion is None:
             return rounds
-        seen = self._told.get(self._own.number)
+        seen = self._observations.get(self._suggestion.number)
         score = None if seen is None else seen.value
-        return (*rounds, Round(len(rounds) + 1, (self._own.point,), (score,), note=NAMED, named=True))
+        return (*rounds, Round(len(rounds) + 1, (self._suggestion.point,), (score,), note=NAMED, named=True))
 
     def ask(self) -> list[Suggestion]:
         """Returns the open suggestions of the search, then that of the named point."""
         asked = self._inner.ask()
-        self._asked |= {one.number: one.point for one in asked}
-        return asked or [one for one in (self._own,) if one is not None and one.number not in self._told]
+        self._suggested |= {one.number: one.point for one in asked}
+        return asked or [one for one in (self._suggestion,) if one is not None and one.number not in self._observations]
 
     def tell(self, observations: Sequence[Observation]) -> None:
         """Takes scores. Raises ValueError, and takes nothing, as `Strategy.tell` does."""
-        own = -1 if self._own is None else self._own.number
-        told = take_in(self._told, (one for one in observations if one.number == own), {own})
+        own = -1 if self._suggestion is None else self._suggestion.number
+        told = take_in(self._observations, (one for one in observations if one.number == own), {own})
         self.ask()
         self._inner.tell([one for one in observations if one.number != own])
-        self._told = told
+        self._observations = told
         for one in observations:
             if one.number != own and one.value is not None:
-                point = self._asked[one.number]
-                known = self._seen.get(point)
+                point = self._suggested[one.number]
+                known = self._best_of.get(point)
                 if known is None or (one.value, -one.number) > (known.value, -known.number):
-                    self._seen[point] = Best(point, one.value, one.number)
+                    self._best_of[point] = Best(point, one.value, one.number)
         self._go_on()
 
     def _go_on(self) -> None:
-        if self._own is None and self._point is None and self._inner.done:
+        if self._suggestion is None and self._point is None and self._inner.done:
             self._point = self._name()
-            if self._point is not None and self._point not in self._seen:
+            if self._point is not None and self._point not in self._best_of:
                 tried = sum(len(one.points) for one in self._inner.rounds)
-                self._own = Suggestion(max([tried - 1, *self._asked]) + 1, self._point)
+                self._suggestion = Suggestion(max([tried - 1, *self._suggested]) + 1, self._point)

@@ -1,4 +1,4 @@
-"""The published settings of a dataset: the sizes of its search for ε, and the hyperparameters of its methods.
+"""The published settings of a dataset, for its search and methods.
 
 The values are in `definitions/*.yaml`, where a comment beside each names its source table: the ε-SOFT-GEM paper for the
 search and the new methods, A-GEM (arXiv 1812.00420, appendix G) for the others. A new dataset is a new file there.
@@ -76,16 +76,6 @@ class Definition:
         return self.methods[name]
 
 
-@dataclass(frozen=True)
-class MethodGrids:
-    """The values that A-GEM's appendix G tried."""
-
-    learning_rates: tuple[float, ...]
-    """For every method."""
-    strengths: tuple[tuple[str, tuple[float, ...]], ...]
-    """(method, its values of λ) for the methods with a penalty."""
-
-
 def definitions() -> tuple[str, ...]:
     """Returns the names of all datasets, sorted."""
     return tuple(sorted(_all()))
@@ -112,12 +102,21 @@ def load_definition(name: str) -> Definition:
 
 
 @cache
-def method_grids() -> MethodGrids:
-    """Returns the grids from which A-GEM's authors selected their values."""
-    fields = Fields(_GRIDS, read_yaml(_GRIDS, (FOLDER / _GRIDS).read_text("utf-8")))
-    strengths = fields.section("strengths")
-    pairs = tuple((method, strengths.read(method, tuple[float, ...])) for method in strengths.names)
-    return MethodGrids(fields.read("learning_rates", tuple[float, ...]), pairs)
+def learning_rate_grid() -> tuple[float, ...]:
+    """Returns the learning rates that A-GEM's appendix G tried for every method."""
+    rates: tuple[float, ...] = _grids().read("learning_rates", tuple[float, ...])
+    return rates
+
+
+@cache
+def strength_grids() -> Mapping[str, tuple[float, ...]]:
+    """Returns method -> the λ that A-GEM's appendix G tried, of the methods with a penalty."""
+    strengths = _grids().section("strengths")
+    return {method: strengths.read(method, tuple[float, ...]) for method in strengths.names}
+
+
+def _grids() -> Fields:
+    return Fields(_GRIDS, read_yaml(_GRIDS, (FOLDER / _GRIDS).read_text("utf-8")))
 
 
 @cache  # the files are part of the package, and every option of a command asks for one

@@ -1,4 +1,4 @@
-"""Typed reading of YAML definitions, with errors that name the file and the field."""
+"""Typed reading of YAML definitions, with errors by file and field."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -25,7 +25,7 @@ from trainers.engines import self_check
 from trainers.engines.batched import graphs
 from trainers.engines.self_check import SelfCheckFailed
 from trainers.methods import METHODS
-from trainers.notes import heard_by
+from trainers.notes import redirect_notes
 from trainers.numeric_path import NumericPath
 
 GPU = NumericPath("cuda")
@@ -105,7 +105,7 @@ class TestProving:
 
     def test_graphs_alone_that_disagree_are_not_used_and_one_line_says_so(self, device):
         told, device.checked = [], emulated(stands_still)
-        with heard_by(told.append):
+        with redirect_notes(told.append):
             assert proved().startswith("nographs-") and proved().startswith("nographs-")
         assert device.checks == 1 and graphs._refused
         assert told == [
@@ -116,7 +116,7 @@ class TestProving:
     def test_without_graphs_for_another_reason_nothing_is_said_of_them_nor_kept(self, device):
         """As where memory had no room for those of another method, or theirs disagreed."""
         told = []
-        with heard_by(told.append):
+        with redirect_notes(told.append):
             graphs.refuse("no room")
             assert proved().startswith("steps-") and proved().startswith("steps-") and device.checks == 1
         assert told == ["steps are taken without CUDA graphs: no room"]

@@ -15,7 +15,7 @@ from tests.support import image_folders as made
 from trainers.streams.base import DataError
 from trainers.streams.images import sources
 from trainers.streams.images.decoder import FORMATS, chunks, decode_image
-from trainers.streams.images.sources.base import Damaged
+from trainers.streams.images.sources.base import DamagedImage
 from trainers.streams.pixels import mnist
 
 pytestmark = pytest.mark.fuzz
@@ -74,8 +74,8 @@ def test_archives(tmp_path, figures, compression):
 def test_images(figures, kind):
     def read():
         try:
-            assert decode_image(damaged(content, rng), 8).pixels.shape == (8, 8, 3)
-        except Damaged as error:
+            assert decode_image(damaged(content, rng), 8)[0].shape == (8, 8, 3)
+        except DamagedImage as error:
             assert "\n" not in str(error)
             return "corrupt"
         return "read"

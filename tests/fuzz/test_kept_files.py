@@ -28,9 +28,9 @@ from tests.support.killing import train_until_kept
 from tests.support.learners import few
 from tests.support.numeric_paths import MKL
 from tests.support.toy_streams import toy
-from trainers.notes import heard_by
+from trainers.notes import redirect_notes
 from trainers.numeric_path import NumericPath
-from trainers.persistence.array_store import Kept
+from trainers.persistence.array_store import arrays_file, load_arrays
 from trainers.persistence.runs import Runs
 from trainers.streams.hashes import PixelHashes
 from trainers.streams.images import sources
@@ -113,21 +113,21 @@ def report(figures, campaign, counts):
 def learners(tmp_path, monkeypatch):
     """{file: (what reads it, what was written)} of what is left of runs that were killed."""
     monkeypatch.setattr(trainers.checkpoints, "AT_MOST_EVERY", 0.0)
-    folder, saved, first, later = tmp_path / "learners", {}, Kept.save, Runs.save
+    folder, saved, first, later = tmp_path / "learners", {}, trainers.checkpoints.save_arrays, Runs.save
 
     def copied(arrays):
         return {name: np.array(array) for name, array in arrays.items()}
 
-    def save_first(self, content, arrays):
-        first(self, content, arrays)
-        saved[self._file(content)[0]] = (partial(self.load, content), copied(arrays))
+    def save_first(place, content, arrays):
+        first(place, content, arrays)
+        saved[arrays_file(place, content)[0]] = (partial(load_arrays, place, content), copied(arrays))
 
     def save_later(self, own, task, arrays):
         later(self, own, task, arrays)
         (file,) = (one for one in self._files([own]) if one.task == task)
         saved[folder / self._path(file)] = (partial(self.at, own, task), copied(arrays))
 
-    monkeypatch.setattr(Kept, "save", save_first)
+    monkeypatch.setattr(trainers.checkpoints, "save_arrays", save_first)
     monkeypatch.setattr(Runs, "save", save_later)
     torch.set_num_threads(1)
     for method in ("soft_agem", "er"):
@@ -141,7 +141,7 @@ def test_first_tasks_and_checkpoints(learners, figures):
     files = list(learners)
     whole = [path.read_bytes() for path in files]
     assert len(files) == 5  # a first task that both methods share, and two checkpoints each
-    with heard_by(told.append):
+    with redirect_notes(told.append):
         for number in range(LEARNERS):
             one, other = number % len(files), int(rng.integers(len(files)))
             load, wanted = learners[files[one]]
@@ -179,7 +179,7 @@ def test_decoded_images(decoded, figures):
     wanted, rng, counts, told = np.array(again().pixels), np.random.default_rng(1), Counter(), []
     names = (PIXELS, MEAN, FACTS)
     whole = {name: (folder / name).read_bytes() for name in names}
-    with heard_by(told.append):
+    with redirect_notes(told.append):
         for number in range(DECODED):
             name = names[number % len(names)]
             (folder / name).write_bytes(damaged(whole[name], (other / name).read_bytes(), rng))
@@ -203,7 +203,7 @@ def test_hashes_of_images(decoded, figures):
     file = folder / HASHES
     whole = file.read_bytes()
     pixels, fingerprint = np.array(again().pixels), again().fingerprint
-    with heard_by(told.append):
+    with redirect_notes(told.append):
         for _ in range(HASHED):
             file.write_bytes(damaged(whole, (other / HASHES).read_bytes(), rng))
             counts["tried"] += 1
@@ -227,7 +227,7 @@ def test_numeric_paths(tmp_path, monkeypatch, measured, figures):
     (file,) = tmp_path.iterdir()
     whole, rng, counts, told = file.read_bytes(), np.random.default_rng(2), Counter(), []
     foreign = json.dumps({"any machine": "cuda-float32"}).encode()
-    with heard_by(told.append):
+    with redirect_notes(told.append):
         for _ in range(PATHS):
             content = damaged(whole, foreign, rng)
             file.write_bytes(content)

@@ -47,7 +47,6 @@ CASES = {
     **{f"strategy {name}": f"{SHORT} --strategy {name}" for name in STRATEGIES[1:]},
     "strategy seed": f"{SHORT} --strategy random --strategy-seed 1",
     "race": f"{SHORT} --seeds 3 --race",
-    "race as at first": f"{SHORT} --seeds 3 --race --race-rule pooled",
     "race with more seeds": f"{SHORT} --seeds 2 --race --most-seeds 4",
     "evaluation seeds": f"{SHORT} --eval-seeds 7,8,9",
     "interval": f"{SHORT} --interval 0.1 0.4",

@@ -220,10 +220,18 @@ HOSTILE = {
     "no text": (put("studies.jsonl", b"\xff\xfe\n"), "is damaged"),
     "a path": (put("../../etc/passwd", b"x"), "it must hold studies.jsonl"),
     "another file": (put("more.pkl", b"x"), "it must hold studies.jsonl"),
-    "newer": (manifest_says(schema=schema.VERSION + 1), "export it with the same version"),
+    "newer": (manifest_says(schema=99), "export it with the same version"),
     "another format": (manifest_says(format="epsearch ledger 2"), "export it with the same version"),
     "no part": (lambda parts: parts.pop("reruns.jsonl"), "it must hold studies.jsonl"),
 }
+
+
+@pytest.mark.parametrize("version", [1, 6, 7])
+def test_files_of_development_versions_are_read(file: Path, tmp_path: Path, version: int) -> None:
+    parts = parts_of(file)
+    manifest_says(schema=version)(parts)
+    with Archive(packed(tmp_path / "older.zip", parts)) as archive, Archive(file) as present:
+        assert archive.parts == present.parts and archive.parts[schema.runs].rows > 0
 
 
 @pytest.mark.parametrize(("change", "words"), HOSTILE.values(), ids=HOSTILE)

@@ -175,7 +175,7 @@ def test_the_epsilon_of_other_methods_is_not_asked() -> None:
 
 def test_dots_far_below_the_line_are_told_and_left_out() -> None:
     found = best_so_far.numbers(study(repeats=3, seeds=2))
-    low, high = best_so_far.shown_range(found.points) or (0.0, 0.0)
+    low, high = best_so_far.visible_range(found.points) or (0.0, 0.0)
     assert low < found.points["best"].min() and high > found.points["best"].max()
     hidden = int((found.points["score"] < low).sum())
     assert hidden and f" {hidden} dots below " in best_so_far.caption(found)

@@ -13,6 +13,7 @@ from unittest.mock import patch
 from epsearch import api
 from epsearch.preparation.build import build
 from epsearch.study.kinds import Search
+from results.ledger.schema import DEVELOPMENT
 from tests.epsearch.conftest import SMALL
 
 STUDY = SMALL | {"repeats": 1, "points": 3}
@@ -48,7 +49,6 @@ def results(folder: Path) -> list[tuple]:
     return query(folder, f"SELECT {columns} FROM epsearch_runs ORDER BY key")
 
 
-def of_version_6(folder: Path) -> None:
-    """Makes the ledger of an out folder one of the schema before today's."""
-    tables = ("DROP TABLE epsearch_queue", "DROP TABLE epsearch_audit")
-    execute(folder, *tables, "UPDATE epsearch_schema SET version = 6")
+def of_development(folder: Path) -> None:
+    """Makes the ledger of an out folder one of the last development version."""
+    execute(folder, f"UPDATE epsearch_schema SET version = {DEVELOPMENT}")

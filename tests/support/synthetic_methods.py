@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from results.ledger.record import RunRecord
-from results.table import ComparedRow, ComparisonResults, MemoryResults, MemoryRow
+from results.table import TableResults, TableRow
 from tests.support.synthetic import record
 
 # label, method, settings, (accuracy after learning, forgotten share after 16 more tasks)
@@ -61,17 +61,17 @@ def member(
 
 def compared_row(
     label: str = "A-GEM", method: str = "agem", seeds: int = 3, diverged: int = 0, learned: float = 0.95
-) -> ComparedRow:
+) -> TableRow:
     """A row of `seeds` members, the first `diverged` of them diverged."""
     members = tuple(member(method, s, learned, diverged=s < diverged) for s in range(seeds))
-    return ComparedRow(label, method, {"lr": 0.1}, members)
+    return TableRow(label, method, {"lr": 0.1}, members)
 
 
 def comparison(
-    *rows: ComparedRow, dataset: str = "permuted_mnist", comparable: bool = True, seeds: int = 3
-) -> ComparisonResults:
+    *rows: TableRow, dataset: str = "permuted_mnist", comparable: bool = True, seeds: int = 3
+) -> TableResults:
     """A comparison of these rows, or of all methods."""
-    return ComparisonResults(
+    return TableResults(
         name="demo",
         dataset=dataset,
         rows=rows or tuple(_full_row(*values, seeds) for values in METHODS),  # type: ignore[arg-type]
@@ -82,11 +82,11 @@ def comparison(
     )
 
 
-def memory_study(comparable: bool = True, seeds: int = 3, dataset: str = "permuted_mnist") -> MemoryResults:
+def memory_study(comparable: bool = True, seeds: int = 3, dataset: str = "permuted_mnist") -> TableResults:
     """Three methods with three sizes of memory each."""
     methods = (("A-GEM", "agem", 0.07), ("A-A-GEM", "a_agem", 0.05), ("ε-SOFT-GEM, ε = 0.07185", "soft_agem", 0.045))
     rows = tuple(
-        MemoryRow(
+        TableRow(
             label,
             method,
             {"lr": 0.1},
@@ -96,15 +96,15 @@ def memory_study(comparable: bool = True, seeds: int = 3, dataset: str = "permut
         for label, method, lost in methods
         for memory in (25, 50, 100)
     )
-    return MemoryResults("demo", dataset, rows, {"dataset": dataset}, {"Machine": "8 cores"}, (), comparable)
+    return TableResults("demo", dataset, rows, {"dataset": dataset}, {"Machine": "8 cores"}, (), comparable)
 
 
 def _full_row(
     label: str, method: str, settings: dict[str, object], learned: float | None, lost: float | None, seeds: int
-) -> ComparedRow:
+) -> TableRow:
     remark = "Trained with half of the test images." if method == "prognn" else ""
     if learned is None or lost is None:
         members = tuple(member(method, s, diverged=True) for s in range(seeds))
     else:
         members = tuple(member(method, s, learned, lost) for s in range(seeds))
-    return ComparedRow(label, method, settings, members, remark)
+    return TableRow(label, method, settings, members, remark=remark)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from trainers.notes import heard_by
+from trainers.notes import redirect_notes
 
 
 @pytest.fixture(autouse=True)
@@ -18,5 +18,5 @@ def one_thread():
 def told():
     """The lines for the user that are told from now on."""
     lines = []
-    with heard_by(lines.append):
+    with redirect_notes(lines.append):
         yield lines

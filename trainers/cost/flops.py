@@ -1,8 +1,8 @@
-"""Floating point operations of one learner's run, counted from shapes, sizes and the schedule's rules.
+"""Counts the floating point operations of a run, by formula.
 
-Counted are the matrix products and convolutions of every pass through the network: forward and backward of mini-batches
-and of reference batches, of what a method's end of a task needs (MAS), of frozen columns (PROGNN), and the forward
-passes of all tests. A multiplication and an addition are two.
+From shapes, sizes and the rules of the schedule. Counted are the matrix products and convolutions of every pass through
+the network: forward and backward of mini-batches and of reference batches, of what a method's end of a task needs
+(MAS), of frozen columns (PROGNN), and the forward passes of all tests. A multiplication and an addition are two.
 
 Not counted is what is done for each number rather than each product, which is small beside it: activations, batch
 normalisation, pooling and losses; the update; the rules themselves (inner products of gradients, penalties, GEM's
@@ -29,15 +29,6 @@ from trainers.streams.base import ImageStream, TaskStream
 # the network and back.
 OVERHEAD = 20  # fixed work: about what one of ten examples was measured to take besides them
 WHOLE, ARRAY = 40, 6.5  # a penalty's whole gradient, and each array beside it
-
-
-class Reference(NamedTuple):
-    """Examples and batches of references in all steps of a task."""
-
-    examples: int
-    """Summed over the steps."""
-    batches: int
-    """Passes of their own; 0 where they pass with the mini-batches."""
 
 
 class RunFlop(NamedTuple):
@@ -68,11 +59,11 @@ def run_flop(learner: Learner, stream: TaskStream, architecture: Architecture, t
     )
 
 
-def references(learner: Learner, stream: TaskStream) -> list[Reference]:
-    """Of each of the stream's tasks."""
+def references(learner: Learner, stream: TaskStream) -> list[tuple[int, int]]:
+    """Returns (examples, batches) of references in all steps of each task; 0 batches if they pass with mini-batches."""
     kind, values = learner.declared.memory, learner.hyperparameters
     if kind is None:
-        return [Reference(0, 0) for _ in stream.tasks]
+        return [(0, 0) for _ in stream.tasks]
     place, draw = values.memory * stream.classes, values.get("memory_batch")  # of each previous task GEM takes all
     sizes = [stream.size(learner.seed, task) for task in stream.tasks]
     if kind == RESERVOIR:
@@ -82,15 +73,15 @@ def references(learner: Learner, stream: TaskStream) -> list[Reference]:
     drawn = [one if draw is None else min(draw, one) for one in stored]
     passes = [(task if kind == PER_TASK else 1) if one else 0 for task, one in enumerate(drawn)]
     tasks = zip(steps_of(learner, stream), drawn, passes, strict=True)
-    return [Reference(steps * one, steps * times) for steps, one, times in tasks]
+    return [(steps * one, steps * times) for steps, one, times in tasks]
 
 
-def _reservoir(batch_size: int, draw: int | None, slots: int, sizes: list[int]) -> list[Reference]:
+def _reservoir(batch_size: int, draw: int | None, slots: int, sizes: list[int]) -> list[tuple[int, int]]:
     """Before each step every example seen so far is stored, up to the slots. A step's batches pass as one."""
     most = slots if draw is None else min(slots, draw)
     tasks = zip(accumulate(sizes[:-1], initial=0), sizes, strict=True)
     drawn = (np.minimum(seen + np.arange(0, size, batch_size), most) for seen, size in tasks)
-    return [Reference(int(one.sum()), 0) for one in drawn]
+    return [(int(one.sum()), 0) for one in drawn]
 
 
 def works_of(learner: Learner, stream: TaskStream, architecture: Architecture) -> list[Work]:
@@ -106,16 +97,16 @@ def training_flop(learner: Learner, stream: TaskStream, works: list[Work]) -> tu
     """Of the steps of each task, and of what a method does at its end; works: of the network at each task."""
     rule, steps = learner.declared.rule, steps_of(learner, stream)
     flop = []
-    for task, reference in enumerate(references(learner, stream)):
+    for task, (examples, batches) in enumerate(references(learner, stream)):
         size, work = stream.size(learner.seed, stream.tasks[task]), works[task]
         once_more = isinstance(rule, Penalty) and rule.looks_back and task < len(works) - 1
         again = work.trained(size, steps[task]) if once_more else 0.0
-        flop.append(work.trained(size + reference.examples, steps[task] + reference.batches) + again)
+        flop.append(work.trained(size + examples, steps[task] + batches) + again)
     return tuple(flop)
 
 
 def _tested(task: int, steps: list[int], transfer: bool, grows: bool) -> Iterator[tuple[int, int]]:
-    """(a task, how often it is tested) while `task` is the newest.
+    """Yields (a task, how often it is tested) while `task` is the newest.
 
     What a growing network knows of tasks before the last one stays as it was tested.
     """
@@ -130,7 +121,7 @@ def _tested(task: int, steps: list[int], transfer: bool, grows: bool) -> Iterato
 
 
 class LaterSteps(NamedTuple):
-    """The steps after the first task, which learners of a seed share; of a single task, its own."""
+    """The steps after the first task, which learners of a seed share; of a single task, its own steps."""
 
     steps: int
     """Of one learner."""
@@ -145,7 +136,7 @@ class LaterSteps(NamedTuple):
 
     @property
     def work(self) -> float:
-        """What all of them take with the tests, in FLOP."""
+        """FLOP of all of them, with the tests."""
         return self.steps * self.each + self.tests
 
 
@@ -155,7 +146,7 @@ def later_steps(learner: Learner, stream: TaskStream, architecture: Architecture
     steps = sum(steps_of(learner, stream)[later])
     rule, fixed = learner.declared.rule, float(OVERHEAD)
     if isinstance(rule, Penalty):
-        fixed += WHOLE + ARRAY * rule.kept
+        fixed += WHOLE + ARRAY * rule.state_arrays
     flop, besides = run_flop(learner, stream, architecture, transfer), works[0].trained(fixed, 0)
     of_tasks = zip(flop.training, flop.tests, steps_of(learner, stream), strict=True)
     weights = tuple((trained + tested) / count + besides for trained, tested, count in of_tasks)

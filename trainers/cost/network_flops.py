@@ -1,4 +1,7 @@
-"""Floating point operations of a pass through a network, from the shapes of its products and convolutions alone."""
+"""Counts the floating point operations of a pass through a network.
+
+From the shapes of its products and convolutions alone.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -9,7 +12,7 @@ from trainers.networks.heads import Linear
 from trainers.networks.mlp import MLP
 from trainers.networks.own.network import OwnNetwork
 from trainers.networks.progressive.laterals import LOGITS, Laterals
-from trainers.networks.progressive.mlp import Columns
+from trainers.networks.progressive.mlp import MLPColumns
 from trainers.networks.progressive.resnet import ResNetColumns
 from trainers.networks.resnet import BLOCKS, Convolution, ResNet
 
@@ -60,7 +63,7 @@ def column_works(net: MLP | ResNet, count: int, size: int = 0) -> list[Work]:
     """Of each column of a progressive network: `forward` runs all columns before it, too, which have no gradient."""
     if isinstance(net, ResNet):
         return [_resnet_column(ResNetColumns(net, count), number, size) for number in range(count)]
-    return [_mlp_column(Columns(net.sizes, count), number) for number in range(count)]
+    return [_mlp_column(MLPColumns(net.sizes, count), number) for number in range(count)]
 
 
 def _resnet(net: ResNet, size: int) -> Work:
@@ -81,7 +84,7 @@ def _head(net: ResNet) -> Work:
     return Work(logits, 2 * logits, made, made)
 
 
-def _mlp_column(net: Columns, number: int) -> Work:
+def _mlp_column(net: MLPColumns, number: int) -> Work:
     """Earlier columns stop before their outputs. Layer l > 1 takes the units of all columns, its gradient its own."""
     first, *later = (2.0 * k * n for k, n in pairwise(net.sizes))
     earlier = sum(first + (column + 1) * sum(later[:-1]) for column in range(number))
@@ -119,5 +122,5 @@ def _sides(net: ResNet, size: int) -> list[int]:
 
 
 def _convolution(one: Convolution, side: int) -> float:
-    """The forward pass; side of what it puts out."""
+    """Returns the forward pass; side of what it puts out."""
     return 2.0 * one.outputs * side**2 * one.kernel**2 * one.inputs

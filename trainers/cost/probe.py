@@ -1,11 +1,11 @@
-"""How fast cohorts of a kind train on this machine, measured for a few seconds, before a study that takes hours.
+"""Measures the training speed of cohorts on this machine.
 
-Every thread opens a cohort as `train_cohort` does and takes the steps of one later task with the engine that would
-train it, at the same time as the others. The tasks before are skipped: the memory holds what it would hold, but
-networks are untrained. That matters to the time of a step with GEM alone, whose quadratic program is solved more often
-later. All threads train the same learners.
-Steps begin at the task's first one again, with the parameters from before, when the task ends or diverges. Nothing is
-written, and no result is kept.
+For a few seconds, before a study that takes hours. Every thread opens a cohort as `train_cohort` does and takes the
+steps of one later task with the engine that would train it, at the same time as the others. The tasks before are
+skipped: the memory holds what it would hold, but networks are untrained. That matters to the time of a step with GEM
+alone, whose quadratic program is solved more often later. All threads train the same learners. Steps begin at the
+task's first one again, with the parameters from before, when the task ends or diverges. Nothing is written, and no
+result is kept.
 
 What is timed are steps alone: not opening, not compiling, not the tests, whose FLOP `flops.run_flop` counts. On a CPU
 steps are timed by the processor time that their thread had, and what part of the wall time that was is told beside:
@@ -52,7 +52,7 @@ class Took(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """How fast the steps of a task were."""
+    """Rates of the steps of a task."""
 
     windows: tuple[float, ...]
     """Steps of one learner per second of all threads together, one rate of each window; windows are equally long. On a
@@ -69,7 +69,7 @@ class Rates(NamedTuple):
     """That all windows lasted together."""
 
 
-class _Over(Exception):
+class _Ended(Exception):
     """The measurement has ended; not an error that training knows how to handle."""
 
 
@@ -105,7 +105,7 @@ def steady_task(cohort: Cohort, stream: TaskStream, architecture: Architecture) 
 
 
 def rates_of(took: Sequence[Sequence[Took]]) -> tuple[float, tuple[float, ...]]:
-    """(seconds, rates of windows) of the time in which all threads were at work, by the calls of each.
+    """Returns (seconds, rates of windows) of the time in which all threads were at work, by the calls of each.
 
     So many windows that each holds as much time as a call of every thread takes; a call's steps are spread evenly.
 
@@ -121,7 +121,7 @@ def rates_of(took: Sequence[Sequence[Took]]) -> tuple[float, tuple[float, ...]]:
 
 
 def share_of(took: Sequence[Sequence[Took]]) -> float:
-    """The time that calls took by their own clock, as a part of their wall time; at most 1.
+    """Returns the time that calls took by their own clock, as a part of their wall time; at most 1.
 
     >>> share_of([[Took(0, 1, 10, wall=2.0)], [Took(0, 2, 10, wall=2.0)]])
     0.75
@@ -138,7 +138,7 @@ def _part(call: Took, begin: float, end: float) -> float:
 
 
 class _Clock:
-    """What threads that measure together have in common.
+    """State shared by threads that measure together.
 
     learners: of the cohort's part that each thread trains.
     """
@@ -161,11 +161,11 @@ class _Clock:
             try:
                 self._ready.wait()
             except threading.BrokenBarrierError:
-                raise _Over from None
+                raise _Ended from None
         return now()
 
     def over(self, begin: float) -> bool:
-        """Whether a thread that began then may stop: all have seen enough, or it has waited too long."""
+        """Returns whether a thread that began then may stop: all have seen enough, or it has waited too long."""
         spent, fewest = now() - begin, min(map(len, self.took))
         enough = fewest >= FEWEST or (fewest >= 1 and spent >= PATIENCE * self._seconds)
         return self._ready.broken or (spent >= self._seconds and enough)
@@ -180,7 +180,7 @@ def _train(cohort: Cohort, training: Training, task: int, clock: _Clock, thread:
     kept = {one: (task - 1, None) for one in cohort.learners if task}
     try:
         train_rest(cohort, training, training.checkpoints(cohort), kept, engine_of=engine_of)
-    except _Over:
+    except _Ended:
         return
     except BaseException:
         clock.close()
@@ -225,4 +225,4 @@ class _Measured:
             wall = now() - wall
             clock.took[self._thread].append(Took(own - started, self._own() - started, (until - at) * count, wall))
             at, stride = until, next_stride(stride, wall)
-        raise _Over
+        raise _Ended

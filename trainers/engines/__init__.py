@@ -45,7 +45,7 @@ def make_engine(
 
 
 def way_of(architecture: Architecture, stream: TaskStream, path: NumericPath) -> str:
-    """How the engine of tensors trains members of an own network on a path, in words for a report; "" of ours.
+    """Returns how members of an own network are trained on a path, in words for a report; "" for our networks.
 
     Raises as `make_network` does.
     """

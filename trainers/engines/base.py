@@ -1,4 +1,4 @@
-"""What the training loop asks of an engine, what all engines have in common, and the state of the learners they train.
+"""Base classes of engines, and the state of the learners in training.
 
 Engines differ in how they take steps and tests. Where the examples come from, how a penalty ends a task and what is
 counted of a task's schedule is the same for all of them.
@@ -64,7 +64,7 @@ class Learners:
         return (self.params, *self.state.values(), self.first_bad, self.projected, self.seed, *self.own.values())
 
     def values(self, shared: Hyperparameters) -> Hyperparameters:
-        """All hyperparameters, those of their own as tensors [M] of the parameters' type."""
+        """Returns all hyperparameters, those of their own as tensors [M] of the parameters' type."""
         return shared.but(**{name: values.to(self.params.dtype) for name, values in self.own.items()})
 
     def reset(self) -> None:
@@ -170,7 +170,7 @@ def parts(length: int, size: int) -> list[slice]:
 
 
 def steps_between(lengths: Sequence[int], first: int, last: int) -> Iterator[tuple[int, int, range]]:
-    """The steps first…last−1 by segment: (segment's number, its first step, steps counted within the segment).
+    """Yields the steps first…last−1 by segment: (segment's number, its first step, steps counted within the segment).
 
     >>> list(steps_between([4, 1], 2, 5))
     [(0, 0, range(2, 4)), (1, 4, range(0, 1))]
@@ -181,7 +181,7 @@ def steps_between(lengths: Sequence[int], first: int, last: int) -> Iterator[tup
 
 
 def is_due(step: int, every: int) -> bool:
-    """Whether what comes every so many steps comes before this step of a task.
+    """Returns whether what comes every so many steps comes before this step of a task.
 
     >>> [step for step in range(8) if is_due(step, 3)]
     [2, 5]

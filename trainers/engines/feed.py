@@ -1,6 +1,6 @@
-"""Where the engine of tensors takes its batches from: rows of the pools, on the device."""
+"""Batches of the engine of tensors, from the pools, on the device."""
 
-from typing import Protocol, cast
+from typing import TypeAlias, cast
 
 import numpy as np
 import torch
@@ -15,34 +15,6 @@ from trainers.streams.base import ImageStream, PixelStream, TaskStream
 PIXEL_TEST_ROWS = 1000  # test rows of one forward pass
 IMAGE_TEST_PIXELS = {"cpu": 2**18, "cuda": 2**23}  # of all images of one forward pass
 UPLOAD = 1000  # images that go to the device at a time
-
-
-class Feed(Protocol):
-    """Batches of the loaded task and parts of test sets, as a network sees them; seed [M] says whose each member reads.
-
-    test_rows: examples of a test in one forward pass, so many that their activations fit.
-    """
-
-    test_rows: int
-
-    def load(self) -> None:
-        """Makes what the pools hold now ready."""
-
-    def batch(self, rows: Tensor, seed: Tensor) -> Batch:
-        """The rows [S, B] of the S pools."""
-
-    def test(self, task: int, part: slice, seed: Tensor) -> Batch:
-        """A part of a task's test set."""
-
-    def labels(self, task: int) -> NDArray[np.int64]:
-        """[S, n], of a task's test set."""
-
-
-def make_feed(stream: TaskStream, pools: list[Pool], device: torch.device) -> Feed:
-    """By what the stream's inputs are."""
-    if hasattr(stream, "pixels"):
-        return ImageFeed(cast(ImageStream, stream), pools, device)
-    return PixelFeed(cast(PixelStream, stream), pools, device)
 
 
 class PixelFeed:
@@ -124,17 +96,31 @@ class ImageFeed:
         return Batch(x[None], labels, self._heads[labels][..., None] == self._heads)
 
 
+Feed: TypeAlias = PixelFeed | ImageFeed
+"""Batches of the loaded task and parts of test sets, as networks take them; seed [M]: index of the pool of each member.
+
+test_rows: examples of a test in one forward pass, so many that their activations fit.
+"""
+
+
+def make_feed(stream: TaskStream, pools: list[Pool], device: torch.device) -> Feed:
+    """Returns the feed for the inputs of a stream."""
+    if hasattr(stream, "pixels"):
+        return ImageFeed(cast(ImageStream, stream), pools, device)
+    return PixelFeed(cast(PixelStream, stream), pools, device)
+
+
 # Cohorts of a study follow each other in a process, all on the same images: they are uploaded for the first alone.
 _on_device: dict[tuple[int, str], tuple[NDArray[np.uint8], Tensor]] = {}  # the last one, for later cohorts
 
 
 def on_device(pixels: NDArray[np.uint8], device: str) -> bool:
-    """Whether a GPU, "cuda", has these images already."""
+    """Returns whether a GPU, "cuda", has these images already."""
     return (id(pixels), device) in _on_device
 
 
 def _uploaded(pixels: NDArray[np.uint8], device: torch.device) -> Tensor:
-    """All images on the device, once for all cohorts that this process trains on them."""
+    """Returns all images on the device, once for all cohorts that this process trains on them."""
     key = (id(pixels), str(device))
     if key not in _on_device:
         _on_device.clear()

@@ -1,4 +1,7 @@
-"""Whether a CPU trains the members of a residual network faster one after another or in one grouped convolution."""
+"""Measures the fastest CPU path of a residual network.
+
+Members are trained in turn, or in one grouped convolution.
+"""
 
 from functools import cache
 

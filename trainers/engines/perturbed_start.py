@@ -1,4 +1,7 @@
-"""Learners from a start that is moved by as little as rounding: how far their results move is their rounding noise."""
+"""Learners whose start is perturbed by as little as rounding.
+
+The differences of their results measure the rounding noise.
+"""
 
 import numpy as np
 import torch
@@ -26,7 +29,7 @@ def make_moved(
 
 
 def moved(start: Tensor, seeds: tuple[int, ...]) -> Tensor:
-    """The parameters [S, D] times 1 ± `SIZE`, rounded to their type; the signs are drawn for each seed.
+    """Returns the parameters [S, D] times 1 ± `SIZE`, rounded to their type; the signs are drawn for each seed.
 
     What is 0, as biases and what fills up a row are, stays 0.
     """

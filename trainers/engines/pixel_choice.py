@@ -1,4 +1,4 @@
-"""Which numeric path is the fastest on this machine's CPU for a multilayer perceptron, by a short measurement."""
+"""Measures the fastest CPU path of a multilayer perceptron."""
 
 import statistics
 import time
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from trainers.engines.compiled.products import PRODUCTS, Products
+from trainers.engines.compiled.products import PRODUCTS, MatrixProducts
 from trainers.engines.precision import one_thread, set_precision
 from trainers.methods.agem import AGEM
 from trainers.methods.rules import Mixing
@@ -49,7 +49,7 @@ def _fastest_first_layer(inputs: int, width: int, density: float) -> NumericPath
     shapes = ((ROWS, inputs), (inputs, width), (width,), (ROWS, width), (inputs, width))
     x, weight, bias, out, g_ref = (torch.rand(shape) for shape in shapes)
 
-    def first_layer(products: Products) -> None:
+    def first_layer(products: MatrixProducts) -> None:
         products.affine(x, weight, bias, out)
         products.product(x.T, out, g_ref)
 
@@ -63,7 +63,7 @@ def _fastest_first_layer(inputs: int, width: int, density: float) -> NumericPath
 
 
 def _sparse_layer(inputs: int, width: int, density: float) -> Callable[[], None]:
-    """The same work, forward pass and gradient of the first layer, with made-up images of that density."""
+    """Returns the same work, forward pass and gradient of the first layer, with made-up images of that density."""
     from trainers.engines.compiled.inputs import Layer, SparseInputs
 
     examples = SparseInputs(_images(inputs, density), (np.arange(256) / 255).astype(np.float32))

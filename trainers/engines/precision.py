@@ -1,4 +1,7 @@
-"""torch's switches of float32 arithmetic, set as a numeric path says: products in fewer bits would bear its name."""
+"""Sets torch's switches of float32 arithmetic for a numeric path.
+
+Products in fewer bits would bear its name.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,7 +56,7 @@ def one_thread() -> Iterator[None]:
 
 
 def _switches(path: NumericPath) -> Iterator[tuple[str, Any, str]]:
-    """(name, switch, what it has to be) of all that this version of torch has; those before 2.9 have none."""
+    """Yields (name, switch, what it has to be) of all that this version of torch has; those before 2.9 have none."""
     on_gpu = path.precision if path.precision == "tf32" else EXACT
     for library, part, wanted in (
         ("cuda", "matmul", on_gpu),

@@ -1,7 +1,8 @@
-"""The arithmetic of a device, checked before it is trusted: its steps against float64, its graphs against the steps.
+"""Checks the arithmetic of a device before training.
 
-Results of a GPU are never judged by those of float32 on a CPU, whose own rounding in batch normalisation is the larger
-one. Both engines begin every step where the device's parameters are, so that nothing adds up.
+Its steps are compared with float64, its graphs with its steps. Results of a GPU are never judged by those of float32 on
+a CPU, whose own rounding in batch normalisation is the larger one. Both engines begin every step where the device's
+parameters are, so that nothing adds up.
 """
 
 from collections.abc import Callable, Iterator
@@ -52,7 +53,7 @@ class SelfCheckFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Checked:
-    """What a self-check found that did not fail."""
+    """Result of a self-check that passed."""
 
     plain: float
     """Median relative difference from float64 of the change of parameters in steps that project nothing."""
@@ -113,7 +114,7 @@ def made_up(like: TaskStream, network: Architecture) -> TaskStream:
 
 
 def in_float64(engine: Engine) -> Engine:
-    """The engine, for learners in float64: inputs are what float32 has of them."""
+    """Returns the engine, for learners in float64: inputs are what float32 has of them."""
     if isinstance(engine, (BatchedEngine, ResNetColumnsEngine)):
         batch = engine._feed.batch
 
@@ -172,7 +173,7 @@ def _step(engine: Engine, exact: Engine, learners: Learners, step: int) -> Itera
 
 
 def _wide(learners: Learners) -> Learners:
-    """A copy in float64, on the CPU."""
+    """Returns a copy in float64, on the CPU."""
     own = {name: value.cpu() for name, value in learners.own.items()}
     state = {name: value.cpu().double() for name, value in learners.state.items()}
     rest = (learners.first_bad.cpu().clone(), learners.projected.cpu().clone())

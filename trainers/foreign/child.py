@@ -1,10 +1,10 @@
-"""The guard of a user's own trainer: starts the process that trains, and ends it with all that it has started.
+"""The guard process of a plug-in trainer.
 
-`python -m trainers.foreign.child REQUESTS ANSWERS LIFE PARENT FOLDER`: two ends of pipes, one of a socket pair that
-epsearch holds the other end of, epsearch's process, and a folder that is removed at the end. The guard goes when that
-end is closed or its parent is another one, so also when epsearch was killed, and tells the status of the trainer where
-that went by itself. It runs no foreign code, so nothing that a trainer does to its own threads or memory can keep it
-from that.
+It starts the process that trains, and ends it with all processes that it has started. `python -m trainers.foreign.child
+REQUESTS ANSWERS LIFE PARENT FOLDER`: two ends of pipes, one of a socket pair that epsearch holds the other end of,
+epsearch's process, and a folder that is removed at the end. The guard goes when that end is closed or its parent is
+another one, so also when epsearch was killed, and tells the status of the trainer where that went by itself. It runs no
+foreign code, so nothing that a trainer does to its own threads or memory can keep it from that.
 """
 
 import os
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _train(requests: int, answers: int, guard: int, memory: SharedMemory) -> None:
-    """What the new process does; never returns."""
+    """Runs the trainer in the new process; never returns."""
     status = os.EX_SOFTWARE
     try:
         os.setsid()  # whoever kills its own group leaves the guard out
@@ -62,7 +62,7 @@ def _train(requests: int, answers: int, guard: int, memory: SharedMemory) -> Non
         traceback.print_exc()
     finally:
         with suppress(Exception):  # whatever a trainer has done to its process
-            memory.look([os.getpid()])
+            memory.record([os.getpid()])
             memory.remove(but=os.getpid())
         os._exit(status)  # threads that were left behind would be waited for
 
@@ -71,7 +71,7 @@ def _watch(trainer: int, life: int, parent: int, memory: SharedMemory) -> None:
     """Returns when the trainer has ended, which is told, or is to be ended."""
     while os.getppid() == parent:
         if memory.grows():
-            memory.look(one.pid for one in process_tree.descendants(os.getpid()))
+            memory.record(one.pid for one in process_tree.descendants(os.getpid()))
         while ended := _reaped():
             if ended[0] == trainer:
                 with suppress(OSError):
@@ -86,7 +86,7 @@ def _end(guard: int, memory: SharedMemory) -> None:
     begun = time.monotonic()
     while time.monotonic() < begun + PATIENCE:
         # Again, as a look misses the children of a process that ends meanwhile.
-        memory.look(one.pid for one in process_tree.descendants(guard))
+        memory.record(one.pid for one in process_tree.descendants(guard))
         process_tree.end(lambda: process_tree.descendants(guard, tidying=time.monotonic() > begun + TIDYING))
         while ended := _reaped():
             pass
@@ -97,7 +97,7 @@ def _end(guard: int, memory: SharedMemory) -> None:
 
 
 def _reaped() -> tuple[int, int] | None:
-    """(process, status) of one that has ended; () where none has, None where there are none."""
+    """Returns (process, status) of one that has ended; () where none has, None where there are none."""
     try:
         found = os.waitpid(-1, os.WNOHANG)
     except ChildProcessError:

@@ -1,4 +1,4 @@
-"""What a user's own trainer says of itself: what can be searched, what it needs, of which files it is made."""
+"""The declaration of a plug-in trainer: parameters, requirements, source files."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ SECONDS = 120.0  # for an import: large libraries on a cold disk take most of it
 
 @dataclass(frozen=True)
 class Declaration:
-    """Of a plain function everything but its source is as by default."""
+    """The declaration of a trainer; that of a plain function has the defaults and its source."""
 
     parameters: tuple[Hyperparameter, ...] | None = None
     """What can be searched; None where any name may be."""
@@ -57,7 +57,7 @@ PROVIDED = {"avalanche": "trainers.foreign.libraries.avalanche"}
 
 
 def reference_of(text: str) -> tuple[str, str]:
-    """(module, attribute) that implements a trainer. Raises ForeignError where it is none.
+    """Returns (module, attribute) that implements a trainer. Raises ForeignError where it is none.
 
     >>> reference_of("package.mine:train")
     ('package.mine', 'train')
@@ -71,7 +71,7 @@ def reference_of(text: str) -> tuple[str, str]:
 def declared(
     reference: str, beside: Path, expected: Mapping[str, str] | None = None, seconds: float = SECONDS
 ) -> Declaration:
-    """What the trainer module:attribute declares; it is imported in a process of its own, never here.
+    """Returns the declaration of the trainer module:attribute, which is imported in a process of its own, never here.
 
     The module is looked up as Python does, and in the folder `beside`. expected: hashes of the source that it must
     have, None for whatever is there. Raises ForeignError, in one line, where the module cannot be imported, has no such
@@ -93,6 +93,6 @@ def declared(
 
 
 def job(kind: str, reference: str, beside: Path, expected: Mapping[str, str] | None) -> dict[str, Any]:
-    """What the process is told of the trainer, whatever it is to do with it."""
+    """Returns the first message to the process, whatever its job is."""
     path = [*(os.path.abspath(one) for one in sys.path), str(beside.absolute())]
     return {"kind": kind, "reference": reference, "path": path, "expected": expected}

@@ -1,8 +1,11 @@
-"""What a user's own trainer is shown of a stream, in parts of a bounded size, and how bytes become numbers."""
+"""The view that a plug-in trainer has of a stream.
+
+Examples are sent in parts of a bounded size, as bytes, and scaled in the process of the trainer.
+"""
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,19 +16,8 @@ if TYPE_CHECKING:
 PART = 2**25  # bytes of a part as float32: CIFAR at 224 pixels has 2.4 GB a task
 
 
-class Part(NamedTuple):
-    """Some examples of a task."""
-
-    rows: int
-    """How many the task has."""
-    inputs: NDArray[np.uint8]
-    """[n, …], from `first` on."""
-    labels: "Labels"
-    """[n]."""
-
-
-class Shown:
-    """One seed's view of a stream. Tasks are counted from 0."""
+class StreamView:
+    """A stream with one seed, in parts of a bounded size. Tasks are counted from 0."""
 
     def __init__(self, stream: "TaskStream", seed: int) -> None:
         self._stream, self._seed = stream, seed
@@ -54,20 +46,20 @@ class Shown:
         ours = (heads >= tasks.start) & (heads < tasks.stop)
         return facts | {"largest": None}, [np.where(ours, heads - tasks.start, -1), np.asarray(images.mean, np.float32)]
 
-    def train(self, task: int, first: int) -> Part:
-        """Of the training examples, in the order in which the task shows them."""
+    def train(self, task: int, first: int) -> tuple[int, "Examples"]:
+        """Returns the number of training examples of a task, and a part of them, from `first` on, in its order."""
         if self._trained is None or self._trained[0] != task:
             number = self._stream.tasks[task]
             order = self._stream.order(self._seed, number)
             self._trained = task, self._stream.train(self._seed, number, order)
         return self._part(self._trained[1], first)
 
-    def test(self, task: int, first: int) -> Part:
-        """Of the test set."""
+    def test(self, task: int, first: int) -> tuple[int, "Examples"]:
+        """Returns the number of examples of a test set, and a part of them, from `first` on."""
         return self._part(self._tested(task), first)
 
     def test_labels(self, task: int) -> "Labels":
-        """[n], of the whole test set."""
+        """Returns [n], of the whole test set."""
         return np.asarray(self._tested(task).labels, np.int64)
 
     def _tested(self, task: int) -> "Examples":
@@ -75,11 +67,12 @@ class Shown:
             self._tests[task] = self._stream.test(self._seed, self._stream.tasks[task])
         return self._tests[task]
 
-    def _part(self, examples: "Examples", first: int) -> Part:
+    def _part(self, examples: "Examples", first: int) -> tuple[int, "Examples"]:
         some = slice(first, first + self._rows)
         inputs = examples.inputs[some]
         stored = inputs if self._pixels is None else np.take(self._pixels, inputs, axis=0)
-        return Part(len(examples.labels), stored, np.asarray(examples.labels[some], np.int64))
+        labels = np.asarray(examples.labels[some], np.int64)
+        return len(examples.labels), examples._replace(inputs=stored, labels=labels)
 
 
 def _shape(stream: "TaskStream") -> list[int]:

@@ -1,4 +1,7 @@
-"""What a user's own trainer has reported so far: checked, measured, and nothing of it taken before it is complete."""
+"""Checks and measures the reports of a plug-in trainer.
+
+Nothing of a report counts before it is complete.
+"""
 
 import hashlib
 from collections.abc import Sequence
@@ -9,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainers.cohort import LEARNING_CURVE_BATCHES, CohortResult
-from trainers.foreign.inputs import Shown
+from trainers.foreign.inputs import StreamView
 from trainers.persistence.array_store import Arrays
 from trainers.streams.scores import accuracies
 
@@ -18,15 +21,11 @@ MEASURED = ("accuracies", "initial", "within", "diverged_task", "diverged_step")
 
 
 class Refused(Exception):
-    """What a trainer has asked for, or reported, cannot be; the message says why."""
+    """A request or a report of a trainer is not allowed; the message says why."""
 
 
-class ReadAhead(Refused):
-    """It was a task before its turn."""
-
-
-class Report:
-    """One that is not over yet: what it is of, and what has come of it."""
+class _Report:
+    """A report in progress: its task, the tests that it needs, and their accuracies so far."""
 
     def __init__(self, task: int, batches: int | None, tests: Sequence[int]) -> None:
         self.task, self.batches, self.tests = task, batches, list(tests)
@@ -36,17 +35,18 @@ class Report:
 
 
 class Measuring:
-    """Of one learner. `done`: the last task that was reported, −1 before the first."""
+    """Measurements of a learner. `done`: the last reported task, −1 before the first."""
 
-    def __init__(self, shown: Shown, balanced: bool, transfer: bool) -> None:
-        self._shown, self._balanced, self._transfer = shown, balanced, transfer
-        self._tasks = len(shown)
+    def __init__(self, view: StreamView, balanced: bool, transfer: bool) -> None:
+        self._view, self._balanced, self._transfer = view, balanced, transfer
+        self._tasks = len(view)
         self._result = CohortResult.empty(1, self._tasks)
         self.done, self._resumed = -1, False
         self._read = self._first = False  # whether training examples were asked for, the untrained learner reported
         self._curve = 0  # mini-batches after which the next task was reported last
         self._digest, self._self_reported = "", False
-        self._open: Report | None = None
+        self._open: _Report | None = None
+        self.read_ahead: list[str] = []  # refusals of tasks before their turn
 
     @property
     def where(self) -> str:
@@ -58,10 +58,11 @@ class Measuring:
         if not 0 <= task < self._tasks:
             raise Refused(f"there is no task {task}; the stream has tasks 0…{self._tasks - 1}")
         if task > self.done + 1:
-            raise ReadAhead(
+            self.read_ahead.append(
                 f"task {task} cannot be read before task {task - 1} has been reported; "
                 f"{f'task {self.done} was the last one reported' if self.done >= 0 else 'none has been reported yet'}"
             )
+            raise Refused(self.read_ahead[-1])
         self._read = True
 
     def begin(self, task: int, batches: int | None) -> list[tuple[int, int]]:
@@ -84,8 +85,8 @@ class Measuring:
             tests = list(range(min(task + 1 + self._transfer, self._tasks)))
         if not self._transfer and (batches is not None or task == -1):
             tests = []
-        self._open = Report(task, batches, tests)
-        return [(one, len(self._shown.test_labels(one))) for one in tests]
+        self._open = _Report(task, batches, tests)
+        return [(one, len(self._view.test_labels(one))) for one in tests]
 
     def tested(self, task: int) -> None:
         """Test inputs are asked for. Raises Refused where no report that is open needs them."""
@@ -96,21 +97,20 @@ class Measuring:
         """Predicted labels of a part of a test set. Raises Refused."""
         self.tested(task)
         report = self._opened()
-        wanted, hits = self._shown.test(task, first).labels, report.hits[task]
+        (_, examples), hits = self._view.test(task, first), report.hits[task]
+        wanted = examples.labels
         if first != sum(map(len, hits)) or len(labels) != len(wanted):
             raise Refused(f"predict() must return one label for each of {len(wanted)} inputs, got {len(labels)}")
-        wrong = labels[(labels < 0) | (labels >= self._shown.outputs)]
+        wrong = labels[(labels < 0) | (labels >= self._view.outputs)]
         if len(wrong):
-            raise Refused(
-                f"predict() must return labels in 0…{self._shown.outputs - 1}, got {wrong[0]} for task {task}"
-            )
+            raise Refused(f"predict() must return labels in 0…{self._view.outputs - 1}, got {wrong[0]} for task {task}")
         hits.append(labels == wanted)
         report.digest.update(labels.tobytes())
-        every = self._shown.test_labels(task)
+        every = self._view.test_labels(task)
         if sum(map(len, hits)) == len(every):
             report.accuracies[task] = float(accuracies(np.concatenate(hits)[None], every[None], self._balanced)[0])
 
-    def given(self, row: NDArray[np.float64]) -> bool:
+    def self_reported(self, row: NDArray[np.float64]) -> bool:
         """Accuracies that the trainer gives itself; whether all that are asked for are finite. Raises Refused."""
         report, within = self._opened(), self._opened().batches is not None
         begin = report.task + 1 if within else 0
@@ -165,7 +165,7 @@ class Measuring:
 
     @property
     def lacks(self) -> str:
-        """What is not there yet, in words; "" where everything is."""
+        """The missing tasks, in words; "" where none is missing."""
         return f"{self.done + 1} of {self._tasks}" if self.done + 1 < self._tasks else ""
 
     def result(self) -> CohortResult:
@@ -174,7 +174,7 @@ class Measuring:
         return replace(self._result, note=SELF_REPORTED if self._self_reported else "")
 
     def arrays(self) -> Arrays:
-        """What a run that goes on later has to know."""
+        """Returns the state that a resumed run needs."""
         kept: dict[str, Any] = {name: getattr(self._result, name)[0] for name in MEASURED}
         return kept | {"digest": np.array(self._digest), "self_reported": np.array(self._self_reported)}
 
@@ -185,7 +185,7 @@ class Measuring:
         self._digest, self._self_reported = str(kept["digest"]), bool(kept["self_reported"])
         self.done, self._resumed = task, True
 
-    def _opened(self) -> Report:
+    def _opened(self) -> _Report:
         if self._open is None:
             raise Refused("no report has begun")
         return self._open

@@ -1,7 +1,8 @@
-"""Messages between epsearch and the process of a user's own trainer: a JSON header and raw arrays, never a pickle.
+"""Messages between epsearch and the process of a plug-in trainer.
 
-On the pipe: the lengths of header and body, the header, the bytes of all arrays one after another. The other side is
-not trusted: lengths are looked at before anything is kept, types and shapes before an array is made.
+A JSON header and raw arrays, never a pickle. On the pipe: the lengths of header and body, the header, the bytes of all
+arrays one after another. The other side is not trusted: lengths are looked at before anything is kept, types and shapes
+before an array is made.
 """
 
 import json
@@ -23,11 +24,11 @@ AT_ONCE = 2**20  # bytes to read from a pipe
 
 
 class Malformed(Exception):
-    """What came is no message, or not one that was to come; says what is wrong with it."""
+    """Received bytes are no message, or not the expected one; the message says why."""
 
 
 class Message(NamedTuple):
-    """One of either side."""
+    """A message of either side."""
 
     header: dict[str, Any]
     """JSON-able; `kind` says what it is."""
@@ -36,19 +37,19 @@ class Message(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What it is; "" where it does not say so."""
+        """The type of the message; "" where its header has none."""
         value = self.header.get("kind")
         return value if isinstance(value, str) else ""
 
     def whole(self, name: str) -> int:
-        """A whole number of the header. Raises Malformed."""
+        """Returns a whole number of the header. Raises Malformed."""
         value = self.header.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
             raise Malformed(f"its {name} is no whole number")
         return value
 
     def text(self, name: str) -> str:
-        """A text of the header. Raises Malformed."""
+        """Returns a text of the header. Raises Malformed."""
         value = self.header.get(name)
         if not isinstance(value, str):
             raise Malformed(f"its {name} is no text")
@@ -62,11 +63,9 @@ class Message(NamedTuple):
 
 
 def packed(header: Mapping[str, Any], *arrays: NDArray[Any]) -> bytes:
-    """A message as it goes over a pipe; arrays of TYPES.
+    """Returns a message as it goes over a pipe; arrays of TYPES.
 
-    >>> inbox = Inbox()
-    >>> inbox.add(packed({"kind": "labels"}, np.array([3, 1])))
-    >>> inbox.take()
+    >>> take_message(bytearray(packed({"kind": "labels"}, np.array([3, 1]))))
     Message(header={'kind': 'labels'}, arrays=[array([3, 1])])
     """
     native = [one.astype(one.dtype.newbyteorder("="), copy=False) for one in arrays]
@@ -78,29 +77,19 @@ def packed(header: Mapping[str, Any], *arrays: NDArray[Any]) -> bytes:
     return PREFIX.pack(len(described), len(body)) + described + body
 
 
-class Inbox:
-    """Bytes that have come, until they are messages."""
-
-    def __init__(self) -> None:
-        self._bytes = bytearray()
-
-    def add(self, some: bytes) -> None:
-        """Bytes that came, at most AT_ONCE."""
-        self._bytes += some
-
-    def take(self) -> Message | None:
-        """The next message; None while it is not there as a whole. Raises Malformed."""
-        if len(self._bytes) < PREFIX.size:
-            return None
-        header, body = PREFIX.unpack_from(self._bytes)
-        if header > MOST_HEADER or body > MOST_BODY:
-            raise Malformed(f"it announces {header} + {body} bytes")
-        ends = PREFIX.size + header, PREFIX.size + header + body
-        if len(self._bytes) < ends[1]:
-            return None
-        described, content = bytes(self._bytes[PREFIX.size : ends[0]]), bytes(self._bytes[ends[0] : ends[1]])
-        del self._bytes[: ends[1]]
-        return _opened(described, content)
+def take_message(received: bytearray) -> Message | None:
+    """Removes the next message from the received bytes; None while it is incomplete. Raises Malformed."""
+    if len(received) < PREFIX.size:
+        return None
+    header, body = PREFIX.unpack_from(received)
+    if header > MOST_HEADER or body > MOST_BODY:
+        raise Malformed(f"it announces {header} + {body} bytes")
+    ends = PREFIX.size + header, PREFIX.size + header + body
+    if len(received) < ends[1]:
+        return None
+    described, content = bytes(received[PREFIX.size : ends[0]]), bytes(received[ends[0] : ends[1]])
+    del received[: ends[1]]
+    return _opened(described, content)
 
 
 def _opened(described: bytes, content: bytes) -> Message:

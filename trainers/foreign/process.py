@@ -1,4 +1,4 @@
-"""The process of a user's own trainer, as epsearch sees it: messages, limits, its output, how it ended.
+"""The process of a plug-in trainer: messages, limits, output, exit status.
 
 One thread does all of it, and waits for nothing without looking at the limits: neither for a message, nor for a trainer
 that does not read what it is sent.
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 import trainers
 from trainers.foreign import process_tree
-from trainers.foreign.messages import AT_ONCE, Inbox, Malformed, Message, packed, plain
+from trainers.foreign.messages import AT_ONCE, Malformed, Message, packed, plain, take_message
 from trainers.plugins.calls import ForeignError
 
 Progress = Callable[[int], None]
@@ -46,7 +46,7 @@ SECRETS = "EPSEARCH_"  # begins the names of variables with URLs, passwords and 
 
 @dataclass(frozen=True)
 class Limits:
-    """What the process of one learner may take; None for any amount."""
+    """Limits of the process of one learner; None for no limit."""
 
     seconds: float | None = None
     """From its start to its last report, with all imports and tests."""
@@ -55,8 +55,8 @@ class Limits:
 
 
 @dataclass
-class Watched:
-    """What is seen of a run besides its result; grows with it, and stays where it fails."""
+class Observations:
+    """Observations of a run besides its result, filled as it goes on, and complete where it fails."""
 
     begun: float | None = None
     """Seconds until the trainer was called; None where it was not."""
@@ -87,7 +87,7 @@ class Process:
         self._started = self._reported = time.monotonic()
         self._look = self._started + LOOK_SECONDS
         self.peak = 0
-        self._inbox, self._outgoing, self._output = Inbox(), bytearray(), bytearray()
+        self._incoming, self._outgoing, self._output = bytearray(), bytearray(), bytearray()
         self._seen: set[Any] = set()
         self._closed_at = 0.0  # when the process was seen to have closed its pipe
         self._status: int | None = None
@@ -153,10 +153,10 @@ class Process:
         self._write()
 
     def receive(self) -> Message:
-        """The next message. Raises what `progress` does, too."""
+        """Returns the next message. Raises what `progress` does, too."""
         while True:
             try:
-                message = self._inbox.take()
+                message = take_message(self._incoming)
             except Malformed as error:
                 raise self.broken(error) from error
             if message is not None:
@@ -169,11 +169,11 @@ class Process:
                 raise self.failed(f"{_ending(os.EX_IOERR)} {self.where}")
 
     def broken(self, error: Malformed) -> ForeignError:
-        """What is said of a message that is none."""
+        """Returns the error for a malformed message."""
         return self.failed(f"wrote into the pipe to epsearch what is no message: {plain(str(error))}")
 
     def failed(self, what: str, output: bool = True) -> ForeignError:
-        """What is said of whatever the process has done; `what` follows its name."""
+        """Returns the error of the process; `what` follows its name."""
         words = self._last_words() if output else ""
         return ForeignError(f"{self._what} {what}{words}")
 
@@ -203,7 +203,7 @@ class Process:
         if not some:
             self._selector.unregister(end)
         if end == self._answers:
-            self._inbox.add(some)
+            self._incoming += some
             self._closed_at = self._closed_at if some else time.monotonic()
         elif end == self._printed:
             self._output += some
@@ -255,7 +255,7 @@ class Process:
             raise self.failed(f"took more than {_gib(self._limits.bytes)} of memory, {self.where}")
 
     def _last_words(self) -> str:
-        """The end of its output, for a message; "" where there was none."""
+        """Returns the end of its output, for a message; "" where there was none."""
         lines = [line.strip() for line in self._output.decode(errors="replace").splitlines() if line.strip()]
         return f"; its last output: {plain(' | '.join(lines[-LAST_LINES:]), LAST_CHARACTERS)}" if lines else ""
 
@@ -267,7 +267,7 @@ class Process:
 
 
 def environment(device: str, threads: int) -> dict[str, str]:
-    """That of a process which is to train on "cpu" or "cuda" with so many threads: ours, without what is secret."""
+    """Returns the environment of a training process on "cpu" or "cuda" with so many threads, without secrets."""
     made = {name: value for name, value in os.environ.items() if not name.startswith(SECRETS)}
     made |= {f"{name}_NUM_THREADS": str(threads) for name in THREADS}
     made |= {"PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}  # else the last lines before a sudden end are lost
@@ -279,7 +279,7 @@ def environment(device: str, threads: int) -> dict[str, str]:
 
 
 def _ending(status: int) -> str:
-    """How a process ended.
+    """Returns how a process ended, in words.
 
     >>> _ending(3), _ending(-9)
     ('ended by itself with status 3', 'was killed by signal 9 (SIGKILL)')
@@ -293,7 +293,7 @@ def _ending(status: int) -> str:
 
 
 def _gib(size: int) -> str:
-    """Bytes for people.
+    """Returns bytes for people.
 
     >>> _gib(2**31)
     '2.0 GiB'

@@ -1,4 +1,4 @@
-"""The processes below another one: found wherever they have gone, weighed, ended.
+"""Lists, weighs and ends the descendants of a process.
 
 On Linux the guard of a trainer adopts what is left behind below it, so that whatever a trainer starts stays below the
 guard, also what has left its group. Elsewhere what has been orphaned before it was seen is lost.
@@ -20,7 +20,7 @@ SET_PDEATHSIG, SET_CHILD_SUBREAPER = 1, 36  # of linux/prctl.h
 
 
 def descendants(pid: int, tidying: bool = True) -> list[psutil.Process]:
-    """All processes below it; none where it is gone.
+    """Returns all processes below it; none where it is gone.
 
     tidying: also helpers that remove shared memory of others when these have ended, and then end themselves.
     """
@@ -32,7 +32,7 @@ def descendants(pid: int, tidying: bool = True) -> list[psutil.Process]:
 
 
 def resident(processes: Iterable[psutil.Process]) -> int:
-    """Bytes of memory that they have; pages that they share count for each of them."""
+    """Returns bytes of memory that they have; pages that they share count for each of them."""
     total = 0
     for one in processes:
         with suppress(psutil.Error):
@@ -41,7 +41,7 @@ def resident(processes: Iterable[psutil.Process]) -> int:
 
 
 def highest(processes: Iterable[psutil.Process]) -> int:
-    """Bytes of memory that one of them has had at most; 0 where the system does not keep that."""
+    """Returns bytes of memory that one of them has had at most; 0 where the system does not keep that."""
     most = [0]
     for one in processes:
         with suppress(OSError, ValueError, IndexError):
@@ -50,10 +50,10 @@ def highest(processes: Iterable[psutil.Process]) -> int:
     return max(most)
 
 
-def end(found: Callable[[], list[psutil.Process]]) -> None:
+def end(listed: Callable[[], list[psutil.Process]]) -> None:
     """Kills what is found, as often as there is more: all are stopped first, so that none starts others meanwhile."""
     stopped: set[psutil.Process] = set()
-    while more := [one for one in found() if one not in stopped]:
+    while more := [one for one in listed() if one not in stopped]:
         for one in more:
             with suppress(psutil.Error):
                 one.suspend()

@@ -1,4 +1,4 @@
-"""One learner trained by a user's own trainer, in a process of its own; what it reports is measured here."""
+"""Trains one learner with a plug-in trainer, in its own process."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,16 +9,16 @@ import numpy as np
 
 from trainers.cohort import LEARNING_CURVE_BATCHES, PROTOCOL_VERSION, CohortResult
 from trainers.foreign.declaration import job, reference_of
-from trainers.foreign.inputs import Part, Shown
-from trainers.foreign.keeping import Keeping
-from trainers.foreign.measuring import Measuring, ReadAhead, Refused
+from trainers.foreign.inputs import StreamView
+from trainers.foreign.measuring import Measuring, Refused
 from trainers.foreign.messages import Malformed, Message, plain
-from trainers.foreign.process import Limits, Process, Progress, Watched, environment
+from trainers.foreign.process import Limits, Observations, Process, Progress, environment
+from trainers.foreign.saved_state import SavedState
 from trainers.hyperparameters import Value
 from trainers.plugins.calls import ForeignError
 
 if TYPE_CHECKING:
-    from trainers.streams.base import TaskStream
+    from trainers.streams.base import Examples, TaskStream
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Run:
-    """One learner on one stream."""
+    """A learner on a stream."""
 
     values: Mapping[str, Value]
     """A number or a word for each hyperparameter."""
@@ -64,7 +64,7 @@ def train(
     run: Run,
     progress: Progress | None = None,
     folder: Path | None = None,
-    watched: Watched | None = None,
+    watched: Observations | None = None,
 ) -> CohortResult:
     """Trains the learner in a process of its own, of which nothing is left then.
 
@@ -79,17 +79,17 @@ def train(
     What `progress` raises ends the process, too.
     """
     reference_of(request.reference)
-    shown = Shown(run.stream, run.seed if run.data_seed is None else run.data_seed)
-    measuring = Measuring(shown, bool(getattr(run.stream, "balanced", False)), run.transfer)
+    view = StreamView(run.stream, run.seed if run.data_seed is None else run.data_seed)
+    measuring = Measuring(view, bool(getattr(run.stream, "balanced", False)), run.transfer)
     # What another source has learned is nothing to go on from.
-    keeping = Keeping(None if request.source is None else folder, _common(request, run), request.device)
+    saved_state = SavedState(None if request.source is None else folder, _common(request, run), request.device)
     what = f"trainer {request.reference!r}"
     with Process(what, environment(request.device, request.threads), request.limits, progress) as process:
         state = process.folder / "state"
-        resumed = keeping.newest(state)
+        resumed = saved_state.newest(state)
         if resumed is not None:
             measuring.resume(*resumed)
-        facts, arrays = shown.facts()
+        facts, arrays = view.facts()
         told = job("train", request.reference, request.beside, request.source) | {
             "versions": dict(request.versions),
             "networks": {name: dict(files) for name, files in request.networks.items()},
@@ -100,20 +100,20 @@ def train(
             "curve": LEARNING_CURVE_BATCHES,
             "done": measuring.done,
             "state": str(state) if resumed else None,
-            "resumable": keeping.keeps,
+            "resumable": saved_state.keeps,
         }
         process.send(told, *arrays)
         try:
-            _Talk(process, measuring, shown, keeping, state, watched).go_on()
+            _Talk(process, measuring, view, saved_state, state, watched).go_on()
         finally:
             if watched is not None:
                 watched.peak = process.peak
-    keeping.forget()
+    saved_state.forget()
     return measuring.result()
 
 
 def _common(request: Request, run: Run) -> dict[str, Any]:
-    """All that a run depends on."""
+    """Returns all that a run depends on."""
     return {
         "version": PROTOCOL_VERSION,
         "trainer": request.reference,
@@ -129,10 +129,6 @@ def _common(request: Request, run: Run) -> dict[str, Any]:
     }
 
 
-class _Over(Exception):
-    """The run has ended as it may."""
-
-
 class _Talk:
     """Answers what a trainer's process asks, until it has ended."""
 
@@ -140,13 +136,14 @@ class _Talk:
         self,
         process: Process,
         measuring: Measuring,
-        shown: Shown,
-        keeping: Keeping,
+        view: StreamView,
+        saved_state: SavedState,
         state: Path,
-        watched: Watched | None,
+        watched: Observations | None,
     ) -> None:
-        self._process, self._measuring, self._shown = process, measuring, shown
-        self._keeping, self._state, self._watched = keeping, state, watched
+        self._process, self._measuring, self._view = process, measuring, view
+        self._saved_state, self._state, self._watched = saved_state, state, watched
+        self._over = False
         self._answers: dict[str, Callable[[Message], None]] = {
             "begun": self._begun,
             "train": self._train,
@@ -162,7 +159,7 @@ class _Talk:
 
     def go_on(self) -> None:
         """Returns at the end of a run that may be stored. Raises ForeignError for any other end."""
-        while True:
+        while not self._over:
             message = self._process.receive()
             answer = self._answers.get(message.kind)
             try:
@@ -170,14 +167,11 @@ class _Talk:
                     raise Malformed("it is of no kind that there is")
                 answer(message)
             except Refused as error:
-                if self._watched is not None and isinstance(error, ReadAhead):
-                    self._watched.ahead += 1
-                    self._watched.refusal = self._watched.refusal or str(error)
+                if self._watched is not None and (ahead := self._measuring.read_ahead):
+                    self._watched.ahead, self._watched.refusal = len(ahead), ahead[0]
                 self._process.send({"kind": "refused", "line": str(error)})
             except Malformed as error:
                 raise self._process.broken(error) from error
-            except _Over:
-                return
 
     def _begun(self, message: Message) -> None:
         if self._watched is not None:
@@ -187,26 +181,29 @@ class _Talk:
     def _train(self, message: Message) -> None:
         task = message.whole("task")
         self._measuring.read(task)
-        self._part(message, self._shown.train, task)
+        self._part(message, self._view.train, task)
 
     def _test(self, message: Message) -> None:
         task = message.whole("task")
         self._measuring.tested(task)
-        self._part(message, self._shown.test, task, labelled=False)
+        self._part(message, self._view.test, task, labelled=False)
 
-    def _part(self, message: Message, get: Callable[[int, int], Part], task: int, labelled: bool = True) -> None:
+    def _part(
+        self, message: Message, get: Callable[[int, int], tuple[int, "Examples"]], task: int, labelled: bool = True
+    ) -> None:
         first = message.whole("first")
-        part = get(task, first) if first >= 0 else None
-        if part is None or not len(part.labels):
+        rows, part = get(task, max(first, 0))
+        if first < 0 or not len(part.labels):
             raise Malformed(f"task {task} has no examples from {first} on")
-        self._process.send({"kind": "part", "rows": part.rows}, *part[1:] if labelled else part[1:2])
+        self._process.send({"kind": "part", "rows": rows}, *part[: 2 if labelled else 1])
 
     def _report(self, message: Message) -> None:
         task = message.whole("task")
         batches = None if message.header.get("batches") is None else message.whole("batches")
         tests, how = self._measuring.begin(task, batches), message.header.get("how")
-        if how == "diverged" or (how == "accuracies" and not self._measuring.given(message.array("float64"))):
+        if how == "diverged" or (how == "accuracies" and not self._measuring.self_reported(message.array("float64"))):
             self._diverged()
+            return
         self._process.send({"kind": "tests", "tests": tests})
 
     def _labels(self, message: Message) -> None:
@@ -225,7 +222,7 @@ class _Talk:
             self._process.advance(1)
 
     def _saved(self, message: Message) -> None:
-        self._keeping.save(self._measuring.done, self._state, self._measuring.arrays())
+        self._saved_state.save(self._measuring.done, self._state, self._measuring.arrays())
         self._process.send({"kind": "taken"})
 
     def _refused(self, message: Message) -> None:
@@ -234,13 +231,14 @@ class _Talk:
     def _raised(self, message: Message) -> None:
         if message.header.get("floating") is True and self._measuring.lacks:
             self._diverged()
+            return
         raise self._process.failed(f"failed {self._process.where} {plain(message.text('line'))}", output=False)
 
     def _done(self, message: Message) -> None:
         if lacks := self._measuring.lacks:
             raise self._process.failed(f"returned after it had reported {lacks} tasks")
-        raise _Over
+        self._over = True
 
     def _diverged(self) -> None:
         self._measuring.diverge()
-        raise _Over
+        self._over = True

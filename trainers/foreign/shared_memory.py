@@ -1,4 +1,4 @@
-"""Shared memory of a trainer's processes, which would stay in the machine's memory when they have ended.
+"""Removes shared memory that processes of a trainer leave behind.
 
 A POSIX segment belongs to a trainer where one of its processes has it open or mapped, it was not there before, and no
 other process has it. A System V segment names the process that made it.
@@ -26,7 +26,7 @@ class SharedMemory:
         """Returns whether there are segments, of whatever process, that were not there at the last look."""
         return not _names() <= self._looked
 
-    def look(self, pids: Iterable[int]) -> None:
+    def record(self, pids: Iterable[int]) -> None:
         """Notes the segments that some processes of the trainer use."""
         seen = list(pids)
         self._looked |= _names()

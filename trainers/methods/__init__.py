@@ -27,7 +27,7 @@ PLUGGED: dict[str, Method] = {}
 
 
 def method(name: str) -> Method:
-    """The method of a name, ours or plugged. Raises ValueError, in one line, where there is none."""
+    """Returns the method of a name, ours or plugged. Raises ValueError, in one line, where there is none."""
     if name in PLUGGED:
         return PLUGGED[name]
     if name not in METHODS:
@@ -53,12 +53,12 @@ def plug(name: str, method: Method) -> None:
 
 
 def hyperparameters() -> dict[str, Hyperparameter]:
-    """Every hyperparameter of any method of ours, by name: those that are options."""
+    """Returns every hyperparameter of any method of ours, by name: those that are options."""
     return {one.name: one for one in (*OF_EVERY_METHOD, *(own for method in METHODS.values() for own in method.own))}
 
 
 def own_hyperparameters(name: str) -> dict[str, Hyperparameter]:
-    """Those of a method that are no options, by name: none of a method of ours, all of a trainer."""
+    """Returns those of a method that are no options, by name: none of a method of ours, all of a trainer."""
     declared = method(name)
     known = {} if declared.foreign else hyperparameters()
     return {one.name: one for one in declared.own if one.name not in known}

@@ -1,4 +1,7 @@
-"""A-GEM (Chaudhry et al., 2019, Eq. 11): projects onto the half-space in which the reference loss does not grow."""
+"""A-GEM (Chaudhry et al., 2019, Eq. 11).
+
+Projects onto the half-space in which the reference loss does not grow.
+"""
 
 from trainers.hyperparameters import Hyperparameters
 from trainers.methods.rules import (

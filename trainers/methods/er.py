@@ -1,11 +1,14 @@
-"""ER: experience replay from a reservoir over the whole stream (Chaudhry et al., 2019, "On Tiny Episodic Memories")."""
+"""ER: experience replay from a reservoir over the whole stream.
+
+Chaudhry et al., 2019, "On Tiny Episodic Memories".
+"""
 
 from trainers.hyperparameters import Hyperparameters
 from trainers.methods.rules import MEMORY, MEMORY_BATCH, RESERVOIR, Method, Mix, Mixing, Products
 
 
 def mix(products: Products, values: Hyperparameters) -> Mix:
-    """The gradient of the plain mean over the mini-batch and the reference batch together.
+    """Returns the gradient of the plain mean over the mini-batch and the reference batch together.
 
     With n and m examples that is (n·g + m·g_ref)/(n + m); with a reference batch of 256 a new example weighs little.
     """

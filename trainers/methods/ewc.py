@@ -1,7 +1,8 @@
-"""EWC (Kirkpatrick et al., 2017) in the online form of A-GEM's released code: one Fisher estimate, one θ*.
+"""EWC (Kirkpatrick et al., 2017), online.
 
-The estimate is a moving average in which the last `fisher_every` steps weigh 0.9; the importance is the estimate
-scaled to [0, 1]. Where a task has fewer steps than `fisher_every`, it stays zero and the method is plain SGD.
+As in A-GEM's released code: one Fisher estimate, one θ*. The estimate is a moving average in which the last
+`fisher_every` steps weigh 0.9; the importance is the estimate scaled to [0, 1]. Where a task has fewer steps than
+`fisher_every`, it stays zero and the method is plain SGD.
 """
 
 from trainers.hyperparameters import Hyperparameters

@@ -1,4 +1,7 @@
-"""GEM (Lopez-Paz & Ranzato, 2017): no previous task's loss may grow, by the smallest change of the gradient."""
+"""GEM (Lopez-Paz & Ranzato, 2017).
+
+The smallest change of the gradient by which the loss of no previous task grows.
+"""
 
 from trainers.hyperparameters import Hyperparameter, Hyperparameters
 from trainers.methods.inner import inner

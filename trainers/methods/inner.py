@@ -1,4 +1,4 @@
-"""Inner products of gradients, on which the sign of a projection's condition hangs."""
+"""Inner products of gradients, with the precision that projections need."""
 
 from trainers.methods.penalty import Tensor
 

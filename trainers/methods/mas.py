@@ -1,4 +1,7 @@
-"""MAS (Aljundi et al., 2018): a parameter is important where the outputs are sensitive to it."""
+"""MAS (Aljundi et al., 2018).
+
+A parameter is important where the outputs are sensitive to it.
+"""
 
 from trainers.methods.penalty import PENALTY_FORM, STRENGTH, Penalty, State, TaskEnd
 from trainers.methods.rules import Method

@@ -1,8 +1,9 @@
-"""Methods that pull parameters back to where they were after the last task: g + 2λ·importance·(θ − θ*).
+"""Methods with a penalty: g + 2λ·importance·(θ − θ*).
 
-They differ in how the importance of a parameter is found. Their state is a set of arrays [M, D], changed in place; all
-are zero at the start but `anchor`, which is θ*, the parameters at the end of the last task (at first the untrained
-network's). Penalties have no ½: the loss is L + λ Σ importance (θ − θ*)².
+They pull parameters back to their values after the last task. They differ in how the importance of a parameter is
+found. Their state is a set of arrays [M, D], changed in place; all are zero at the start but `anchor`, which is θ*, the
+parameters at the end of the last task (at first the untrained network's). Penalties have no ½: the loss is L + λ Σ
+importance (θ − θ*)².
 """
 
 import math
@@ -52,7 +53,7 @@ PENALTY_FORM = Hyperparameter(
 
 
 class Step(NamedTuple):
-    """One step of M learners."""
+    """A step of M learners."""
 
     params: Tensor
     """[M, D], before the step."""
@@ -101,17 +102,17 @@ class Penalty:
     """Names of arrays that begin where the parameters do, as θ* does; the others begin at zero."""
 
     @property
-    def kept(self) -> int:
+    def state_arrays(self) -> int:
         """Arrays of the parameters' size in the state."""
         return 2 + len(self.arrays) + len(self.copies)
 
     def start(self, params: Tensor) -> State:
-        """The state of untrained networks."""
+        """Returns the state of untrained networks."""
         zeros = {name: params.new_zeros(params.shape) for name in ("importance", *self.arrays)}
         return {"anchor": params.clone(), **zeros, **{name: params.clone() for name in self.copies}}
 
     def direction(self, state: State, step: Step) -> Tensor:
-        """The penalised gradient [M, D]."""
+        """Returns the penalised gradient [M, D]."""
         pulled = (step.params - state["anchor"]).mul_(state["importance"])
         pulled.mul_(column(2 * step.values.strength)).add_(step.g)
         if self.observe:
@@ -125,7 +126,7 @@ class Penalty:
 
 
 def column(value: Any) -> Any:
-    """A number as it is, [M] as [M, 1]: what stands beside arrays [M, D]."""
+    """Returns a number as it is, [M] as [M, 1]: what stands beside arrays [M, D]."""
     return value if isinstance(value, (int, float)) else value[:, None]
 
 

@@ -1,4 +1,7 @@
-"""PI, also SI, synaptic intelligence (Zenke, Poole & Ganguli, 2017): the path integral of each parameter's gradient."""
+"""PI or SI, synaptic intelligence (Zenke, Poole & Ganguli, 2017).
+
+The path integral of each parameter's gradient.
+"""
 
 from trainers.methods.penalty import DAMPING, STRENGTH, Penalty, State, TaskEnd, gather_path
 from trainers.methods.rules import Method

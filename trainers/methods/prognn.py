@@ -1,7 +1,8 @@
-"""PROGNN, progressive networks (Rusu et al., 2016): a new column for every task, fed by all earlier ones, now frozen.
+"""PROGNN, progressive networks (Rusu et al., 2016).
 
-The network grows, so the method has engines of its own, `engines/columns/mlp.py` for multilayer perceptrons and
-`engines/columns/resnet.py` for residual networks. Their equations stand in `networks/progressive`.
+A new column for every task, fed by all earlier ones, which are frozen. The network grows, so the method has engines of
+its own, `engines/columns/mlp.py` for multilayer perceptrons and `engines/columns/resnet.py` for residual networks.
+Their equations stand in `networks/progressive`.
 """
 
 from trainers.methods.rules import Columns, Method

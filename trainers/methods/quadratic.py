@@ -1,4 +1,4 @@
-"""Small strictly convex quadratic programs with a lower bound, exactly, many at once."""
+"""Solves many small convex quadratic programs with a lower bound exactly."""
 
 import numpy as np
 from numpy.typing import NDArray

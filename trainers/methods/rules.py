@@ -1,9 +1,10 @@
-"""What a method is: a rule that makes the step from gradients, the memory it needs, and its hyperparameters.
+"""Declarations of methods: rule, memory and hyperparameters.
 
-Methods are declared without torch, which is imported when they train. The rule of most methods is a `Mixing`: the
-direction is a·g + b·g_ref, where a and b depend on three inner products and the method's hyperparameters. It is written
-once, for one learner with plain numbers (CPU) and for many with tensors [M] (GPU): `where` and `root` take both. The
-other rules are `Penalty` (penalty.py), `Projection` (gem.py) and `Columns` (prognn.py).
+The rule makes the step from gradients. Methods are declared without torch, which is imported when they train. The rule
+of most methods is a `Mixing`: the direction is a·g + b·g_ref, where a and b depend on three inner products and the
+method's hyperparameters. It is written once, for one learner with plain numbers (CPU) and for many with tensors [M]
+(GPU): `where` and `root` take both. The other rules are `Penalty` (penalty.py), `Projection` (gem.py) and `Columns`
+(prognn.py).
 """
 
 import math
@@ -108,7 +109,7 @@ class Columns(NamedTuple):
 
 
 class Foreign(NamedTuple):
-    """The rule of somebody else's whole trainer, which takes its own steps: see `trainers.foreign`."""
+    """The rule of a plug-in trainer, which takes its own steps: see `trainers.foreign`."""
 
     declared: bool = False
     """Whether it says what its hyperparameters are; if not, any name and any value may be one."""
@@ -242,7 +243,7 @@ class Method:
         return ("lr",) if self.first_task_is_sgd else tuple(name for name in self.per_learner if name != "strength")
 
     def tasks_needed(self, name: str) -> int:
-        """The fewest tasks of a stream on which a hyperparameter can change a result.
+        """Returns the fewest tasks of a stream on which a hyperparameter can change a result.
 
         A step of the first task knows nothing of earlier ones: there is no reference gradient yet, no importance is
         above 0. Only a reservoir is read from the first task on.
@@ -262,7 +263,7 @@ def where(condition: Number, then: Number, otherwise: Number) -> Number:
 
 
 def root(value: Number) -> Number:
-    """The square root."""
+    """Returns the square root."""
     return value.sqrt() if hasattr(value, "sqrt") else math.sqrt(value)
 
 
@@ -277,6 +278,6 @@ def angle(products: Products) -> Angle:
 
 
 def choose(projected: Number, when_projected: tuple[Number, Number], otherwise: Number) -> Mix:
-    """The projected coefficients where `projected`, else `otherwise`·g."""
+    """Returns the projected coefficients where `projected`, else `otherwise`·g."""
     a, b = when_projected
     return Mix(where(projected, a, otherwise), where(projected, b, 0.0), projected)

@@ -1,8 +1,9 @@
-"""RWALK, Riemannian walk (Chaudhry et al., 2018): EWC's Fisher estimate plus PI's path, measured by Fisher distance.
+"""RWALK, Riemannian walk (Chaudhry et al., 2018).
 
-The default is A-GEM's released code, which made the published numbers. Its squares are never forgotten within a task,
-so the Fisher estimate grows with the step count and damps the scores; and its score is S + (S + Ω)/2. With penalty_form
-"paper" the squares start anew with every estimate, the distance has its ½, and the score is (S + Ω)/2.
+EWC's Fisher estimate plus PI's path, measured by Fisher distance. The default is A-GEM's released code, which made the
+published numbers. Its squares are never forgotten within a task, so the Fisher estimate grows with the step count and
+damps the scores; and its score is S + (S + Ω)/2. With penalty_form "paper" the squares start anew with every estimate,
+the distance has its ½, and the score is (S + Ω)/2.
 """
 
 from trainers.hyperparameters import Hyperparameters

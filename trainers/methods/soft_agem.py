@@ -1,4 +1,7 @@
-"""ε-SOFT-GEM (its paper's Algorithm 1): A-GEM's projection with a soft constraint, on unit vectors."""
+"""ε-SOFT-GEM (its paper's Algorithm 1).
+
+A-GEM's projection with a soft constraint, on unit vectors.
+"""
 
 from trainers.hyperparameters import Hyperparameter, Hyperparameters
 from trainers.methods import agem

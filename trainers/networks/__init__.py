@@ -16,7 +16,7 @@ from trainers.streams.base import ImageStream, PixelStream, TaskStream
 
 
 def make_network(architecture: Architecture, stream: TaskStream, subtracted: bool = False) -> Network:
-    """The network that the architecture names, for the stream's inputs and outputs.
+    """Returns the network that the architecture names, for the stream's inputs and outputs.
 
     subtracted: see `losses.output_delta`; without a meaning where no gradient is asked for. Raises NetworkError and
     ForeignError, in one line, where one of the user's own cannot be trained.
@@ -29,7 +29,7 @@ def make_network(architecture: Architecture, stream: TaskStream, subtracted: boo
 
 
 def make_resnet(architecture: Architecture, stream: ImageStream, subtracted: bool = False) -> ResNet:
-    """The reduced or the standard ResNet-18, with one linear layer or a joint embedding behind it."""
+    """Returns the reduced or the standard ResNet-18, with one linear layer or a joint embedding behind it."""
     large = architecture.network == "resnet18"
     known = stream.attributes
     head: Head = Linear(stream.outputs, not large) if known is None else JointEmbedding(torch.tensor(known))

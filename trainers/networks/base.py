@@ -1,4 +1,7 @@
-"""What the engine of tensors asks of a network: M members at once, each a row of a matrix [M, D] of parameters."""
+"""The interface of networks for the engine of tensors.
+
+M members at once, each a row of a matrix [M, D] of parameters.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeAlias
@@ -24,7 +27,7 @@ class Batch(NamedTuple):
 
 
 class Network(Protocol):
-    """A network of any kind; what it is asked holds for all members."""
+    """A network of any kind; properties hold for all members."""
 
     @property
     def normalises(self) -> bool:
@@ -54,10 +57,10 @@ class Network(Protocol):
         """One row of an untrained network."""
 
     def statistics(self, params: Tensor) -> Statistics:
-        """Those of untrained networks, on the device of params [M, D]."""
+        """Returns those of untrained networks, on the device of params [M, D]."""
 
     def logits(self, params: Tensor, statistics: Statistics, x: Tensor) -> Tensor:
-        """[M, B, outputs], as in a test."""
+        """Returns [M, B, outputs], as in a test."""
 
     def gradients(
         self,

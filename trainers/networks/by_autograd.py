@@ -1,4 +1,4 @@
-"""What networks have in common whose gradients autograd finds: residual ones, and those of users."""
+"""Base class of networks whose gradients come from autograd."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from trainers.networks.losses import cross_entropy, masked, mean_square, one_hot
 
 
 class ByAutograd(ABC):
-    """Every part of a batch passes on its own, so that batch normalisation sees it as one.
+    """Gradients by autograd. Every part of a batch passes alone, so batch normalisation sees it as one batch.
 
     subtracted: see `losses.output_delta`.
     """
@@ -44,7 +44,7 @@ class ByAutograd(ABC):
         return self.layout.real
 
     def logits(self, params: Tensor, statistics: Statistics, x: Tensor) -> Tensor:
-        """[M, B, outputs] for x [1 or M, B, …], by the moving averages."""
+        """Returns [M, B, outputs] for x [1 or M, B, …], by the moving averages."""
         with torch.no_grad():
             return self._forward(self._leaves(params), statistics, x, training=False)
 

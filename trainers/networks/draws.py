@@ -1,4 +1,7 @@
-"""Random starts of parameters, in NumPy's generators, so that a seed's network is the same on every device."""
+"""Random starts of parameters, the same on every device.
+
+Drawn from NumPy's generators.
+"""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,7 @@
-"""What turns features into logits: a linear layer, or an embedding that images share with their classes' attributes."""
+"""Last layers: a linear one, or a joint embedding with attributes."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -13,29 +13,14 @@ Views = dict[str, Tensor]
 """Parameters by name, [M, …]."""
 
 
-class Head(Protocol):
-    """The last layer of M members at once, by the names under which its parameters lie in a row."""
-
-    @property
-    def outputs(self) -> int:
-        """The logits of an example."""
-
-    def shapes(self, features: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """Names and shapes of its parameters."""
-
-    def init(self, views: Views, rng: np.random.Generator) -> None:
-        """Writes the untrained parameters [1, …]."""
-
-    def logits(self, views: Views, features: Tensor) -> Tensor:
-        """[M, B, outputs] from features [M, B, F]."""
-
-
 @dataclass(frozen=True)
 class Linear:
     """Uniform weights within ±1/√F, as in A-GEM's released code; biases alike, or zero."""
 
     outputs: int
+    """The logits of an example."""
     random_bias: bool
+    """True for biases drawn like weights; False for zeros."""
 
     def shapes(self, features: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Returns the shapes of weight [outputs, F] and bias [outputs], named as in torchvision."""
@@ -90,3 +75,7 @@ class JointEmbedding:
         if place not in self._on:  # once: what copies from the host cannot be captured in a CUDA graph
             self._on[place] = self._attributes.to(*place)
         return torch.matmul(self._on[place], weight)
+
+
+Head: TypeAlias = Linear | JointEmbedding
+"""The last layer of M members at once; its parameters lie in a row under the names of `shapes`."""

@@ -1,4 +1,7 @@
-"""How named parameters lie in a row of a matrix [M, D]: each on a 64-byte boundary, for the reasons in `mlp.py`."""
+"""Layout of named parameters in a row of a matrix [M, D].
+
+Each begins on a 64-byte boundary, for the reasons in `mlp.py`.
+"""
 
 import math
 from collections.abc import Iterable
@@ -24,7 +27,7 @@ class Layout:
         return self._starts[-1]
 
     def views(self, matrix: Tensor) -> dict[str, Tensor]:
-        """[M, *shape] of every name, into a matrix [M, row]."""
+        """Returns [M, *shape] of every name, into a matrix [M, row]."""
         # There is one start more than names: where the last gap ends.
         return {
             name: matrix[:, start : start + math.prod(shape)].view(-1, *shape)
@@ -41,7 +44,7 @@ class Layout:
 
     @cached_property
     def _starts(self) -> tuple[int, ...]:
-        """Where each name's values begin, and where the last gap ends; found once, as every step asks for views."""
+        """Begins of the values of each name, and the end of the last gap; cached, as every step asks for views."""
         return tuple(accumulate((padded(math.prod(shape)) for _, shape in self.shapes), initial=0))
 
 
@@ -55,7 +58,7 @@ def padded(values: int) -> int:
 
 
 def consecutive(lengths: Iterable[int]) -> list[slice]:
-    """Where parts of these lengths lie that follow each other.
+    """Returns the slices of consecutive parts of these lengths.
 
     >>> consecutive([2, 3])
     [slice(0, 2, None), slice(2, 5, None)]

@@ -1,9 +1,9 @@
-"""The softmax cross-entropy and its gradient by the logits, the same for every network of tensors.
+"""Softmax cross-entropy and its gradient by the logits.
 
-The gradient is p − onehot(y). Its entry at the label y is −Σ_{c≠y} p_c. Computed as p_y − 1, in float32, nothing is
-left of it but rounding where the other probabilities sum to less than 6·10⁻⁸; so it is with a memory that is fitted,
-and ε-SOFT-GEM divides g_ref by its norm. torch's own cross-entropy subtracts. What the compiled engine has instead of
-`output_delta` is in `engines/compiled/kernels.py`.
+The same for every network of tensors. The gradient is p − onehot(y). Its entry at the label y is −Σ_{c≠y} p_c. Computed
+as p_y − 1, in float32, nothing is left of it but rounding where the other probabilities sum to less than 6·10⁻⁸; so it
+is with a memory that is fitted, and ε-SOFT-GEM divides g_ref by its norm. torch's own cross-entropy subtracts. What the
+compiled engine has instead of `output_delta` is in `engines/compiled/kernels.py`.
 """
 
 from typing import Any, cast
@@ -45,7 +45,7 @@ def mean_square(delta: Tensor, row_weight: Tensor) -> Tensor:
 def cross_entropy(
     logits: Tensor, labels: Tensor, allowed: Tensor | None, weight: Tensor, subtracted: bool = False
 ) -> Tensor:
-    """[M], the weighted sum over examples; logits [M, B, outputs], labels and weight [M or 1, B].
+    """Returns [M], the weighted sum over examples; logits [M, B, outputs], labels and weight [M or 1, B].
 
     Differentiable once, by the logits alone.
     """
@@ -55,7 +55,7 @@ def cross_entropy(
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """As torch's, but for the gradient at the label."""
+    """Like torch's, but for the gradient at the label."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, labels: Tensor, weight: Tensor) -> Tensor:

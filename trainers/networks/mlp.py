@@ -1,4 +1,4 @@
-"""A multilayer perceptron for M members at once, with a hand-derived backward pass.
+"""A multilayer perceptron for M members, with a hand-derived backward pass.
 
 Every member's parameters are one row of a matrix [M, D]. The outputs of every layer are padded to a multiple of 16
 floats, so that every row and every array within it starts on a 64-byte boundary: with rows of odd length, two members
@@ -68,7 +68,7 @@ class MLP:
         return cast(NDArray[np.float32], row[0].numpy())
 
     def layers(self, matrix: Tensor) -> list[Layer]:
-        """Views into a matrix [M, row] of parameters or gradients."""
+        """Returns views into a matrix [M, row] of parameters or gradients."""
         return layers_of(matrix, list(itertools.pairwise(self.widths)))
 
     @property
@@ -94,7 +94,7 @@ class MLP:
         return {}
 
     def logits(self, params: Tensor, statistics: Statistics, x: Tensor) -> Tensor:
-        """[M, B, classes] for x [M, B, inputs]."""
+        """Returns [M, B, classes] for x [M, B, inputs]."""
         return self.activations(self.layers(params), x)[-1]
 
     def gradients(

@@ -1,4 +1,6 @@
-"""A trained network as a `state_dict` that ordinary modules of torch load: their names, shapes, and no padding.
+"""Trained networks as a `state_dict` for ordinary modules of torch.
+
+With their names and shapes, and without padding.
 
 network            loads into
 mlp                nn.Sequential(Linear, ReLU, …, Linear), whose layers are numbered: 0.weight, 0.bias, 2.weight, …
@@ -24,7 +26,7 @@ from trainers.networks import OwnNetwork, make_network, make_resnet
 from trainers.networks.heads import JointEmbedding, Views
 from trainers.networks.mlp import MLP, Layer
 from trainers.networks.progressive.laterals import LOGITS
-from trainers.networks.progressive.mlp import Columns
+from trainers.networks.progressive.mlp import MLPColumns
 from trainers.networks.progressive.resnet import ResNetColumns
 from trainers.networks.resnet import ResNet
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
@@ -44,7 +46,7 @@ def state_dict(
         return cast(OwnNetwork, make_network(architecture, stream)).state_dict(params, statistics)
     if architecture.perceptron and columns:
         sizes = (cast(PixelStream, stream).inputs, *architecture.hidden, stream.outputs)
-        return _of_columns(Columns(sizes, len(stream.tasks)), params)
+        return _of_columns(MLPColumns(sizes, len(stream.tasks)), params)
     if architecture.perceptron:
         return _of_mlp(cast(MLP, make_network(architecture, stream)), params)
     net, statistics = make_resnet(architecture, cast(ImageStream, stream)), cast(Tensor, statistics)
@@ -62,7 +64,7 @@ def _of_mlp(net: MLP, params: Tensor) -> State:
     return found
 
 
-def _of_columns(net: Columns, params: Tensor) -> State:
+def _of_columns(net: MLPColumns, params: Tensor) -> State:
     found: State = {}
     for number, column in enumerate(net.columns(params)):
         for index, (weight, bias) in enumerate(column):

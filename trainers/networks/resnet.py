@@ -1,7 +1,8 @@
-"""Residual networks (He et al., 2016) for M members at once: the reduced ResNet-18 of GEM, and the standard one.
+"""Residual networks (He et al., 2016) for M members at once.
 
-Members lie beside each other in the channels, so that one grouped convolution is every member's own, and so is batch
-normalisation, which treats channels one by one. Parameters are named and shaped as torchvision has them.
+The reduced ResNet-18 of GEM, and the standard one. Members lie beside each other in the channels, so that one grouped
+convolution is every member's own, and so is batch normalisation, which treats channels one by one. Parameters are named
+and shaped as torchvision has them.
 """
 
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ class Convolution(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Two convolutions beside a shortcut, which has one of its own where the shape changes."""
+    """Two convolutions beside a shortcut, which has a convolution where the shape changes."""
 
     first: Convolution
     second: Convolution
@@ -150,14 +151,14 @@ class Layers:
         self._members = len(next(iter(views.values())))
 
     def features(self, net: ResNet, x: Tensor) -> Tensor:
-        """[M, B, F] after the global average pooling."""
+        """Returns [M, B, F] after the global average pooling."""
         h = self.stem(net, x)
         for block in net.blocks:
             h = self.block(block, h)
         return self.pooled(h)
 
     def stem(self, net: ResNet, x: Tensor, beside: Tensor | None = None) -> Tensor:
-        """The first layers for images x [1 or M, B, H, W, 3]; those that all members share are not repeated.
+        """Returns the first layers for images x [1 or M, B, H, W, 3]; those that all members share are not repeated.
 
         Here and in `block`, `beside` is added before the last ReLU.
         """
@@ -174,7 +175,7 @@ class Layers:
         return (h if beside is None else h + beside).relu_()
 
     def pooled(self, h: Tensor) -> Tensor:
-        """[M, B, C] of [B, M·C, H, W]."""
+        """Returns [M, B, C] of [B, M·C, H, W]."""
         return h.mean((2, 3)).view(len(h), self._members, -1).transpose(0, 1)
 
     def normalised(self, one: Convolution, x: Tensor, groups: int | None = None) -> Tensor:

@@ -1,4 +1,4 @@
-"""Where members start: random networks, one a seed, or weights that were trained before."""
+"""Starts of members: random, one a seed, or pretrained weights."""
 
 import hashlib
 import os
@@ -17,7 +17,7 @@ from torch import Tensor
 from trainers.networks.base import Network
 from trainers.networks.heads import Linear
 from trainers.networks.resnet import STANDARD, ResNet
-from trainers.notes import first_line, tell
+from trainers.notes import first_line, notify
 from trainers.schedule import generator
 from trainers.streams.base import DataError
 from trainers.streams.files import open_regular, too_large
@@ -65,7 +65,7 @@ def put(net: ResNet, rows: Tensor, weights: dict[str, Tensor], source: str) -> N
 
 @lru_cache(maxsize=1)
 def check(pretrained: str) -> str:
-    """A hash of the weights, 16 hexadecimal digits, after they have been seen to fit. Raises DataError.
+    """Returns a hash of the weights, 16 hexadecimal digits, after they have been seen to fit. Raises DataError.
 
     By names in order and values as float32, whatever file and type they were saved in: it is part of content keys. The
     head, which starts at random, is left out.
@@ -128,7 +128,7 @@ def _drop_damaged(path: Path) -> None:
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if not digest.startswith(path.stem.rpartition("-")[2]):
-        tell(f"{path} is damaged: the weights are downloaded again")
+        notify(f"{path} is damaged: the weights are downloaded again")
         path.unlink(missing_ok=True)  # another process may have been faster
 
 
@@ -163,7 +163,7 @@ def _file(path: Path) -> dict[str, Tensor]:
 
 
 def _plain(weights: Tensor) -> bool:
-    """Whether they are finite floating-point numbers in plain memory, neither sparse nor on another device."""
+    """Returns whether they are finite floating-point numbers in plain memory, neither sparse nor on another device."""
     dense = weights.layout is torch.strided and weights.device.type == "cpu" and weights.is_floating_point()
     return dense and bool(weights.float().isfinite().all())
 

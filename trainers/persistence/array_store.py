@@ -1,4 +1,4 @@
-"""Arrays kept in a folder under content keys, for other cohorts: a cache of limited size.
+"""Arrays in a folder under content keys: a cache of limited size.
 
 A file is sealed with its key (`sealed`): nothing is read but what was kept under it. Losing the folder loses time only.
 """
@@ -22,47 +22,43 @@ LARGEST_FOLDER = 4 * 2**30  # bytes; the files that were not used for longest go
 Arrays = dict[str, NDArray[Any]]
 
 
-class Kept:
-    """One folder of sealed `.npz` files."""
+def load_arrays(folder: Path, content: Mapping[str, Any]) -> Arrays | None:
+    """Returns the arrays of a JSON-able description; None where there are none, or damaged ones."""
+    path, mark = arrays_file(folder, content)
+    stored = sealed.read(path, mark, "what it kept is trained again")
+    if stored is None:
+        return None
+    with suppress(OSError):  # somebody else's file, perhaps
+        os.utime(path)
+    return unpacked(stored)
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
 
-    def load(self, content: Mapping[str, Any]) -> Arrays | None:
-        """The arrays kept under this JSON-able description; None where there are none, or none that are undamaged."""
-        path, mark = self._file(content)
-        stored = sealed.read(path, mark, "what it kept is trained again")
-        if stored is None:
-            return None
-        with suppress(OSError):  # somebody else's file, perhaps
-            os.utime(path)
-        return unpacked(stored)
+def save_arrays(folder: Path, content: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Stores arrays under a JSON-able description, replacing others. A full or forbidden disk is no reason to stop."""
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        sealed.write(*arrays_file(folder, content), packed(arrays))
+        prune(folder)
 
-    def save(self, content: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Keeps the arrays instead of what is kept there. A full or forbidden disk is no reason to stop."""
-        with suppress(OSError):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            sealed.write(*self._file(content), packed(arrays))
-            prune(self._folder)
 
-    def _file(self, content: Mapping[str, Any]) -> tuple[Path, str]:
-        """(the file, the mark it is sealed with)."""
-        text = mark_of(content)
-        return self._folder / f"{named(text)}.kept", text
+def arrays_file(folder: Path, content: Mapping[str, Any]) -> tuple[Path, str]:
+    """Returns the file of a description, and the mark with which it is sealed."""
+    text = mark_of(content)
+    return folder / f"{named(text)}.kept", text
 
 
 def mark_of(content: Any) -> str:
-    """A JSON-able description as one line, whatever order it was put together in."""
+    """Returns a JSON-able description as one line, whatever order it was put together in."""
     return json.dumps(content, sort_keys=True)
 
 
 def named(mark: str) -> str:
-    """A name for a file, 32 hexadecimal digits."""
+    """Returns a name for a file, 32 hexadecimal digits."""
     return hashlib.sha256(mark.encode()).hexdigest()[:32]
 
 
 def packed(arrays: Mapping[str, NDArray[Any]]) -> memoryview:
-    """The arrays as an `.npz` file."""
+    """Returns the arrays as an `.npz` file."""
     buffer = io.BytesIO()  # not a file, as a seal is of the whole content
     # Without the option allow_pickle, which NumPy 1 does not know and would write as one more array.
     np.savez(buffer, **cast(Mapping[str, Any], arrays))
@@ -70,7 +66,7 @@ def packed(arrays: Mapping[str, NDArray[Any]]) -> memoryview:
 
 
 def unpacked(content: bytes) -> Arrays:
-    """The inverse of `packed`."""
+    """Returns the inverse of `packed`."""
     # No pickles: what is read back could run code.
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         return dict(archive)
@@ -88,5 +84,5 @@ def prune(folder: Path) -> None:
 
 
 def fingerprint(array: NDArray[np.float32]) -> str:
-    """A hash of an array, bit for bit."""
+    """Returns a hash of an array, bit for bit."""
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]

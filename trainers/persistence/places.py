@@ -1,4 +1,4 @@
-"""Where sealed files are kept for all machines: a folder, or a URL of any kind that fsspec knows.
+"""Storage of sealed files: a folder, or a URL of fsspec.
 
 Names are FOLDER/FILE, as no kind of storage does without. Credentials are the environment's, never the URL's.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from trainers.notes import first_line
 from trainers.persistence import sealed
@@ -21,24 +21,11 @@ PATIENCE = 120.0  # seconds for one answer from elsewhere: storage that hangs mu
 EXTRAS = {"s3": "s3", "s3a": "s3"}  # protocol -> the extra of epsearch that has it
 
 
-class Place(Protocol):
-    """Keeps sealed files. All methods raise OSError, with one line; `str` is where it is."""
-
-    def names(self, folder: str) -> list[str]:
-        """Names of the files in a folder, without it; none where there is no such folder."""
-
-    def contents(self, name: str, mark: str) -> bytes:
-        """What was written under this mark. Raises FileNotFoundError, and Damaged where it is something else."""
-
-    def write(self, name: str, mark: str, content: memoryview) -> None:
-        """Makes the file, or replaces it."""
-
-    def remove(self, names: Iterable[str]) -> None:
-        """Removes files, as far as they are there."""
-
-
 class Folder:
-    """On a disk of this machine, or one that machines share. limited: it is a cache, and pruned like one."""
+    """Sealed files on a disk of this machine, or one that machines share. limited: it is a cache, and pruned like one.
+
+    All methods raise OSError with one line; `str` is the path.
+    """
 
     def __init__(self, path: Path, limited: bool = False) -> None:
         self._path, self._limited = path, limited
@@ -47,21 +34,21 @@ class Folder:
         return str(self._path)
 
     def names(self, folder: str) -> list[str]:
-        """As `Place` says."""
+        """Returns the names of the files in a folder, without it; none without such a folder."""
         try:
             return os.listdir(self._path / folder)
         except (FileNotFoundError, NotADirectoryError):
             return []
 
     def contents(self, name: str, mark: str) -> bytes:
-        """As `Place` says."""
+        """Returns the content under this mark. Raises FileNotFoundError, and Damaged for another content."""
         content = sealed.contents(self._path / name, mark)
         with suppress(OSError):  # somebody else's file, perhaps
             os.utime(self._path / name)
         return content
 
     def write(self, name: str, mark: str, content: memoryview) -> None:
-        """As `Place` says."""
+        """Creates or replaces the file."""
         path = self._path / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -74,7 +61,7 @@ class Folder:
                 prune(self._path)
 
     def remove(self, names: Iterable[str]) -> None:
-        """As `Place` says; and folders that are empty then."""
+        """Removes existing files, and folders that are then empty."""
         for name in names:
             path = self._path / name
             path.unlink(missing_ok=True)
@@ -83,7 +70,7 @@ class Folder:
 
 
 class Remote:
-    """At a URL of fsspec, which is opened when it is first asked.
+    """Sealed files at a URL of fsspec, opened at the first call; methods as of `Folder`.
 
     patience: seconds to wait for one answer.
     """
@@ -97,7 +84,7 @@ class Remote:
         return self._url
 
     def names(self, folder: str) -> list[str]:
-        """As `Place` says."""
+        """As `Folder.names`."""
 
         def names(fs: Any, root: str) -> list[str]:
             fs.invalidate_cache()  # of listings, which others have changed since
@@ -109,12 +96,12 @@ class Remote:
         return self._within(names)
 
     def contents(self, name: str, mark: str) -> bytes:
-        """As `Place` says."""
+        """As `Folder.contents`."""
         found: bytes = self._within(lambda fs, root: fs.cat_file(f"{root}/{name}"))
         return sealed.opened(found, mark)
 
     def write(self, name: str, mark: str, content: memoryview) -> None:
-        """As `Place` says. Most kinds of storage replace a file at once; half a file's seal does not fit."""
+        """As `Folder.write`. Most kinds of storage replace a file at once; half a file's seal does not fit."""
         whole = b"".join((sealed.checksum(mark, content), content))
 
         def write(fs: Any, root: str) -> None:
@@ -129,7 +116,7 @@ class Remote:
         self._within(write)
 
     def remove(self, names: Iterable[str]) -> None:
-        """As `Place` says."""
+        """As `Folder.remove`."""
 
         def remove(fs: Any, root: str) -> None:
             for name in names:
@@ -139,7 +126,7 @@ class Remote:
         self._within(remove)
 
     def _open(self) -> tuple[Any, str]:
-        """(the file system, the path in it)."""
+        """Returns (the file system, the path in it)."""
         if self._opened is None:
             import fsspec  # late: on a bare machine there is none, and folders need none
 
@@ -153,7 +140,7 @@ class Remote:
         return self._opened
 
     def _within(self, call: Callable[[Any, str], Answer]) -> Answer:
-        """What the call returns, in a thread of its own, which nobody waits for any longer when it hangs."""
+        """Returns the result of a call in a thread of its own; stops waiting for it when it hangs."""
         answers: SimpleQueue[tuple[Answer | None, Exception | None]] = SimpleQueue()
 
         def ask() -> None:
@@ -172,13 +159,16 @@ class Remote:
         raise error if isinstance(error, OSError) else OSError(first_line(error)) from error
 
 
+Place: TypeAlias = Folder | Remote
+
+
 def reason(error: OSError) -> str:
     """Why, in words and one line."""
     return error.strerror or first_line(error)
 
 
 def place(where: str | Path, patience: float = PATIENCE) -> Place:
-    """A folder, or what fsspec has at a URL."""
+    """Returns a folder, or what fsspec has at a URL."""
     text = str(where)
     for local in ("file://", "local://"):
         text = text.removeprefix(local)

@@ -1,9 +1,9 @@
-"""Runs as they were after a task, in a place that machines may share: COMMON/RUN_TASK_MACHINE.kept.
+"""Checkpoints of runs, in storage that machines may share.
 
-COMMON is a hash of what runs have in common, RUN one of what tells them apart, TASK a number, MACHINE in words: another
-one would round differently. A task's file is written before that of the task before is removed, so that no more than
-one task is lost with half a file. Fork points, whose names end in .fork, stay. A place that fails is told of in one
-line, and not asked again by this process for AGAIN seconds.
+Names are COMMON/RUN_TASK_MACHINE.kept. COMMON is a hash of what runs have in common, RUN one of what tells them apart,
+TASK a number, MACHINE in words: another one would round differently. A task's file is written before that of the task
+before is removed, so that no more than one task is lost with half a file. Fork points, whose names end in .fork, stay.
+A place that fails is told of in one line, and not asked again by this process for AGAIN seconds.
 """
 
 import re
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from trainers.notes import tell
+from trainers.notes import notify
 from trainers.persistence.array_store import Arrays, mark_of, named, packed, unpacked
 from trainers.persistence.places import Place, reason
 from trainers.persistence.sealed import Damaged
@@ -27,7 +27,7 @@ _LOST: dict[str, float] = {}  # places that have failed, and when
 
 
 class File(NamedTuple):
-    """What the name of a file says."""
+    """The parts of a file's name."""
 
     run: str
     """Which run."""
@@ -55,7 +55,7 @@ class Runs:
         return self._where
 
     def newest(self, own: Mapping[str, Any]) -> tuple[int, Arrays] | None:
-        """(the last task of the run, counted from 0, that was kept undamaged; what was kept); None without any.
+        """Returns (the last task of the run, counted from 0, that was kept undamaged; what was kept); None without any.
 
         Says so, once, where only machines that are not alike have kept runs.
         """
@@ -66,12 +66,12 @@ class Runs:
                 return task, arrays
         if files and not mine and not self._told_of_others:
             others = ", ".join(sorted({one.machine for one in files}))
-            tell(f"{self} has checkpoints from another machine ({others}; this is {self._machine}): runs start anew")
+            notify(f"{self} has checkpoints from another machine ({others}; this is {self._machine}): runs start anew")
             self._told_of_others = True
         return None
 
     def at(self, own: Mapping[str, Any], task: int) -> Arrays | None:
-        """What was kept of the run after the task; None where that is nothing, or damaged."""
+        """Returns the arrays of the run after the task; None for none, or damaged ones."""
         for file in self._files([own]):
             if file.task == task and file.machine == self._machine:
                 content = self._asked(partial(_content, name=self._path(file), mark=self._mark(own, task)))
@@ -101,7 +101,7 @@ class Runs:
             self._list([], files)
 
     def _files(self, owns: Iterable[Mapping[str, Any]]) -> list[File]:
-        """What there is of these runs."""
+        """Returns the files of these runs."""
         if self._listed is None:
             names = self._asked(lambda place: place.names(self._folder)) or []
             found = (NAME.fullmatch(name) for name in names)
@@ -121,13 +121,13 @@ class Runs:
     def _asked(
         self, call: Callable[[Place], Answer], otherwise: str = "training goes on without them"
     ) -> Answer | None:
-        """What the place answers; None from where it fails on."""
+        """Returns the result of a call of the place; None once it has failed."""
         if self._place is None:
             return None
         try:
             return call(self._place)
         except OSError as error:
-            tell(f"checkpoints at {self} cannot be used, {reason(error)}: {otherwise}")
+            notify(f"checkpoints at {self} cannot be used, {reason(error)}: {otherwise}")
             self._place, _LOST[self._where] = None, time.monotonic()
             return None
 
@@ -142,11 +142,11 @@ def _run(own: Mapping[str, Any]) -> str:
 
 
 def _content(place: Place, name: str, mark: str) -> bytes | None:
-    """What was written under that mark; None where it was not, which is told where there is something else."""
+    """Returns the content under a mark; None without it, with a note where the file holds another content."""
     try:
         return place.contents(name, mark)
     except FileNotFoundError:  # removed since it was listed
         return None
     except Damaged as error:
-        tell(f"{place}/{name} cannot be used, {error}: what it kept is trained again")
+        notify(f"{place}/{name} cannot be used, {error}: what it kept is trained again")
         return None

@@ -1,4 +1,4 @@
-"""Files that begin with a checksum of all that they hold and of what they are for.
+"""Files that begin with a checksum of content and purpose.
 
 What is read is therefore what was written, under the name it was written for. A damaged file is as good as none, and
 one line says so. SHA-256, because processors have instructions for it, with which it is as fast as CRC-32.
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from trainers.notes import tell
+from trainers.notes import notify
 
 try:
     import fcntl
@@ -24,7 +24,7 @@ UNFINISHED = ".sealing"  # ends the name of a file that is being written, and no
 
 
 class Damaged(OSError):
-    """What a file holds is not what was written under its mark."""
+    """A file does not hold the content that was written under its mark."""
 
 
 def write(path: Path, mark: str, content: bytes | memoryview) -> None:
@@ -46,33 +46,33 @@ def write(path: Path, mark: str, content: bytes | memoryview) -> None:
 
 
 def read(path: Path, mark: str, otherwise: str) -> bytes | None:
-    """What was written under this mark; None where it was not. Tells what is damaged, and what happens otherwise."""
+    """Returns the content under this mark; None without it. A damaged file is noted, with what happens otherwise."""
     try:
         return contents(path, mark)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        tell(f"{path} cannot be used, {error.strerror or error}: {otherwise}")
+        notify(f"{path} cannot be used, {error.strerror or error}: {otherwise}")
         return None
 
 
 def contents(path: Path, mark: str) -> bytes:
-    """What was written under this mark. Raises OSError; Damaged where the file holds something else."""
+    """Returns the content under this mark. Raises OSError; Damaged where the file holds another content."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise Damaged("it is no regular file")
     return opened(path.read_bytes(), mark)
 
 
-def opened(found: bytes, mark: str) -> bytes:
-    """What was written under this mark, of all that a file holds. Raises Damaged where that is something else."""
-    content = memoryview(found)[HEADER:]
-    if found[:HEADER] != checksum(mark, content):
+def opened(stored: bytes, mark: str) -> bytes:
+    """Returns the content under this mark from the bytes of a file. Raises Damaged where they are of another one."""
+    content = memoryview(stored)[HEADER:]
+    if stored[:HEADER] != checksum(mark, content):
         raise Damaged("it is damaged")
     return bytes(content)
 
 
 def checksum(mark: str, content: bytes | memoryview) -> bytes:
-    """What a file begins with."""
+    """Returns the first bytes of a sealed file."""
     digest = hashlib.sha256(f"{mark}\n".encode())
     digest.update(content)
     return f"{digest.hexdigest()}\n".encode()

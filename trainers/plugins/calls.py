@@ -1,7 +1,8 @@
-"""Code that comes from outside of the package: imported by name, and never the end of a program.
+"""Imports and calls code of plug-ins, and reports its errors.
 
-Whatever such code raises, SystemExit and KeyboardInterrupt included, becomes a ForeignError, whose message is one line:
-what was called, what it raised, and its last own line of code. A Ctrl-C of the user stays one.
+No error of theirs ends the program. Whatever such code raises, SystemExit and KeyboardInterrupt included, becomes a
+ForeignError, whose message is one line: what was called, what it raised, and its last own line of code. A Ctrl-C of the
+user stays one.
 """
 
 import importlib
@@ -29,7 +30,7 @@ class ForeignError(Exception):
 
 
 def load(module: str, what: str, expected: Mapping[str, str] | None = None) -> tuple[ModuleType, Source]:
-    """The module and the source that it was made from; `what`: what it is for, in words.
+    """Returns the module and the source that it was made from; `what`: what it is for, in words.
 
     expected: the hashes of the source that it must have, where a run has begun with one. Without them, a source that
     has changed since this process imported it is imported anew.
@@ -57,7 +58,7 @@ def load(module: str, what: str, expected: Mapping[str, str] | None = None) -> t
 
 
 def _latest(top: str, known: Source | None, now: Source) -> Source:
-    """The source as it is on the disk; modules that were made of another one are forgotten."""
+    """Returns the source as it is on the disk; modules that were made of another one are forgotten."""
     if known is not None and known != now:
         for name, module in list(sys.modules.items()):
             path = getattr(module, "__file__", None)
@@ -75,7 +76,7 @@ def _hashes(file: str, expected: Mapping[str, str], source: Source) -> str:
 
 
 def listed(files: list[str]) -> str:
-    """Names of files, the first few.
+    """Returns names of files, the first few.
 
     >>> listed(["a.py"]), listed(["a.py", "b.py", "c.py", "d.py", "e.py"])
     ('a.py', 'a.py, b.py, c.py and 2 more')
@@ -135,7 +136,7 @@ def _signals() -> Iterator[list[BaseException]]:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """The error, and those that it came from."""
+    """Returns the error, and those that it came from."""
     chain = [error]
     # Told apart by identity, as errors of foreign classes may say that they equal any other.
     while (one := chain[-1].__cause__ or chain[-1].__context__) and not any(one is other for other in chain):
@@ -144,7 +145,7 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 
 def in_one_line(error: BaseException) -> str:
-    r"""An error's type and message, whatever they are.
+    r"""Returns an error's type and message, whatever they are.
 
     >>> in_one_line(SystemExit(0)), in_one_line(KeyboardInterrupt()), in_one_line(KeyError("x"))
     ('SystemExit: 0', 'KeyboardInterrupt', "KeyError: 'x'")
@@ -160,7 +161,7 @@ def in_one_line(error: BaseException) -> str:
 
 
 def place(error: BaseException, source: Source) -> str:
-    """The last line of the source that led to the error; "" where none did."""
+    """Returns the last line of the source that led to the error; "" where none did."""
     frames = [(one.f_code.co_filename, number, one.f_globals) for one, number in traceback.walk_tb(error.__traceback__)]
     if isinstance(error, SyntaxError) and error.filename:
         frames.append((error.filename, error.lineno or 0, {}))

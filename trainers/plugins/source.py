@@ -1,4 +1,4 @@
-"""The source of code that comes from outside of the package: which files belong to a module, and a hash of each.
+"""Source files of plug-in modules, and a hash of each.
 
 Results of a user's own code belong to that code as much as to its name. What belongs to a module is its file, or all
 files of its top-level package, and modules of the same folder that they import, found from their import statements.
@@ -41,13 +41,13 @@ class Source:
     """The name of each file by its path on this machine."""
 
     def name(self, path: str) -> str | None:
-        """The name of one of the files, or of what lies in one of them, a zip; None of what is none of them."""
+        """Returns the name of one of the files, or of what lies in one of them, a zip; None of what is none of them."""
         places = [known for known in self.paths if path == known or path.startswith(known + os.sep)]
         return self.paths[places[0]] + path[len(places[0]) :] if places else None
 
 
 def whole(module: str) -> str:
-    """What a module's source is that of: its top-level package; of one of WRAPPERS itself alone.
+    """Returns the module whose source is hashed: the top-level package; a module of WRAPPERS alone.
 
     >>> whole("package.part.mine"), whole("trainers.foreign.libraries.avalanche")
     ('package', 'trainers.foreign.libraries.avalanche')
@@ -56,7 +56,7 @@ def whole(module: str) -> str:
 
 
 def source_of(module: str) -> Source:
-    """The files that belong to an importable module; none of one that is not found or built into Python.
+    """Returns the files that belong to an importable module; none of one that is not found or built into Python.
 
     Nothing but packages of ours is imported. Raises SourceError.
     """
@@ -89,7 +89,7 @@ def digest(hashes: Mapping[str, str]) -> str:
 
 
 def changed(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
-    """The names of files that are not the same, or on one side only.
+    """Returns the names of files that are not the same, or on one side only.
 
     >>> changed({"a.py": "01", "b.py": "23"}, {"a.py": "01", "b.py": "45", "c.py": "67"})
     ['b.py', 'c.py']
@@ -98,7 +98,7 @@ def changed(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
 
 
 def _places(whole: str) -> list[Path]:
-    """Where such a module lies: a file, or the folder of a package, of which there may be several."""
+    """Returns the places of a module: a file, or the folders of a package, of which there may be several."""
     try:
         spec = find_spec(whole)
     except (ImportError, ValueError, AttributeError):  # ValueError of a module that was made by hand
@@ -114,13 +114,13 @@ def _locations(spec: ModuleSpec) -> list[str]:
 
 
 def _on_disk(place: Path) -> Path:
-    """The place, or the archive in which it is."""
+    """Returns the place, or the archive in which it is."""
     place = Path(os.path.abspath(place))
     return next((path for path in (place, *place.parents) if path.is_file()), place)
 
 
 def _files(place: Path) -> Iterator[Path]:
-    """A file, or all files of a package that can be imported; links are followed, each folder is seen once."""
+    """Yields a file, or all files of a package that can be imported; links are followed, each folder is seen once."""
     if not place.is_dir():
         yield place
         return
@@ -139,7 +139,7 @@ def _files(place: Path) -> Iterator[Path]:
 
 
 def _neighbours(folder: Path, content: bytes) -> list[Path]:
-    """What a source imports of what lies in the folder. Raises SourceError for what has the name of one of OURS."""
+    """Returns the imported modules that lie in the folder. Raises SourceError for a name of OURS."""
     names = sorted(name for name in _imported(content) if not (name in OURS and folder.resolve() == HERE))
     places = [(name, folder / f"{name}{suffix}") for name in names for suffix in ("", *SUFFIXES)]
     for name, place in places:
@@ -173,7 +173,7 @@ def _imported(content: bytes) -> set[str]:
 
 
 def _read(path: Path) -> bytes:
-    """All bytes of a file. Raises SourceError."""
+    """Returns all bytes of a file. Raises SourceError."""
     try:
         return path.read_bytes()
     except OSError as error:

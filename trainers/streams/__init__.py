@@ -15,7 +15,7 @@ from trainers.streams.pixels import digits, mnist
 
 
 class StreamSource(NamedTuple):
-    """Where the images of a permuted stream come from."""
+    """The images of a permuted stream."""
 
     load: Callable[[Path], Images]
     """load(data_dir): the images, downloaded if need be. Raises DataError."""
@@ -51,14 +51,14 @@ class StreamRequest:
     """Hashes of the files that it must be made of, as `describe` of its stream names them; None: whatever is there."""
 
     def load(self) -> Images | ImageSet | None:
-        """What all of its tasks are cut from, as `open` takes it on a machine without the data.
+        """Returns the images from which all its tasks are cut, for `open` on a machine without the data.
 
         None of a user's own stream, which finds its data itself. Raises DataError.
         """
         if self.dataset in PERMUTED:
             return PERMUTED[self.dataset].load(self.data_dir)
         if registry.has_images(self.dataset):
-            return registry.load(self.dataset, self.data_dir, registry.given(self.dataset, self.images))
+            return registry.load(self.dataset, self.data_dir, registry.required_options(self.dataset, self.images))
         return None
 
     def open(self, images: Images | ImageSet | None = None) -> TaskStream:
@@ -73,7 +73,7 @@ class StreamRequest:
         if isinstance(found, Images):
             return PermutedStream(found, self.tasks, self.examples_per_task)
         if isinstance(found, ImageSet):
-            options = registry.given(self.dataset, self.images)
+            options = registry.required_options(self.dataset, self.images)
             return registry.open_images(self.dataset, found, self.tasks, self.examples_per_task, options)
         if ":" not in self.dataset:
             raise DataError(f"no dataset {self.dataset!r}; known: {', '.join(streams())}, {FOLDER}PATH, module:factory")
@@ -81,14 +81,14 @@ class StreamRequest:
 
 
 def streams() -> tuple[str, ...]:
-    """Names of all datasets."""
+    """Returns names of all datasets."""
     return (*PERMUTED, *sources.DATASETS)
 
 
 def downloaded(dataset: str) -> bool:
-    """Whether torchvision downloads the dataset where it is missing."""
+    """Returns whether torchvision downloads the dataset where it is missing."""
     known = PERMUTED.get(dataset)
-    return known.downloaded if known else bool(sources.DATASETS[dataset].family.downloaded_as)
+    return known.downloaded if known else bool(sources.DATASETS[dataset].downloaded_as)
 
 
 def forget() -> None:
@@ -98,12 +98,12 @@ def forget() -> None:
 
 
 def open_stream(dataset: str, data_dir: Path, tasks: range, examples_per_task: int | None) -> TaskStream:
-    """The given tasks of a dataset's stream, as `StreamRequest` says."""
+    """Returns the given tasks of a dataset's stream, as `StreamRequest` says."""
     return StreamRequest(dataset, data_dir, tasks, examples_per_task).open()
 
 
 def present(dataset: str, data_dir: Path) -> str | None:
-    """Where the images of one of `streams()` lie, or None; nothing is downloaded."""
+    """Returns the place of the images of one of `streams()`, or None; downloads nothing."""
     try:
         return PERMUTED[dataset].present(data_dir) if dataset in PERMUTED else sources.present(dataset, data_dir)
     except DataError:  # what lies there cannot be read

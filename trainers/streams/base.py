@@ -1,4 +1,4 @@
-"""What a stream of tasks offers to the training loop."""
+"""The interface of streams of tasks."""
 
 import hashlib
 from dataclasses import dataclass
@@ -72,7 +72,7 @@ class Images:
         return np.asarray(first[group])
 
     def fingerprint(self) -> str:
-        """A hash of every pixel and label: results belong to these data, wherever they were read from.
+        """Returns a hash of every pixel and label: results belong to these data, wherever they were read from.
 
         16 hexadecimal digits of SHA-256, a part of content keys.
         """
@@ -105,16 +105,16 @@ class TaskStream(Protocol):
         """Training examples that the task shows, at least 1."""
 
     def order(self, seed: int, task: int) -> Labels:
-        """Positions [size] of the training examples that the task shows, in the order in which it does.
+        """Returns positions [size] of the training examples that the task shows, in the order in which it does.
 
         They count among all that the task could show, and each is there once.
         """
 
     def train(self, seed: int, task: int, order: Labels) -> Examples:
-        """The task's training examples at the positions `order`, a row for each."""
+        """Returns the task's training examples at the positions `order`, a row for each."""
 
     def test(self, seed: int, task: int) -> Examples:
-        """The task's whole test set."""
+        """Returns the task's whole test set."""
 
     def room(self, rows: int) -> NDArray[Any]:
         """Zeros for the inputs of so many examples, in the shape and type of `Examples.inputs`.
@@ -138,7 +138,7 @@ class PixelStream(TaskStream, Protocol):
 
     @property
     def largest(self) -> float:
-        """What bytes are divided by."""
+        """The divisor of bytes."""
 
     @property
     def density(self) -> float:
@@ -169,4 +169,4 @@ class ImageStream(TaskStream, Protocol):
         """Whether accuracy on a task is the mean of its classes' accuracies."""
 
     def heads(self, seed: int) -> Labels:
-        """[outputs], the task that each output belongs to, −1 where it is none of this stream's."""
+        """Returns [outputs], the task that each output belongs to, −1 where it is none of this stream's."""

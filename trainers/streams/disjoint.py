@@ -1,4 +1,4 @@
-"""Proof that the tasks which choose a hyperparameter and those which evaluate it show nothing in common.
+"""Proves that search and evaluation stream have no example in common.
 
 Everything that all tasks show is hashed (`hashes`), once for each side, and the two sets are compared: permutations of
 a permuted stream, whose images are the same in every task, and images of any other. Of these it is also found out which
@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, cast
 import numpy as np
 
 from trainers.streams.base import TaskStream
-from trainers.streams.example_hashes import Part, Shown, shown
+from trainers.streams.example_hashes import ExampleHashes, example_hashes
 from trainers.streams.hashes import Hashes
 from trainers.streams.near_duplicates import BITS, DIFFERENCE, near
 
@@ -20,7 +20,7 @@ PERMUTATIONS, IMAGES, EXAMPLES = "permutations", "images", "examples"
 
 
 class Permuted(Protocol):
-    """What a stream may have besides `TaskStream` whose tasks all show the same images, each in a permutation.
+    """Optional part of a stream whose tasks all have the same images, each in a permutation.
 
     It may also have `unchanged`, the hash [1] of a task that shows the images as they are.
     """
@@ -31,7 +31,7 @@ class Permuted(Protocol):
 
 
 class Side(NamedTuple):
-    """One of the two streams, with all its seeds."""
+    """Counts of one of the two streams, with all its seeds."""
 
     tasks: int
     """Of the stream."""
@@ -54,7 +54,7 @@ class Side(NamedTuple):
 
 
 class Overlap(NamedTuple):
-    """What a comparison of the two streams found."""
+    """Result of the comparison of two streams."""
 
     what: str
     """PERMUTATIONS, IMAGES or EXAMPLES: what was hashed."""
@@ -81,8 +81,8 @@ class Overlap(NamedTuple):
         return max(side.known / max(1, side.tests) for side in (self.cv, self.ev))
 
     @property
-    def told(self) -> str:
-        """What of the tests is not new, for people; "" where all is."""
+    def known_tests(self) -> str:
+        """The tests that are not new, in words; "" where all are."""
         if not (self.cv.known or self.ev.known):
             return ""
         return f"{self._tested('known')} occur in training or in the search, too"
@@ -104,15 +104,15 @@ class Overlap(NamedTuple):
         if not self.disjoint:
             occur = "occurs" if self.shared == 1 else "occur"
             verdict = f"{_count(self.shared, self.what)} of the former {occur} in the latter too"
-        told = f"; {self.told}" if self.told else ""
+        known = f"; {self.known_tests}" if self.known_tests else ""
         return (
             f"{_count(cv.tasks, 'tasks')} × {_count(cv.seeds, 'seeds')} of the cross-validation stream and "
             f"{ev.tasks} × {ev.seeds} of the evaluation stream: {cv.hashes:,} and {ev.hashes:,} different "
-            f"{self.what}, {verdict}{told}{_flaws(cv, ev)} (SHA-256 {cv.digest[:16]}… and {ev.digest[:16]}…)"
+            f"{self.what}, {verdict}{known}{_flaws(cv, ev)} (SHA-256 {cv.digest[:16]}… and {ev.digest[:16]}…)"
         )
 
     def _tested(self, name: str) -> str:
-        """How many of the tests of each side are so, in words."""
+        """Returns the number of such tests of each side, in words."""
         of_cv, of_ev = (f"{getattr(side, name):,} of {side.tests:,}" for side in (self.cv, self.ev))
         return f"{of_cv} test {self.what} of the cross-validation and {of_ev} of the evaluation"
 
@@ -131,31 +131,33 @@ def overlap(cv: TaskStream, ev: TaskStream, cv_seeds: Sequence[int], ev_seeds: S
         second, of_second = _permutations(ev, ev_seeds)
         return Overlap(what, first, second, len(np.intersect1d(of_first, of_second, assume_unique=True)))
     what = what if what == other else _examples_of(cv)
-    searched, evaluated = shown(cv, cv_seeds), shown(ev, ev_seeds)
-    trained = searched.trained, evaluated.trained
+    (cv_trained, cv_tested), (ev_trained, ev_tested) = example_hashes(cv, cv_seeds), example_hashes(ev, ev_seeds)
+    searched, evaluated = np.union1d(cv_trained[0], cv_tested[0]), np.union1d(ev_trained[0], ev_tested[0])
     return Overlap(
         what,
-        _side(cv, cv_seeds, searched, trained),
-        _side(ev, ev_seeds, evaluated, (*trained, searched.tested)),
-        len(np.intersect1d(searched.all, evaluated.all, assume_unique=True)),
+        _side(cv, cv_seeds, searched, cv_tested, (cv_trained, ev_trained)),
+        _side(ev, ev_seeds, evaluated, ev_tested, (cv_trained, ev_trained, cv_tested)),
+        len(np.intersect1d(searched, evaluated, assume_unique=True)),
     )
 
 
-def _side(stream: TaskStream, seeds: Sequence[int], given: Shown, others: Sequence[Part]) -> Side:
-    """What is told of a side. others: what its tests are to show none of."""
-    hashes, tested = given.all, given.tested
-    known = np.isin(tested.hashes, np.concatenate([one.hashes for one in others]))
+def _side(
+    stream: TaskStream, seeds: Sequence[int], hashes: Hashes, tested: ExampleHashes, others: Sequence[ExampleHashes]
+) -> Side:
+    """Returns the counts of a side. others: examples that must not occur in its tests."""
+    tests, images = tested
+    known = np.isin(tests, np.concatenate([of_others for of_others, _ in others]))
     close = 0
-    if tested.pictures is not None:
-        new = tested.pictures._replace(positions=tested.pictures.positions[~known])
-        pictures = [one.pictures for one in others if one.pictures is not None]
-        close = int(np.any([near(new, one) for one in pictures], axis=0).sum())
-    told = Side(len(stream.tasks), len(seeds), len(hashes), 0, 0, _digest(hashes))
-    return told._replace(tests=len(known), known=int(known.sum()), near=close)
+    if images is not None:
+        new = images._replace(positions=images.positions[~known])
+        near_others = [near(new, pictures) for _, pictures in others if pictures is not None]
+        close = int(np.any(near_others, axis=0).sum())
+    side = Side(len(stream.tasks), len(seeds), len(hashes), 0, 0, _digest(hashes))
+    return side._replace(tests=len(known), known=int(known.sum()), near=close)
 
 
 def _permutations(stream: TaskStream, seeds: Sequence[int]) -> tuple[Side, Hashes]:
-    """(what is told of a side of permutations, its different hashes, ascending)."""
+    """Returns (what is told of a side of permutations, its different hashes, ascending)."""
     of, plain = cast(Permuted, stream).permutation_hash, getattr(stream, "unchanged", ())
     each = np.concatenate([of(seed, task) for seed in seeds for task in stream.tasks])
     hashes = np.unique(each)
@@ -173,12 +175,12 @@ def _digest(hashes: Hashes) -> str:
 
 
 def _flaws(*sides: Side) -> str:
-    """What is wrong with permutations besides, "" where nothing is; of both sides together."""
+    """Returns the flaws of the permutations of both sides, in words; "" without any."""
     repeated, unchanged = (sum(getattr(side, name) for side in sides) for name in ("repeated", "unchanged"))
     flaws = f"; {_count(repeated, 'tasks')} with the permutation of another one" if repeated else ""
     return flaws + (f"; {_count(unchanged, 'tasks')} with images as they are" if unchanged else "")
 
 
 def _count(number: int, noun: str) -> str:
-    """A number of things, in words: the noun comes in the plural."""
+    """Returns a number of things, in words: the noun comes in the plural."""
     return f"{number:,} {noun.removesuffix('s') if number == 1 else noun}"

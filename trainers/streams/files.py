@@ -1,4 +1,4 @@
-"""Files from outside: only regular ones are opened, and each has a limit of size."""
+"""Opens files from outside: only regular ones of limited size."""
 
 import errno
 import os
@@ -22,11 +22,11 @@ Stamp = tuple[int, int, int, int]
 
 
 class Unfit(OSError):
-    """What lies there is not to be read: no regular file, or too large a one. strerror says which."""
+    """Not a regular file, or too large a one; strerror says which."""
 
 
 def odd_kind(path: Path) -> str | None:
-    """What lies at a path, in words, where it is neither a folder nor a regular file; links are followed.
+    """Returns the type of a file that is neither a folder nor a regular file, in words; links are followed.
 
     >>> odd_kind(Path(os.devnull)), odd_kind(Path(os.curdir))
     ('a device', None)
@@ -39,7 +39,7 @@ def odd_kind(path: Path) -> str | None:
 
 
 def stamp(status: os.stat_result) -> Stamp:
-    """What changes when the content of a file does, known without reading it.
+    """Returns values that change with the content of a file, without reading it.
 
     A file can be written again with its size and `st_mtime` as before, as rsync does; `st_ctime` cannot be set.
     """
@@ -60,7 +60,7 @@ def open_regular(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_regular(path: Path, most: int) -> bytes:
-    """All bytes of a file.
+    """Returns all bytes of a file.
 
     Raises Unfit where it is no regular one, has more than `most`, or not as many as it says; OSError as open does.
     """
@@ -75,7 +75,7 @@ def read_regular(path: Path, most: int) -> bytes:
 
 
 def too_large(size: int, most: int) -> str:
-    """That something has too many bytes.
+    """Returns the words for too many bytes.
 
     >>> too_large(2_000_000_000, 268_435_456)
     'it has 2,000,000,000 bytes, at most 268,435,456 are read'

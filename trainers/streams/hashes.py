@@ -1,4 +1,4 @@
-"""Hashes of examples by their bytes: what tells whether two tasks show the same.
+"""Hashes of examples by their bytes, to compare tasks.
 
 64 bits of BLAKE2b each. Different hashes prove different bytes. Equal hashes of different bytes would be a false alarm:
 among a million examples there is one with a probability below 10⁻⁷.
@@ -47,7 +47,7 @@ def hash_columns(tables: Iterable[NDArray[np.uint8]]) -> Hashes:
 
 
 class PixelHashes:
-    """Hashes of images [N, …], each made once, when it is first asked for.
+    """Hashes of images [N, …], each computed once, on first use.
 
     file: where those of all images are kept; they are read again only where `mark`, which stands for the pixels, is the
     same. A file that is damaged, or cannot be written, costs time alone. make: the hashes [n] of images [n, …].

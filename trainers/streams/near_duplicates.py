@@ -1,8 +1,9 @@
-"""Near-duplicates: images that differ in a little noise, as after another compression, and not in what they show.
+"""Near-duplicates: images that differ in a little noise alone.
 
-Two images are near-duplicates where their difference hashes (64 bits: of an image shrunk to 8 rows of 9 grey values,
-whether each value is larger than the one on its right; N. Krawetz, "Kind of Like That", 2013) differ in at most BITS
-bits, and their pixels by less than DIFFERENCE on average. All of that is exact: the same on every machine.
+As after another compression. Two images are near-duplicates where their difference hashes (64 bits: of an image shrunk
+to 8 rows of 9 grey values, whether each value is larger than the one on its right; N. Krawetz, "Kind of Like That",
+2013) differ in at most BITS bits, and their pixels by less than DIFFERENCE on average. All of that is exact: the same
+on every machine.
 """
 
 from collections.abc import Iterator
@@ -40,14 +41,14 @@ class Pictures(NamedTuple):
 
 
 def difference_hashes(images: Pixels) -> Hashes:
-    """[n], of images [n, H, W, 3]."""
+    """Returns [n], of images [n, H, W, 3]."""
     small = _shrunk(images)
     bits = (small[:, :, :-1] > small[:, :, 1:]).reshape(len(small), ROWS * (COLUMNS - 1))
     return np.packbits(bits, axis=1).view(">u8").ravel().astype(np.uint64)
 
 
 def near(some: Pictures, others: Pictures) -> NDArray[np.bool_]:
-    """[n], which of some images have a near-duplicate among others; images of sizes that differ are none.
+    """Returns [n], which of some images have a near-duplicate among others; images of sizes that differ are none.
 
     An image that is the very same, bit for bit, is one, too.
     """
@@ -106,7 +107,7 @@ def _meeting(ours: Hashes, theirs: Hashes) -> Iterator[tuple[Labels, Labels]]:
 
 
 def _ones(words: Hashes) -> NDArray[np.uint64]:
-    """How many bits of each are 1."""
+    """Returns the number of 1 bits of each word."""
     for shift, mask in ((1, 0x5555555555555555), (2, 0x3333333333333333), (4, 0x0F0F0F0F0F0F0F0F)):
         words = (words & np.uint64(mask)) + ((words >> np.uint64(shift)) & np.uint64(mask))
     return (words * np.uint64(0x0101010101010101)) >> np.uint64(56)

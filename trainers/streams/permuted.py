@@ -68,7 +68,7 @@ class PermutedStream:
         return np.zeros((rows, self.inputs), dtype=np.uint8)
 
     def permutation_hash(self, seed: int, task: int) -> Hashes:
-        """[1], of what the task's permutation does to the images; all tasks show the same ones."""
+        """Returns [1], of what the task's permutation does to the images; all tasks show the same ones."""
         return hash_rows(self._images.alike[None, self.permutation(seed, task)])
 
     @property

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from reprlib import repr
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def open_own(
     beside: Path,
     source: Mapping[str, str] | None = None,
 ) -> TaskStream:
-    """A stream of the user's own: what module:factory returns for these tasks.
+    """Returns a stream of the user's own: what module:factory returns for these tasks.
 
     The module is looked up on sys.path and in the folder `beside`; source: as for `plugins.calls.load`.
 
@@ -66,16 +66,18 @@ class OwnStream:
         def call(*given: Any, **more: Any) -> Any:
             with blamed(f"{name}() of {self._dataset} failed with", self._source, DataError):
                 result = value(*given, **more)
-            if name in PROMISES and not _kept(PROMISES[name].check, self, given, result):
-                promised = PROMISES[name].words(self, given)
-                raise ForeignError(f"{name}() of {self._dataset} must return {promised}; got {_told(result)}")
+            if name in PROMISES:
+                words, check = PROMISES[name]
+                if not _passes(check, self, given, result):
+                    expected = words(self, given)
+                    raise ForeignError(f"{name}() of {self._dataset} must return {expected}; got {_summary(result)}")
             return {**result, SOURCE: dict(self._source.hashes)} if name == "describe" else result
 
         return call
 
 
 def _has_inputs(stream: OwnStream, inputs: Any) -> bool:
-    """Whether inputs have the type, width and range that the stream promises."""
+    """Returns whether inputs have the type, width and range that the stream promises."""
     # Compiled code reads rows of this width, and tables and sets of images at these places, without a look at bounds.
     pixels = getattr(stream, "pixels", None)
     if pixels is None:
@@ -84,17 +86,17 @@ def _has_inputs(stream: OwnStream, inputs: Any) -> bool:
 
 
 def _inputs(stream: OwnStream, rows: object) -> str:
-    """What `_has_inputs` asks for, in words."""
+    """Returns the requirement of `_has_inputs`, in words."""
     pixels = getattr(stream, "pixels", None)
     return f"[{rows}, {stream.inputs}] of uint8" if pixels is None else f"[{rows}] of integers in 0…{len(pixels) - 1}"
 
 
-def _are_examples(stream: OwnStream, found: Any, rows: int) -> bool:
-    """Whether these are so many examples with labels of the stream."""
+def _are_examples(stream: OwnStream, result: Any, rows: int) -> bool:
+    """Returns whether these are so many examples with labels of the stream."""
     # A label beyond the outputs would read, in compiled code, beyond an array.
-    inputs, labels = found.inputs, found.labels
+    inputs, labels = result.inputs, result.labels
     return bool(
-        isinstance(found, Examples)
+        isinstance(result, Examples)
         and labels.shape == (rows,)
         and labels.dtype.kind in "iu"
         and labels.min() >= 0
@@ -105,77 +107,69 @@ def _are_examples(stream: OwnStream, found: Any, rows: int) -> bool:
 
 
 def _examples(stream: OwnStream, rows: object) -> str:
-    """What `_are_examples` asks for, in words."""
+    """Returns the requirement of `_are_examples`, in words."""
     return f"Examples: inputs {_inputs(stream, rows)} and labels [{rows}] of integers in 0…{stream.outputs - 1}"
 
 
-def _is_room(stream: OwnStream, found: Any, rows: int) -> bool:
-    """Whether so many inputs of the stream could be written there."""
+def _is_room(stream: OwnStream, result: Any, rows: int) -> bool:
+    """Returns whether so many inputs of the stream could be written there."""
     # Zeros say nothing of the positions that are to come: their type must hold the largest one.
     pixels = getattr(stream, "pixels", None)
-    holds = pixels is None or np.iinfo(found.dtype).max >= len(pixels) - 1
-    return bool(holds and len(found) == rows and _has_inputs(stream, found))
+    holds = pixels is None or np.iinfo(result.dtype).max >= len(pixels) - 1
+    return bool(holds and len(result) == rows and _has_inputs(stream, result))
 
 
-def _is_described(found: Any) -> bool:
-    """Whether the ledger can keep it as a description. Raises what json and missing names do."""
-    facts = json.loads(json.dumps(found))
+def _is_described(result: Any) -> bool:
+    """Returns whether the ledger can keep it as a description. Raises what json and missing names do."""
+    facts = json.loads(json.dumps(result))
     return isinstance(facts["examples_per_task"], (int, float)) and SOURCE not in facts
 
 
-class Promise(NamedTuple):
-    """What a call of a method must return, as what is trained takes it without another look."""
-
-    words: Callable[[OwnStream, tuple[Any, ...]], str]
-    """words(stream, arguments): the promise, for the message."""
-    check: Callable[[OwnStream, tuple[Any, ...], Any], bool]
-    """check(stream, arguments, what was returned): whether it is kept."""
-
-
-PROMISES = {
-    "size": Promise(lambda *_: "a number of examples >= 1", lambda stream, given, found: operator.index(found) >= 1),
-    "order": Promise(
+Words = Callable[[OwnStream, tuple[Any, ...]], str]
+Check = Callable[[OwnStream, tuple[Any, ...], Any], bool]
+PROMISES: dict[str, tuple[Words, Check]] = {
+    "size": (lambda *_: "a number of examples >= 1", lambda stream, given, result: operator.index(result) >= 1),
+    "order": (
         lambda stream, given: f"an array [{stream.size(*given)}] of positions, as many as size() says",
-        lambda stream, given, found: found.shape == (stream.size(*given),) and found.dtype.kind in "iu",
+        lambda stream, given, result: result.shape == (stream.size(*given),) and result.dtype.kind in "iu",
     ),
-    "train": Promise(
+    "train": (
         lambda stream, given: f"{_examples(stream, len(given[2]))}, a row for each position of the order",
-        lambda stream, given, found: _are_examples(stream, found, len(given[2])),
+        lambda stream, given, result: _are_examples(stream, result, len(given[2])),
     ),
-    "test": Promise(
+    "test": (
         lambda stream, given: f"{_examples(stream, 'n')}, n >= 1",
-        lambda stream, given, found: _are_examples(stream, found, len(found.labels)),
+        lambda stream, given, result: _are_examples(stream, result, len(result.labels)),
     ),
-    "room": Promise(
+    "room": (
         lambda stream, given: f"zeros {_inputs(stream, given[0])}",
-        lambda stream, given, found: _is_room(stream, found, given[0]),
+        lambda stream, given, result: _is_room(stream, result, given[0]),
     ),
-    "describe": Promise(
+    "describe": (
         lambda *_: (
             f"a dict that JSON can hold, with a number examples_per_task and without {SOURCE}, which is added to it"
         ),
-        lambda stream, given, found: _is_described(found),
+        lambda stream, given, result: _is_described(result),
     ),
 }
+"""Method -> (words(stream, arguments), check(stream, arguments, result)) of its result, which is used as it is."""
 
 
-def _kept(
-    check: Callable[[OwnStream, tuple[Any, ...], Any], bool], stream: OwnStream, given: tuple[Any, ...], found: Any
-) -> bool:
+def _passes(check: Check, stream: OwnStream, given: tuple[Any, ...], result: Any) -> bool:
     try:
-        return check(stream, given, found)
+        return check(stream, given, result)
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
         return False
 
 
-def _told(found: Any) -> str:
-    """What was returned, in one line: of arrays the type, the shape and the range."""
-    if isinstance(found, Examples):
-        return f"inputs {_told(found.inputs)}, labels {_told(found.labels)}"
-    if not isinstance(found, np.ndarray):
-        return " ".join(repr(found).split())
-    spread = f" from {found.min()} to {found.max()}" if found.size and found.dtype.kind in "iuf" else ""
-    return f"{found.dtype} {list(found.shape)}{spread}"
+def _summary(result: Any) -> str:
+    """Returns a result in one line: type, shape and range of arrays."""
+    if isinstance(result, Examples):
+        return f"inputs {_summary(result.inputs)}, labels {_summary(result.labels)}"
+    if not isinstance(result, np.ndarray):
+        return " ".join(repr(result).split())
+    spread = f" from {result.min()} to {result.max()}" if result.size and result.dtype.kind in "iuf" else ""
+    return f"{result.dtype} {list(result.shape)}{spread}"
 
 
 def _check(dataset: str, made: Any, stream: OwnStream) -> None:

@@ -1,11 +1,11 @@
-"""How predictions become an accuracy: one formula for our own engines and for trainers of users."""
+"""Accuracy of predictions, for our engines and for plug-in trainers."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 
 def accuracies(hits: NDArray[np.bool_], labels: NDArray[np.int64], balanced: bool) -> NDArray[np.float64]:
-    """[M], the share of hits [M, n]; balanced: the mean over the classes in labels [M, n] of each one's share.
+    """Returns [M], the share of hits [M, n]; balanced: the mean over the classes in labels [M, n] of each one's share.
 
     >>> hits, labels = np.array([[True, False, False, True]]), np.array([[0, 0, 0, 1]])
     >>> float(accuracies(hits, labels, False)[0]), round(float(accuracies(hits, labels, True)[0]), 4)

@@ -10,7 +10,7 @@ from results.search import Choice
 from results.statistics.confidence_set import best_interval
 from results.statistics.curve import FEWEST_POINTS
 from results.statistics.gaussian_process import SAME, Process
-from results.statistics.outliers import far_off, without
+from results.statistics.outliers import outliers, without
 from results.statistics.racing import adjusted_means
 from search_spaces.curves.candidates import candidates, places, ticks
 from search_spaces.space import Parameter, Point, Space
@@ -40,7 +40,7 @@ def choose(space: Space, points: Sequence[Point], scores: NDArray[np.float64]) -
         return Choice(None, tried, np.nan, why)
     rows = np.flatnonzero(usual).tolist()
     known = [points[row] for row in rows]
-    process = Process.fit(_at(space, known), without(scores[rows], far_off(scores[rows])))
+    process = Process.fit(_at(space, known), without(scores[rows], outliers(scores[rows])))
     assert process is not None  # there are points enough
     top = _top(space, known, process, _open(space, points, np.where(within[:, None], scores, np.nan), apart))
     gain = float(process.mean(_at(space, [top]))[0] - process.mean(_at(space, [tried]))[0])

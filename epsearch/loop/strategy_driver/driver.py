@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from epsearch.loop.strategy_driver import race
 from epsearch.loop.strategy_driver.race import Found, Scores
-from epsearch.study.kinds import CURVE, POOLED, Search
+from epsearch.study.description import CURVE
+from epsearch.study.kinds import Search
 from results.statistics.racing import adjusted_means
 from search_spaces.curves.naming import NAMED, Naming
 from search_spaces.space import Point
@@ -153,7 +154,7 @@ class StrategyDriver:
         """Where points of one round stand in a race."""
         study, different = self._study, list(dict.fromkeys(points))
         table = Scores.of(different, study.search_seeds, self._found, study.objective)
-        found = race.standings(table, len(study.seeds), pooled=study.race_rule == POOLED)
+        found = race.standings(table, len(study.seeds))
         return dict(zip(different, found, strict=True))
 
 

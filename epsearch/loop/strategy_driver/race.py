@@ -59,12 +59,11 @@ class Standing(NamedTuple):
     """Whether it gets no more because these were low: its mean is biased downwards."""
 
 
-def standings(table: Scores, enough: int, pooled: bool = False) -> list[Standing]:
+def standings(table: Scores, enough: int) -> list[Standing]:
     """Where the points stand that began a race together, in their order.
 
     table   of all seeds that a point may get
     enough  seeds that points which are not dropped get in any case; they get more only while there are several
-    pooled  whether they are compared as in the first races, see `separated`
 
     All begin with two seeds. When these are known, points that are worse beyond doubt than the best one are dropped,
     and the others get one seed more, until they have all. A point that loses a member gets no more either. Only seeds
@@ -80,7 +79,7 @@ def standings(table: Scores, enough: int, pooled: bool = False) -> list[Standing
         if not running.any() or np.isnan(scores[running]).any():
             break
         # All that began count as comparisons, also those that were dropped before: the error rate is of the whole race.
-        dropped = separated(scores[running], looks=most - FIRST_SEEDS, starters=points, pooled=pooled)
+        dropped = separated(scores[running], looks=most - FIRST_SEEDS, starters=points)
         gone[np.flatnonzero(running)[dropped]] = True
         running &= ~gone
         if known >= enough and running.sum() < 2:

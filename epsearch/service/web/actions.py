@@ -11,13 +11,13 @@ from urllib.parse import quote
 from fastapi import Depends, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
-from epsearch.failures.errors import Unavailable, UsageError
+from epsearch.failures.errors import NoStudy, Unavailable, UsageError
 from epsearch.service.access.shares import Threads, TooMany, in_thread
 from epsearch.service.access.tokens import COOKIE, SESSION_SECONDS
 from epsearch.service.requests import priority
 from epsearch.service.routes import Name, Service, who
 from epsearch.service.safety import Forbidden, writers_only, writing
-from epsearch.service.studies import Busy, NoStudy
+from epsearch.service.studies import Busy
 from epsearch.service.web import forms
 from epsearch.service.web.rendering import rendered
 from epsearch.session.plan_text import in_words
@@ -107,12 +107,12 @@ def change_page(request: Request, service: Service, name: str, typed: dict[str, 
     """The forms that extend and delete a study. Raises NoStudy."""
     code = int(more.pop("code", 200))
     own = {"error": "", "not_deleted": "", "may": who(request).writes} | more
-    described, fields = service.studies.described(name), []
+    status, fields = service.studies.status(name), []
     with suppress(UsageError):  # what cannot be read can be deleted
         study = service.studies.study(name)
         fields = forms.of_growth(study, typed, str(own["error"])) if study.grows else []
     wrong = next((one for one in fields if one.wrong), None)
-    own |= {"wrong_field": wrong, "listed": described.listed, "fields": fields}
+    own |= {"wrong_field": wrong, "status": status, "fields": fields}
     return rendered(request, "change.html", code, name=name, **own)
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, cast
 from urllib.parse import urlencode
 
@@ -9,19 +10,21 @@ import yaml
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
+from epsearch.events import Progress
 from epsearch.failures.errors import UsageError
-from epsearch.findings.listing import detail, fitting
+from epsearch.findings.listing import fitting, reported
 from epsearch.plugins.adding import maximising
 from epsearch.service import answers
 from epsearch.service.access.shares import READERS, REPORTERS, WRITERS, Threads
 from epsearch.service.requests import SERVER_SET
 from epsearch.service.routes import Name, Service, who
-from epsearch.service.studies import STATES, Described
+from epsearch.service.studies import STATES
 from epsearch.service.web import actions, forms, help
 from epsearch.service.web.figures import COLUMNS, MOST_MEMBERS, Showing
 from epsearch.service.web.logs import Logs
 from epsearch.service.web.rendering import KINDS as KIND_TITLES
 from epsearch.service.web.rendering import leading_back, rendered
+from epsearch.status import StudyStatus
 from epsearch.study.kinds import KINDS, Search
 from epsearch.study.parsers import one_of
 from results.ledger.store import Store
@@ -79,13 +82,12 @@ def _lists(pages: APIRouter, service: Service) -> None:
         every = studies.all()
         found = fitting(every, state, dataset, kind, search.strip())
         part = found[(page - 1) * PER_PAGE : page * PER_PAGE]
-        submitted = studies.store.submissions()
         wanted = {"state": state, "dataset": dataset, "kind": kind, "search": search}
         query = {name: value for name, value in wanted.items() if value}
         return rendered(
             request,
             "index.html",
-            lines=[(one, submitted.get(one.name), _progress(studies.store, one.name, one.state)) for one in part],
+            lines=[(one, _progress(studies.store, one)) for one in part],
             total=len(found),
             every=len(every),
             wanted=wanted,
@@ -111,39 +113,36 @@ def _study(pages: APIRouter, service: Service) -> None:
 
     @pages.get("/studies/{name}")
     def study(request: Request, name: Name, already: str = "") -> Response:
-        described, why = studies.described(name), ""
+        status, why = studies.status(name), ""
         found = config = again = None
         try:
             stored = studies.study(name)
             config = {option: one for option, one in stored.shown().items() if option not in SERVER_SET}
-            again = urlencode(forms.again(stored)) if described.listed.state in ENDED else None
+            again = urlencode(forms.again(stored)) if status.state in ENDED else None
             found = service.findings.get(name)
         except UsageError as error:  # a row that is damaged, or of another version
             why = str(error)
-        state = described.listed.state
-        shown = None if found is None else showing.of(name, described.listed.command, found)
+        shown = None if found is None else showing.of(name, status.kind, found)
         return rendered(
             request,
             "study.html",
             name=name,
-            listed=described.listed,
-            standing=described.standing,
-            progress=None if described.progress is None else _known(described.progress, described.told),
-            place=studies.place(name),
-            note=ALREADY.get(state, "") if already else "",
+            status=status,
+            progress=_now(status),
+            note=ALREADY.get(status.state, "") if already else "",
             again=again if who(request).writes else None,
             trained=bool(shown and shown.members),
-            as_of=answers.when(found.made) if found is not None and state in (RUNNING, CANCELLING) else "",
+            as_of=answers.when(found.made) if found is not None and status.state in (RUNNING, CANCELLING) else "",
             found=found,
             shown=shown,
-            lead=_lead(described, _heading(logs, name)),
+            lead=_lead(status, _heading(logs, name)),
             why=why,
             config=None if config is None else _yaml(config),
-            kind=KIND_TITLES.get(described.listed.command, "study"),
+            kind=KIND_TITLES.get(status.kind, "study"),
             log=[(line, answers.when(line.time)) for line in logs.of(name)],
             columns=[(one, METRICS[one].unit) for one in COLUMNS],
             most=MOST_MEMBERS,
-            may=_may(described),
+            may=_may(status.state),
         )
 
     @pages.get("/studies/{name}/report")
@@ -154,7 +153,7 @@ def _study(pages: APIRouter, service: Service) -> None:
     @pages.get("/compare")
     def compare(request: Request, study: Annotated[list[str] | None, Query(max_length=20)] = None) -> Response:
         names = list(dict.fromkeys(study or []))
-        searches = [one.name for one in reversed(studies.all()) if one.command == Search.kind]
+        searches = [one.name for one in reversed(studies.all()) if one.kind == Search.kind]
         own: dict[str, Any] = {"names": names, "searches": searches, "compared": None, "error": ""}
         code = 200
         if names:
@@ -178,13 +177,13 @@ def _ledger(pages: APIRouter, service: Service) -> None:
 
 def _side_by_side(service: Service, names: list[str]) -> Any:
     """The comparison of searches. Raises UsageError."""
-    from results.pages.side_by_side import strategies_shown
+    from results.pages.side_by_side import strategies_parts
 
     if len(names) < 2:
         raise UsageError(f"two or more searches are compared, got {names[0]!r} alone; choose another one, too")
     results = []
     for name in names:
-        kind = service.studies.described(name).listed.command
+        kind = service.studies.status(name).kind
         if kind != Search.kind:
             raise UsageError(f"only searches can be set side by side; {name!r} is a study of `epsearch {kind}`")
         found = service.reporter.found(name)
@@ -193,44 +192,41 @@ def _side_by_side(service: Service, names: list[str]) -> Any:
         results.append(cast(SearchResults, found.results))
     try:
         with maximising(results[0].config):
-            return strategies_shown(results)
+            return strategies_parts(results)
     except ValueError as error:
         raise UsageError(str(error)) from error
 
 
-def _may(described: Described) -> dict[str, bool]:
+def _may(state: str) -> dict[str, bool]:
     """What can be done now, by somebody who may change something."""
-    state = described.listed.state
     return {"cancel": state in (QUEUED, RUNNING), "resume": state in (CANCELLED, FAILED, INTERRUPTED)}
 
 
-def _lead(described: Described, heading: str) -> list[str]:
-    """What stands below the name: what is trained, how far it is, who wanted it."""
-    listed, submission = described.listed, described.submission
-    how_far = "" if heading or listed.state == FAILED else detail(listed)  # why it failed stands below
+def _lead(status: StudyStatus, heading: str) -> list[str]:
+    """Returns the lines below the name: what is trained, how far it is, who submitted it."""
+    how_far = "" if heading or status.state == FAILED else status.detail  # why it failed stands below
     parts = [heading, how_far]
-    if submission is not None and submission.submitter:
-        parts.append(f"submitted by {submission.submitter}")
-    if submission is not None and submission.priority:
-        parts.append(f"priority {submission.priority}")
+    if status.submitter:
+        parts.append(f"submitted by {status.submitter}")
+    if status.priority:
+        parts.append(f"priority {status.priority}")
     return [part for part in parts if part]
 
 
-def _progress(store: Store, name: str, state: str) -> Mapping[str, Any] | None:
-    """The last progress of a study that is being trained."""
-    told = store.newest_event(name, "progress") if state == RUNNING else None
-    return None if told is None else _known(told.data, told.time)
+def _progress(store: Store, status: StudyStatus) -> Progress | None:
+    """Returns the last progress of a study of a list that is being trained."""
+    last = store.newest_event(status.name, Progress.kind) if status.state == RUNNING else None
+    return None if last is None else _now(reported(status, last))
 
 
-def _known(progress: Mapping[str, Any], told: float) -> Mapping[str, Any]:
-    """With everything that a page shows, whichever version has told it, and as of now; told: when that was."""
-    usual = {"stage": "", "known": 0, "wanted": 0, "speed": None, "seconds": None, "headline": ""}
-    now: dict[str, Any] = usual | {"eta": None, "eta_low": None, "eta_high": None} | dict(progress)
-    since = max(0.0, time.time() - told)
-    for name, sign in (("seconds", 1), ("eta", -1), ("eta_low", -1), ("eta_high", -1)):
-        if now[name] is not None:
-            now[name] = max(0.0, now[name] + sign * since)
-    return now
+def _now(status: StudyStatus) -> Progress | None:
+    """Returns the progress of a study as of now: time has gone on since it was reported."""
+    if status.progress is None or status.progress_time is None:
+        return None
+    since, last = max(0.0, time.time() - status.progress_time), status.progress
+    left = {name: getattr(last, name) for name in ("eta", "eta_low", "eta_high")}
+    now = {name: max(0.0, seconds - since) for name, seconds in left.items() if seconds is not None}
+    return replace(last, seconds=last.seconds + since, **now)
 
 
 def _heading(logs: Logs, name: str) -> str:

@@ -12,7 +12,6 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from epsearch.findings.listing import detail
 from epsearch.service.routes import who
 from results.html import page
 from results.labels import MISSING, dataset_label, duration_text
@@ -96,7 +95,6 @@ def _templates() -> Environment:
         "prose": lambda text: Markup(page.prose(html.unescape(str(text)))),
         "duration": lambda seconds: MISSING if seconds is None else duration_text(seconds),
         "dataset": dataset_label,
-        "detail": detail,
         "moment": lambda text: str(text)[:16].replace("T", " "),
         "point": lambda values: point_text(tuple(values), tuple(values.values())),
     }

@@ -12,7 +12,7 @@ from results.points import parameter_label, point_text, value_text
 from results.search import Evaluated, Race, SearchResults
 from results.statistics.bootstrap import FEWEST_SEEDS
 from results.statistics.paired import sign_flip_name
-from results.statistics.spread import Against, share_of_luck
+from results.statistics.spread import PairedTest, share_of_luck
 from results.statistics.window import MISFIT_WINDOW
 from results.verdict import wording
 from results.verdict.assessment import Assessment, TrustedPoint, trust
@@ -94,10 +94,9 @@ def _of_the_race(race: Race) -> str:
     """Returns what a race saved or added, and how often one drops the best point."""
     change = 100 * (race.trained / race.plain - 1)
     runs = f"{race.trained} member runs, {abs(change):.0f} % {'more' if change > 0 else 'fewer'} than the {race.plain}"
-    equal = ", if the noise of all points is equal" if race.pooled else ""
     return (
         f"{runs} without a race; the best point of a round is dropped with a probability of at most "
-        f"{100 * race.level:g} % in each round{equal}"
+        f"{100 * race.level:g} % in each round"
     )
 
 
@@ -176,7 +175,7 @@ def _row(trusted: Assessment, one: TrustedPoint) -> tuple[str, list[str]]:
     return "chosen" if one.point == trusted.chosen else "", cells
 
 
-def _against(pair: Against | None) -> tuple[str, ...]:
+def _against(pair: PairedTest | None) -> tuple[str, ...]:
     """Returns the difference to the baseline with its p, plain and after Holm's correction."""
     if pair is None or not pair.n:
         return (MISSING,) * 3

@@ -1,4 +1,4 @@
-"""The section of the report with the evaluation beside the paper's printed rows."""
+"""The section with the evaluation, beside the printed rows."""
 
 import math
 from collections.abc import Iterator, Mapping

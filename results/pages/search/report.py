@@ -1,4 +1,4 @@
-"""The report of a search: one page that opens offline, and CSV files with all its numbers."""
+"""The report of a search: an offline page and CSV files."""
 
 from functools import partial
 from pathlib import Path
@@ -69,7 +69,7 @@ def _page(results: SearchResults, drawings: Figures) -> str:
     shown = drawn(drawings)
     # Taken out one by one: what remains are those over the parameters, whose names depend on the search.
     learning = shown.pop("accuracy_curve")
-    if not drawings["accuracy_curve"][1].curves:
+    if not drawings["accuracy_curve"][1][1]:
         learning = page.paragraphs("No evaluation to show yet.")
     others = [shown.pop(name) for name in added.names()]
     spent, shrunk = shown.pop("best_so_far"), shown.pop("shrinking", "")
@@ -86,7 +86,7 @@ def _page(results: SearchResults, drawings: Figures) -> str:
         page.section("Figures of this study's own", *others) if others else "",
         sections.search(results),
         appendix.configuration(results.config),
-        sections.certificates(results),
+        sections.certificates_section(results),
         appendix.machine(results.facts),
     ]
     heading = f"{wording.heading(what)} for {method_label(results.method)} on {dataset_label(results.dataset)}"

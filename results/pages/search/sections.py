@@ -1,4 +1,4 @@
-"""The sections of the report, as HTML, from the results of a search."""
+"""The sections of the report of a search, as HTML."""
 
 from collections.abc import Iterator, Sequence
 
@@ -22,7 +22,7 @@ from results.pages.search.evaluation import metric_text
 from results.points import parameter_label, value_text
 from results.search import SearchResults
 from results.search_tables import baseline_pair, search_table
-from results.verdict import equivalence, wording
+from results.verdict import certificates, wording
 from results.verdict.answer import answer
 from results.verdict.assessment import trust
 from results.verdict.peak import is_inert
@@ -49,12 +49,12 @@ def warnings(results: SearchResults) -> list[str]:
         f"{selected} on the evaluation stream itself. The evaluation figures on this page are therefore biased "
         "upwards: the same test data made the choice and scored it."
     )
-    trusted, changed = trust(results), equivalence.warning(results)
+    trusted, changed = trust(results), certificates.warning(results)
     notes = (
         # An inert search chose by no score, so its evaluation is not biased.
         (biased, results.score_on == "eval" and not is_inert(results)),
         ("The evaluation has not run yet; the sections about it are empty.", not results.evaluation),
-        *((note, True) for note in looks_notes(trusted.looks, trusted.look)),
+        *((note, True) for note in looks_notes(trusted.looks, trusted.choice_number)),
         (changed, changed),
     )
     return [*(note for note, holds in notes if holds), *results.notes]
@@ -119,9 +119,9 @@ def search(results: SearchResults) -> str:
     return page.section(heading, page.table(header, _search_rows(results), heading), page.small(remark))
 
 
-def certificates(results: SearchResults) -> str:
+def certificates_section(results: SearchResults) -> str:
     """Returns the section on the certificates; "" without any."""
-    text = "\n\n".join(filter(None, (equivalence.summary(results), equivalence.rounding(results))))
+    text = "\n\n".join(filter(None, (certificates.summary(results), certificates.rounding(results))))
     return page.section("Equivalence", page.paragraphs(text)) if text else ""
 
 

@@ -97,7 +97,7 @@ def test_a_study_is_cancelled_from_outside_and_keeps_what_is_finished(study, eps
     slow = Slow()
     with another_thread(lambda: run(study, slow)) as came:
         assert slow.there.wait(HANGS)
-        with another_thread(lambda: cancel("mine", study.storage, HANGS)) as cancelled:
+        with another_thread(lambda: cancel("mine", study.storage, study.out, HANGS)) as cancelled:
             while standing(study).state != "cancelling":
                 pass
             threading.Timer(0.2, slow.go_on.set).start()  # by then the run has looked
@@ -117,7 +117,7 @@ def test_a_process_that_does_not_stop_is_killed_with_its_children(study):
     command = [sys.executable, "-c", HOLDS, study.storage.revealed]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         child = psutil.Process(int(process.stdout.readline()))
-        assert cancel("mine", study.storage, deadline=0.1).state == "cancelled"
+        assert cancel("mine", study.storage, study.out, deadline=0.1).state == "cancelled"
         assert process.wait(HANGS) != 0
         psutil.wait_procs([child], HANGS)
         assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
@@ -131,7 +131,7 @@ def test_what_a_killed_run_left_is_cancelled_at_once(study):
         process.kill()
         child.kill()
     assert standing(study).now == "interrupted"
-    assert cancel("mine", study.storage, deadline=HANGS).state == "cancelled"
+    assert cancel("mine", study.storage, study.out, deadline=HANGS).state == "cancelled"
 
 
 def test_a_process_of_another_machine_cannot_be_killed_from_here(study):
@@ -141,16 +141,16 @@ def test_a_process_of_another_machine_cannot_be_killed_from_here(study):
         store.save_study("mine", {})
         store.enter("running")
         with pytest.raises(Unavailable, match="pid 4711 on host far has not stopped by now and cannot be killed from"):
-            cancel("mine", study.storage, deadline=0.1)
+            cancel("mine", study.storage, study.out, deadline=0.1)
         assert store.standing("mine").state == "cancelling"
 
 
 def test_what_has_ended_or_is_not_there_cannot_be_cancelled(study):
     run(study)
     with pytest.raises(UsageError, match=r"^study 'mine' is finished: there is nothing to cancel$"):
-        cancel("mine", study.storage, 1.0)
+        cancel("mine", study.storage, study.out, 1.0)
     with pytest.raises(UsageError, match=r"^no study 'mene'; known: mine; did you mean 'mine'\?$"):
-        cancel("mene", study.storage, 1.0)
+        cancel("mene", study.storage, study.out, 1.0)
 
 
 def test_a_study_that_failed_says_why_and_can_be_resumed(study, monkeypatch, epsearch):
@@ -203,7 +203,7 @@ def test_a_run_is_followed_from_another_terminal(study):
     slow, seen = Slow(), Recorded()
     with another_thread(lambda: run(study, slow)):
         assert slow.there.wait(HANGS)
-        with another_thread(lambda: watch("mine", study.storage, seen)) as came:
+        with another_thread(lambda: watch("mine", study.storage, study.out, seen)) as came:
             while not seen.notes:
                 pass
             slow.go_on.set()
@@ -215,7 +215,7 @@ def test_a_run_is_followed_from_another_terminal(study):
 def test_watching_what_is_over_tells_its_last_run_and_ends(study, epsearch):
     run(study)
     seen = Recorded()
-    assert watch("mine", study.storage, seen).state == "finished"
+    assert watch("mine", study.storage, study.out, seen).state == "finished"
     assert len(seen.seen) == 1 and seen.notes[-1] == "mine is finished"
     assert epsearch("watch", "mine").status == 0
 

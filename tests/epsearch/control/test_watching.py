@@ -1,5 +1,6 @@
 """A training is followed by what the ledger says of it; what happens there happens while the watcher sleeps."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -49,7 +50,7 @@ def watched(url, monkeypatch):
             left.pop(0)()
 
         monkeypatch.setattr(watching, "time", SimpleNamespace(sleep=sleep))
-        seen = watch("mine", LedgerUrl.of(url), events)
+        seen = watch("mine", LedgerUrl.of(url), Path("runs"), events)
         assert left == []
         return seen, events
 
@@ -121,4 +122,4 @@ def test_what_is_not_there_or_was_never_trained_cannot_be_watched(store, url, wa
     with pytest.raises(UsageError, match=r"^study 'mine' has never been trained: there is nothing to watch$"):
         watched()
     with pytest.raises(UsageError, match=r"^no study 'mene'; known: mine; did you mean 'mine'\?$"):
-        watch("mene", LedgerUrl.of(url), Recorded())
+        watch("mene", LedgerUrl.of(url), Path("runs"), Recorded())

@@ -11,7 +11,7 @@ import pytest
 from epsearch.ledger import evaluation_log
 from epsearch.ledger.evaluation_log import Looks, user_looks
 from tests.support.limits import HANGS
-from trainers.notes import heard_by
+from trainers.notes import redirect_notes
 
 
 def record(number, seed=0, phase="eval", created="2026-01-01T00:00:00+00:00"):
@@ -81,7 +81,7 @@ def test_what_cannot_be_written_is_told_once(tmp_path, monkeypatch, kind):
     file, lines = blocked(tmp_path, kind), []
     before = sorted(tmp_path.rglob("*"))
     kept = Looks(file)
-    with heard_by(lines.append):
+    with redirect_notes(lines.append):
         kept.add([record(1)])
         kept.add([record(2)])
     assert len(lines) == 1 and lines[0].count("\n") == 0 and str(file) in lines[0] and kept.trouble in lines[0]
@@ -92,7 +92,7 @@ def test_what_cannot_be_written_is_told_once(tmp_path, monkeypatch, kind):
 def test_a_home_that_is_read_only_is_told_once(tmp_path):
     (tmp_path / "home").mkdir(mode=0o500)
     lines = []
-    with heard_by(lines.append):
+    with redirect_notes(lines.append):
         Looks(tmp_path / "home" / "looks.jsonl").add([record(1)])
     assert len(lines) == 1
 
@@ -100,7 +100,7 @@ def test_a_home_that_is_read_only_is_told_once(tmp_path):
 def test_a_lock_that_is_never_given_back_stops_nothing(tmp_path, monkeypatch):
     file, lines = tmp_path / "looks.jsonl", []
     monkeypatch.setattr(evaluation_log, "PATIENCE", 0.0)
-    with evaluation_log._locked(file), heard_by(lines.append):
+    with evaluation_log._locked(file), redirect_notes(lines.append):
         Looks(file).add([record(1)])
     assert len(lines) == 1 and "locked" in lines[0] and rates(file) == []
 

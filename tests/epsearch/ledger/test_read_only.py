@@ -12,7 +12,7 @@ import pytest
 from epsearch.findings import listing
 from epsearch.ledger.location import ledger_url
 from results.ledger.store import Store, StoreError
-from tests.support.ledgers import ARGUMENTS, finished, of_version_6
+from tests.support.ledgers import ARGUMENTS, finished, of_development
 
 NOBODY = 65534
 
@@ -141,7 +141,7 @@ def test_run_says_what_it_cannot_write_to(epsearch, locked):
 
 
 def test_a_ledger_of_an_older_version_is_read_as_it_is(epsearch, locked):
-    folder = locked(of_version_6)
+    folder = locked(of_development)
     before = files(folder)
     with nobody():
         answer = epsearch("list", "--out", folder, "--json")

@@ -1,20 +1,20 @@
-"""Commands on a ledger of the version before: those that read leave it alone, those that write copy it first."""
+"""Commands on a ledger of the last development version: readers leave it alone, writers copy it first."""
 
 import shutil
 
 import pytest
 
 from results.ledger.schema import VERSION
-from tests.support.ledgers import ARGUMENTS, NAME, execute, finished, of_version_6, query, results
+from tests.support.ledgers import ARGUMENTS, NAME, execute, finished, of_development, query, results
 
 RUN = ["run", *ARGUMENTS, "--name", NAME, "--quiet"]
 
 
 @pytest.fixture
 def out(tmp_path):
-    """A finished ledger of the version before, where the commands look for it."""
+    """A finished ledger of the last development version, where the commands look for it."""
     shutil.copytree(finished(), tmp_path / "runs")
-    of_version_6(tmp_path / "runs")
+    of_development(tmp_path / "runs")
     return tmp_path / "runs"
 
 
@@ -35,20 +35,20 @@ def test_a_run_brings_it_up_to_date_and_says_where_the_copy_is(epsearch, out):
     before = results(out)
     answer = epsearch(*RUN, "--json")
     assert answer.status == 0 and answer.json["effort"]["trained"] == 0
-    copy = f"{out}/epsearch.sqlite.v6"
-    done = f"the ledger had schema version 6 and was brought up to {VERSION}"
+    copy = f"{out}/epsearch.sqlite.v7"
+    done = f"the ledger had schema version 7 and was brought up to {VERSION}"
     assert answer.err == f"{done}; the ledger as it was before is kept in {copy}\n"
     assert version(out) == [(VERSION,)] and results(out) == before
     assert epsearch(*RUN).err == ""
     shutil.move(copy, out / "epsearch.sqlite")
-    assert version(out) == [(6,)] and results(out) == before
+    assert version(out) == [(7,)] and results(out) == before
 
 
 def test_the_command_brings_it_up_to_date(epsearch, out):
     before = results(out)
     answer = epsearch("db", "upgrade", "--json")
     assert answer.status == 0 and answer.err == answer.json["told"] + "\n"
-    assert answer.json["version"] == VERSION and answer.json["told"].endswith(f"is kept in {out}/epsearch.sqlite.v6")
+    assert answer.json["version"] == VERSION and answer.json["told"].endswith(f"is kept in {out}/epsearch.sqlite.v7")
     assert version(out) == [(VERSION,)] and results(out) == before
     assert epsearch("db", "upgrade", "--json").json["told"] == ""
     assert epsearch("db", "upgrade").err == ""
@@ -66,7 +66,18 @@ def test_the_command_makes_no_ledger(epsearch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("number", "advice"), [(2, "begin another ledger, with another --out or --storage"), (99, "upgrade epsearch")]
+    ("number", "advice"),
+    [
+        *(
+            (
+                old,
+                f"{old} is of a development version: export the studies with that version, and `epsearch import` the "
+                "file",
+            )
+            for old in (2, 6)
+        ),
+        (99, "upgrade epsearch"),
+    ],
 )
 @pytest.mark.parametrize("arguments", [["db", "upgrade"], ["list"], RUN], ids=lambda arguments: arguments[0])
 def test_versions_that_it_does_not_know_are_one_line(epsearch, out, arguments, number, advice):

@@ -12,11 +12,12 @@ from epsearch.preparation import growth
 from epsearch.preparation.build import build, grow
 from epsearch.preparation.data import prepare
 from epsearch.session.session import make_folder, sum_up
+from epsearch.status import UNKNOWN
 from epsearch.study.kinds import Search
 from epsearch.terminal import lists
 from results.ledger.store import Store
 from results.verdict.answer import answer
-from results.verdict.equivalence import rounding, rounding_warning
+from results.verdict.certificates import rounding, rounding_warning
 from tests.support.drive import fake, finish, make
 from tests.support.synthetic import study as synthetic
 
@@ -51,7 +52,7 @@ def states(study, summed_up=True):
     """What show and report say of the one study, and list, where it is summed up."""
     (listed,) = listing.list_studies(study.storage, study.out)
     loop = listing.load("mine", study.storage, study.out)
-    assert listed.status == (loop.state() if summed_up else listing.UNKNOWN)
+    assert listed.status == (loop.state() if summed_up else UNKNOWN)
     assert loop.study.certify == lists.study_as_json(loop)["config"]["certify"]
     return loop.state(), loop.done, unfinished(loop)
 

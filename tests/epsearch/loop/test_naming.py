@@ -118,45 +118,34 @@ def test_where_nothing_is_resolved_the_advice_is_the_chosen_value(study, store):
 
 
 class TestStored:
-    """A ledger from before there was a choice says nothing of it: the best tried value was chosen."""
+    """Development versions stored searches by the best tried value without the option."""
 
     def stored(self, study, store):
-        """A study as an older version has written it down."""
-        old = study(choose="tried", name="old")
-        growth.keep(store, old, {"kind": "made up"}, Disjointness(), extend=False)
-        assert "choose" not in store.study("old").config["study"]
+        growth.keep(store, study(choose="tried", name="old"), {"kind": "made up"}, Disjointness(), extend=False)
+        row = store.study("old")
+        assert row.config["study"]["choose"] == "tried"
+        without = {name: value for name, value in row.config["study"].items() if name != "choose"}
+        store.change_study(row, row.config | {"study": without})
         return store.study("old")
 
-    def test_it_keeps_the_best_tried_value(self, study, store, tmp_path):
+    def test_it_chooses_the_best_tried_value(self, study, store, tmp_path):
         row = self.stored(study, store)
-        there = growth.read(row, study().storage, tmp_path).study
-        assert there.choose == "tried"
-        again = growth.settled(study(name="old"), row)
-        assert again.choose == "tried" and again.identity() == there.identity()
-        assert growth.settled(study(name="new"), None).choose == "curve"
+        old = study(choose="tried", name="old")
+        assert growth.read(row, study().storage, tmp_path).study.identity() == old.identity()
+        growth.keep(store, old, {"kind": "made up"}, Disjointness(), extend=False)
+        with pytest.raises(UsageError, match='choose is "tried" there, "curve" here'):
+            growth.keep(store, study(name="old"), {"kind": "made up"}, Disjointness(), extend=False)
 
     def test_a_study_by_the_curve_says_so(self, study, store, tmp_path):
         growth.keep(store, study(name="new"), {"kind": "made up"}, Disjointness(), extend=False)
         row = store.study("new")
         assert row.config["study"]["choose"] == "curve"
-        assert growth.settled(study(name="new"), row).choose == "curve"
         with pytest.raises(UsageError, match="choose"):
             growth.keep(store, study(name="new", choose="tried"), {"kind": "made up"}, Disjointness(), extend=False)
         assert restore(row.config, "new", tmp_path, study().storage).choose == "curve"
 
     def test_names_that_nobody_chose_are_those_of_before(self, study):
         assert study(choose="curve").name == study().name != study(choose="tried").name
-
-    def test_the_command_goes_on_with_it_and_says_so(self, epsearch, small_options):
-        begun = epsearch("run", *small_options, "--name", "old", "--choose", "tried", "--json")
-        again = epsearch("run", *small_options, "--name", "old", "--json")
-        assert again.status == 0 and again.json["effort"]["trained"] == 0, again.err
-        assert again.json["chosen"] == begun.json["chosen"] and again.json["choice"] is None
-        shown = epsearch("run", *small_options, "--name", "old")
-        told = " ".join((shown.out + shown.err).split())
-        assert "study 'old' was begun with --choose tried, and keeps that; --extend can change it" in told
-        new = epsearch("run", *small_options, "--name", "new")
-        assert "begun with" not in new.out + new.err
 
     def test_it_may_grow_to_the_curve(self, study, store):
         old = study(choose="tried", name="old")

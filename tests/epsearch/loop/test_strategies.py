@@ -1,5 +1,6 @@
 """Searches by every strategy, over any hyperparameter, raced and grown: what is asked for, stored and chosen."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -7,15 +8,18 @@ import pytest
 
 from epsearch.failures.errors import UsageError
 from epsearch.findings import evaluated
+from epsearch.ledger.damage import Unreadable
 from epsearch.loop.strategy_driver import race
 from epsearch.preparation import growth
 from epsearch.preparation.build import grow
 from epsearch.preparation.data import open_evaluation
 from epsearch.study.description import Disjointness
 from results.ledger.record import same_result
+from results.ledger.schema import study_to_row
 from results.ledger.store import Store
 from search_spaces import STRATEGIES
 from tests.support.drive import fake, finish, make
+from tests.support.ledgers import execute, query
 from trainers.cohort import LARGEST_SEED
 from trainers.streams import PermutedStream
 
@@ -209,30 +213,25 @@ class TestRace:
         assert again.done and again.best == loop.best and again.driver.assigned_seeds() == loop.driver.assigned_seeds()
         assert loop.dropped() and all(len(loop.driver.assigned_seeds()[point]) < 6 for point in loop.dropped())
 
-    def test_a_stored_race_goes_on_by_the_rule_that_it_began_with(self, small_study, store):
-        new = small_study(name="one", race=True)
-        old = small_study(name="one", race=True, race_rule="pooled")
-        assert old.identity() == {name: one for name, one in new.identity().items() if name != "race_rule"}
-        growth.keep(store, old, {}, Disjointness(), extend=False)
+    def test_the_rule_of_a_race_is_stored_with_it(self, small_study, store):
+        race, plain = small_study(name="one", race=True), small_study(name="one")
+        assert race.identity()["race_rule"] == "pairs" and "race_rule" not in plain.identity()
+        assert grow(plain, {"race": True}).identity() == race.identity()
+        growth.check_growth(plain, race)
+        growth.keep(store, race, {}, Disjointness(), extend=False)
         row = store.study("one")
-        assert "race_rule" not in row.config["study"]
-        assert growth.read(row, old.storage, old.out).study.race_rule == "pooled"
-        there = replace(row, config=row.config | {"study": {**row.config["study"], "choose": "curve"}})
-        assert growth.settled(new, there).identity() == old.identity()
-        plain = small_study()
-        assert grow(old, {"repeats": 3}).race_rule == "pooled"
-        assert grow(plain, {"race": True}).race_rule == "pairs"
-        assert grow(new, {"race": False}).identity() == plain.identity()
+        assert growth.read(row, race.storage, race.out).study.identity() == race.identity()
+        del row.config["study"]["race_rule"]  # as of a development version
+        with pytest.raises(Unreadable, match=r"^study 'one' cannot be read, needs another version .* pooled noise"):
+            growth.read(row, race.storage, race.out)
 
     @pytest.mark.parametrize(
         ("options", "message"),
         [
             ({"most_seeds": 9}, "most-seeds is for a race; give --race, or leave it out"),
-            ({"race_rule": "pooled"}, "race-rule pooled changes nothing: there is no race; leave it out"),
             ({"race": True, "most_seeds": 3, "seeds": 3}, "most-seeds must be > the number of seeds, got 3 and 3"),
             ({"race": True, "most_seeds": 2}, "most-seeds must be >= 3, got 2"),
             ({"race": True, "most_seeds": 4, "seeds": f"1,{LARGEST_SEED}"}, "follow the largest"),
-            ({"race": True, "race_rule": "pair"}, "did you mean 'pairs'?"),
         ],
     )
     def test_bad_input_is_one_line(self, small_study, options, message):
@@ -412,13 +411,22 @@ class TestCommands:
         assert [look.keys() for look in answer.json["looks"]] == [{"setting", "when", "mine", "part", "elsewhere"}]
         assert (tmp_path / "runs" / "several" / "report.html").exists()
 
-    def test_a_race_of_before_goes_on_by_its_rule(self, epsearch, small_options):
-        options = [*small_options, "--name", "old", "--repeats", "1", "--seeds", "3", "--race", "--json"]
-        first = epsearch("run", *options, "--race-rule", "pooled").json
-        assert first["race"]["pooled"] is True and first["config"]["race_rule"] == "pooled"
-        again = epsearch("run", *options)
-        assert again.status == 0, again.err
-        assert again.json["effort"]["trained"] == 0 and again.json["config"]["race_rule"] == "pooled"
+    def test_a_race_by_the_rule_of_development_versions_is_listed_and_exported(self, epsearch, small_options, tmp_path):
+        out, options = tmp_path / "runs", [*small_options, "--name", "old", "--repeats", "1", "--seeds", "3", "--race"]
+        epsearch("run", *options)
+        ((config,),) = query(out, "SELECT config FROM epsearch_studies")
+        row = json.loads(config)
+        del row["study"]["race_rule"]
+        sealed = study_to_row("old", row, "2026-01-01")
+        execute(out, f"UPDATE epsearch_studies SET config = '{sealed['config']}', created = '2026-01-01', "
+                f"checksum = '{sealed['checksum']}'")  # fmt: skip
+        for command in (["run", *options], ["show", "old"], ["report", "old"]):
+            answer = epsearch(*command)
+            assert answer.status == 2 and answer.err.count("\n") == 1 and "pooled noise" in answer.err
+        assert "pooled noise" in epsearch("list", "--json").json[0]["status"]
+        assert epsearch("export", "--all", str(out / "old.zip")).status == 0
+        again = epsearch("run", *options, "--name", "new", "--json").json["effort"]
+        assert again["trained"] == 0 and again["reused"] > 0
 
     def test_a_study_grows_and_says_how(self, epsearch, small_options):
         epsearch("run", *small_options, "--name", "grows")

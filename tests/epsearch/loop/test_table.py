@@ -15,7 +15,7 @@ from epsearch.preparation.build import build, restore
 from epsearch.preparation.data import open_evaluation
 from epsearch.study.kinds import Comparison, MemoryStudy
 from results.ledger.store import Store
-from search_spaces.published.definition import load_definition, method_grids
+from search_spaces.published.definition import learning_rate_grid, load_definition
 from tests.epsearch.conftest import TINY
 from tests.support.drive import make
 from trainers.cohort import Cohort, CohortResult, Learner
@@ -90,7 +90,7 @@ class TestRows:
         assert [(row.label, row.hyperparameters.a_agem_scale) for row in raw] == [("A-A-GEM (raw average)", "raw")]
 
     def test_candidates_are_the_published_grids(self):
-        rates = method_grids().learning_rates
+        rates = learning_rate_grid()
         ewc, agem = table_rows(build(Comparison, {"methods": "ewc,agem"}))
         assert {(one.hyperparameters.lr, one.hyperparameters.strength) for one in ewc.candidates()} == {
             (rate, strength) for rate in rates for strength in (1, 10, 100, 1000, 10000)

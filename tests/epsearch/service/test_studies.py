@@ -31,10 +31,12 @@ def test_the_same_study_once_more_is_the_one_that_is_being_trained(tmp_path):
     with Store.open(own.storage) as store, Store.open(own.storage) as far:
         studies = Studies(own, store)
         study = studies.build(STUDY)
-        assert studies.submit(study, "ann") == ("mine", "") and store.standing("mine").state == QUEUED
+        status = studies.submit(study, "ann")
+        assert (status.name, status.state, status.note, status.place) == ("mine", QUEUED, "", 1)
         far.acquire("mine", FAR)
         before = store.submissions()["mine"]
-        assert studies.submit(study, "ben") == ("mine", "study 'mine' is being trained already; nothing was changed")
+        status = studies.submit(study, "ben")
+        assert (status.name, status.note) == ("mine", "study 'mine' is being trained already; nothing was changed")
         assert store.submissions()["mine"] == before and store.standing("mine").state == RUNNING
         with pytest.raises(
             Busy, match=r"^study 'mine' was submitted by 'ann' with other options, and is being trained; "

@@ -19,8 +19,8 @@ from rich.text import Text
 
 from epsearch.api import Dataset
 from epsearch.doctor import Check
-from epsearch.findings.listing import Listed
 from epsearch.preparation.build import build
+from epsearch.status import StudyStatus
 from epsearch.study.kinds import Search
 from epsearch.terminal import lists
 from epsearch.terminal.consoles import Fitting, PlainConsole, facts
@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[3]
     [
         ODD,
         lists.datasets([Dataset(ODD, ODD, ODD, ODD)]),
-        lists.studies([Listed(ODD, "run", ODD, ODD, {ODD: 0.1}, 0.5, "2025-01-01T00:00:00")]),
+        lists.studies([StudyStatus(name=ODD, kind="run", dataset=ODD, summary=ODD, chosen={ODD: 0.1}, score=0.5)]),
         lists.checks([Check(ODD, True, ODD)]),
         facts({ODD: ODD}),
     ],
@@ -91,7 +91,8 @@ def test_no_other_console_is_made():
 
 def test_a_list_of_studies_has_the_columns_that_fit_and_never_cuts_a_name():
     name = "permuted_digits-970b86"
-    rows = [Listed(name, "run", "permuted_digits", "finished", {"epsilon": 0.25}, 0.5, "2025-01-01T00:00:00")]
+    best = {"chosen": {"epsilon": 0.25}, "score": 0.5, "created": "2025-01-01T00:00:00"}
+    rows = [StudyStatus(name=name, kind="run", dataset="permuted_digits", summary="finished", **best)]
     for width, last in ((200, "created (UTC)"), (80, "dataset"), (60, "command"), (10, "study")):
         console = PlainConsole(file=io.StringIO(), width=width)
         console.print(lists.studies(rows), crop=False)

@@ -93,7 +93,7 @@ def test_winners_may_come_in_any_order() -> None:
 
 def test_accuracy_curve_numbers() -> None:
     results = study(repeats=1)
-    chosen, zero = over_tasks.numbers(evaluated_rows(results)).curves
+    _, (chosen, zero) = over_tasks.numbers(evaluated_rows(results))
     stack = np.stack([r.accuracies for r in results.evaluation if r.epsilon == 0])
     assert zero.mean == pytest.approx(100 * average_accuracy_curve(stack).mean(axis=0))
     assert zero.std == pytest.approx(100 * average_accuracy_curve(stack).std(axis=0))
@@ -101,9 +101,9 @@ def test_accuracy_curve_numbers() -> None:
 
 
 def test_accuracy_curve_without_spread_or_evaluation() -> None:
-    found = over_tasks.numbers(evaluated_rows(study(repeats=1, seeds=1))).curves
+    _, found = over_tasks.numbers(evaluated_rows(study(repeats=1, seeds=1)))
     assert all(math.isnan(s) for s in found[0].std)
-    assert over_tasks.numbers(evaluated_rows(study(repeats=1, evaluated=False))).curves == ()
+    assert over_tasks.numbers(evaluated_rows(study(repeats=1, evaluated=False)))[1] == ()
 
 
 @pytest.mark.parametrize("shape", [(1, 3, 1), (2, 4, 1), (6, 7, 2)])

@@ -15,7 +15,7 @@ from results.ledger.store import Store
 from results.pages.search.report import write_report
 from results.pages.search.sections import warnings
 from results.search import SearchResults
-from results.verdict.equivalence import summary, warning
+from results.verdict.certificates import summary, warning
 from tests.support.synthetic import DAY, record, study
 
 SAME = Certificate("a" * 64, 0.0, 0.0, DAY)

@@ -1,4 +1,8 @@
-"""A ledger of an older version: read as it is, and brought up to date, whole or not at all, after a copy of it."""
+"""A ledger of an older version: read as it is, and brought up to date, whole or not at all, after a copy of it.
+
+Before there is a second version, the older one is `DEVELOPMENT`, which has the tables of the first; where a migration
+has to do something, the program is given a second version whose migration adds a table.
+"""
 
 from __future__ import annotations
 
@@ -7,110 +11,56 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, inspect, text
 
-from results.ledger import layout, migrations, schema
+from results.ledger import layout, schema
 from results.ledger.database import connect
 from results.ledger.dialects import sqlite
 from results.ledger.errors import StoreUnavailable
 from results.ledger.migrations import MIGRATIONS
-from results.ledger.record import Certificate, Summary, same_result
+from results.ledger.record import Summary, same_result
+from results.ledger.schema import DEVELOPMENT
 from results.ledger.store import Store, StoreError
 from results.ledger.url import LedgerUrl
-from results.ledger.writers.holder import here
-from results.ledger.writers.leases import Lease
-from results.ledger.writers.states import FINISHED, INTERRUPTED, RUNNING
 from tests.support.limits import HANGS
 from tests.support.synthetic import ROOT, process, record
 
-# The tables as version 3 made them, word for word.
-VERSION_3 = (
-    "CREATE TABLE epsearch_schema (id INTEGER NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (id))",
-    """CREATE TABLE epsearch_runs (
-        key VARCHAR(64) NOT NULL, phase VARCHAR(16) NOT NULL, method VARCHAR(64) NOT NULL,
-        epsilon DOUBLE PRECISION NOT NULL, seed BIGINT NOT NULL, status VARCHAR(16) NOT NULL,
-        diverged_task INTEGER, diverged_step BIGINT, steps BIGINT NOT NULL, seconds DOUBLE PRECISION NOT NULL,
-        accuracies TEXT NOT NULL, initial TEXT NOT NULL, within TEXT NOT NULL, violations TEXT NOT NULL,
-        content TEXT NOT NULL, created VARCHAR(64) NOT NULL, fingerprint VARCHAR(64) DEFAULT '' NOT NULL,
-        cohort VARCHAR(64) DEFAULT '' NOT NULL, checksum VARCHAR(64) DEFAULT '' NOT NULL, PRIMARY KEY (key))""",
-    """CREATE TABLE epsearch_studies (
-        name VARCHAR(255) NOT NULL, config TEXT NOT NULL, created VARCHAR(64) NOT NULL,
-        checksum VARCHAR(64) DEFAULT '' NOT NULL, PRIMARY KEY (name))""",
-    """CREATE TABLE epsearch_certificates (
-        key VARCHAR(64) NOT NULL, accuracy_difference DOUBLE PRECISION NOT NULL,
-        parameter_difference DOUBLE PRECISION NOT NULL, created VARCHAR(64) NOT NULL,
-        checksum VARCHAR(64) DEFAULT '' NOT NULL, PRIMARY KEY (key))""",
+TABLE = "CREATE TABLE epsearch_later (id INTEGER NOT NULL PRIMARY KEY, name VARCHAR(16) NOT NULL)"
+LATER = Table(
+    "epsearch_later",
+    MetaData(),
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("name", String(16), nullable=False),
 )
-# And what version 4 added.
-VERSION_4 = (
-    """CREATE TABLE epsearch_summaries (
-        name VARCHAR(255) NOT NULL, study VARCHAR(64) NOT NULL, summary TEXT NOT NULL, checksum VARCHAR(64) NOT NULL,
-        PRIMARY KEY (name))""",
-)
-# And version 5.
-VERSION_5 = (
-    """CREATE TABLE epsearch_leases (
-        name VARCHAR(255) NOT NULL, token BIGINT NOT NULL, holder TEXT NOT NULL, expires DOUBLE PRECISION NOT NULL,
-        PRIMARY KEY (name))""",
-    """CREATE TABLE epsearch_claims (
-        key VARCHAR(64) NOT NULL, study VARCHAR(255) NOT NULL, token BIGINT NOT NULL, PRIMARY KEY (key))""",
-)
-# And version 6; SQLite numbers events in another way.
-VERSION_6 = (
-    "ALTER TABLE epsearch_leases ADD COLUMN state VARCHAR(16) NOT NULL DEFAULT 'running'",
-    "ALTER TABLE epsearch_leases ADD COLUMN reason TEXT NOT NULL DEFAULT ''",
-    "ALTER TABLE epsearch_leases ADD COLUMN changed DOUBLE PRECISION NOT NULL DEFAULT 0",
-    """CREATE TABLE epsearch_reruns (
-        key VARCHAR(64) NOT NULL, accuracy_difference DOUBLE PRECISION NOT NULL,
-        parameter_difference DOUBLE PRECISION NOT NULL, created VARCHAR(64) NOT NULL, checksum VARCHAR(64) NOT NULL,
-        PRIMARY KEY (key))""",
-    """CREATE TABLE epsearch_events (
-        id BIGSERIAL NOT NULL PRIMARY KEY, study VARCHAR(255) NOT NULL, token BIGINT NOT NULL,
-        kind VARCHAR(16) NOT NULL, data TEXT NOT NULL, time DOUBLE PRECISION NOT NULL)""",
-    "CREATE INDEX epsearch_events_of ON epsearch_events (study, id)",
-)
-ON_SQLITE = {
-    "DOUBLE PRECISION": "DOUBLE",
-    "BIGSERIAL NOT NULL PRIMARY KEY": "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT",
-}
-ADDED = {3: VERSION_3, 4: VERSION_4, 5: VERSION_5, 6: VERSION_6}
+"""The table that the second version adds; its migration makes it."""
 STUDY = schema.study_to_row("demo", {"repeats": 5}, "2025-11-21T00:00:00+00:00")
-GROWN = schema.study_to_row("grown", {"repeats": 6}, "2025-11-22T00:00:00+00:00")
 SUMMARY = Summary("demo", STUDY["checksum"], "finished", {"epsilon": 0.1}, 1 / 3, False)
 MEMBERS = [record(seed=s) for s in range(3)] + [record(seed=3, diverged=True)]
 KEYS = [member.key for member in MEMBERS]
-LEASES = [{"name": name, "token": 7, "holder": "{}", "expires": 0.0} for name in ("demo", "begun", "grown", "new")]
-SUMMARIES = [
-    Summary(name, "before", status, None, None, False)
-    for name, status in (("begun", "repeat 1"), ("grown", "finished"))
-]
-TOLD = f"the ledger had schema version 6 and was brought up to {schema.VERSION}"
+TOLD = f"the ledger had schema version {DEVELOPMENT} and was brought up to {schema.VERSION}"
 
 
-def make_older(url: str, number: int = 6) -> None:
+def make_older(url: str, number: int = DEVELOPMENT) -> None:
     """A ledger of an older version with MEMBERS and the study `demo`."""
-    statements = [statement for version, new in ADDED.items() if version <= number for statement in new]
-    rows = [("schema", {"id": 1, "version": number}), ("studies", STUDY)]
-    rows += [("runs", schema.to_row(member)) for member in MEMBERS]
-    rows += [("summaries", schema.summary_to_row(SUMMARY))] if number > 3 else []
-    engine = connect(url)
-    with engine.begin() as connection:
-        for statement in statements:
-            for made, own in ON_SQLITE.items() if engine.name == "sqlite" else ():
-                statement = statement.replace(made, own)
-            connection.exec_driver_sql(statement)
-        for table, row in rows:
-            connection.execute(text(insert(table, row)), row)
-    engine.dispose()
+    with Store.open(url) as store:
+        store.add(MEMBERS)
+        with store._transaction("write to") as connection:
+            connection.execute(schema.studies.insert().values(STUDY))
+            connection.execute(schema.summaries.insert().values(schema.summary_to_row(SUMMARY)))
+            connection.execute(schema.versions.update().values(version=number))
 
 
-def insert(table: str, row: Mapping[str, object]) -> str:
-    return f"INSERT INTO epsearch_{table} ({', '.join(row)}) VALUES ({', '.join(f':{name}' for name in row)})"
+def add_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives the program a second version, which still reads the first one."""
+    tables = schema.TABLES_OF[schema.VERSION]
+    monkeypatch.setattr(schema, "VERSION", 2)
+    monkeypatch.setattr(schema, "TABLES_OF", schema.TABLES_OF | {2: (*tables, LATER)})
+    monkeypatch.setitem(MIGRATIONS, 1, lambda connection: connection.exec_driver_sql(TABLE))
 
 
 def on_sqlite(folder: Path) -> tuple[str, Path]:
@@ -150,19 +100,19 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def check_members(store: Store, number: int = 6) -> None:
+def check_members(store: Store) -> None:
     found = store.get(KEYS)
     assert not found.damaged and len(found) == len(MEMBERS)
     assert all(same_result(found[member.key], member) for member in MEMBERS)
     study = store.study("demo")
     assert study is not None and study.config == {"repeats": 5} and not study.damage
-    assert store.summaries() == ({"demo": SUMMARY} if number > 3 else {})
+    assert store.summaries() == {"demo": SUMMARY}
     assert store.claimed(KEYS) == {} and store.standings() == {} and store.events("demo") == []
 
 
-def test_every_version_since_the_third_leads_to_the_next() -> None:
-    assert set(MIGRATIONS) == set(range(3, schema.VERSION))
-    assert set(schema.TABLES_OF) == {schema.VERSION - 1, schema.VERSION}
+def test_every_version_leads_to_the_next() -> None:
+    assert set(MIGRATIONS) == set(range(1, schema.VERSION))
+    assert schema.TABLES_OF.keys() == {DEVELOPMENT, schema.VERSION}
 
 
 def test_it_is_read_as_it_is(url: str) -> None:
@@ -171,101 +121,62 @@ def test_it_is_read_as_it_is(url: str) -> None:
     with Store.read(url) as store:
         check_members(store)
         assert len(store.all_runs()) == len(MEMBERS) and store.told == ""
-    assert (version(url), tables(url)) == (6, before)
+    assert (version(url), tables(url)) == (DEVELOPMENT, before)
 
 
-@pytest.mark.parametrize("number", ADDED)
-def test_nothing_is_lost_and_everything_new_works(url: str, number: int) -> None:
+@pytest.mark.parametrize("number", [1, DEVELOPMENT])
+def test_nothing_is_lost_and_the_new_table_is_there(url: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     make_older(url, number)
+    before = tables(url)
+    add_version(monkeypatch)
     for turn in range(2):
         with opened(url) as store:
-            check_members(store, number)
+            check_members(store)
             assert len(store.all_runs()) == len(MEMBERS)
-            assert store.told.startswith(TOLD.replace("6", str(number), 1)) if turn == 0 else store.told == ""
-        assert version(url) == schema.VERSION
+            told = f"the ledger had schema version {number} and was brought up to 2"
+            assert store.told.startswith(told) if turn == 0 else store.told == ""
+        assert version(url) == 2
+        assert tables(url) == before | {"epsearch_later": ({"id": ANY, "name": ANY}, {}, ["id"])}
     with Store.open(url) as store:
         assert store.add([record(seed=9), *MEMBERS]) == 1
-        assert store.certify([Certificate(KEYS[0], 0.0, 0.0, "")]) == 1
-        assert store.acquire("demo", here()) == Lease("demo", 1)
-        assert store.claim([*KEYS, "00ff"]) == {"00ff"} and store.claimed(["00ff"]) == {"00ff": "demo"}
-        store.note([("note", {"text": "later"})])
-        store.enter(FINISHED)
-        assert [one.id for one in store.events("demo")] == [1, 2, 3]
-        standing = store.standing("demo")
-        assert standing is not None and standing.state == FINISHED
-        store.release()
-        store.submit("demo", {"kind": "run"})
-        assert store.submissions()["demo"].open and store.last_event() == 4
-        store.audit("me", "submit", "demo", {})
-        assert [one.who for one in store.audited(10)] == ["me"]
-
-
-def test_a_study_that_was_finished_is_and_any_other_was_left_running(url: str) -> None:
-    """A summary of what a study was before it grew says nothing."""
-    make_older(url, 5)
-    engine = connect(url)
-    with engine.begin() as connection:
-        connection.execute(text(insert("studies", GROWN)), GROWN)
-        for summary in SUMMARIES:
-            connection.execute(schema.summaries.insert().values(schema.summary_to_row(summary)))
-        for lease in LEASES:
-            connection.execute(text(insert("leases", lease)), lease)
-    engine.dispose()
-    with opened(url) as store:
-        standings = store.standings()
-        stored = {name: standing.state for name, standing in standings.items()}
-        assert stored == {"demo": FINISHED, "begun": RUNNING, "grown": RUNNING, "new": RUNNING}
-        assert standings["new"].now == INTERRUPTED and standings["new"].reason == "" and standings["new"].changed == 0
-        assert store.acquire("demo", here()) == Lease("demo", 8)
 
 
 DAMAGE = {
     "DROP TABLE epsearch_leases": "epsearch_leases",
     "DROP TABLE epsearch_claims": "there is no table epsearch_claims",
     "ALTER TABLE epsearch_leases DROP COLUMN expires": "epsearch_leases has no column expires",
-    "CREATE TABLE epsearch_audit (id TEXT PRIMARY KEY)": "epsearch_audit",
     "ALTER TABLE epsearch_summaries RENAME TO other": "there is no table epsearch_summaries",
-    "CREATE TABLE epsearch_queue (id INTEGER PRIMARY KEY)": "epsearch_queue",
+    "DROP TABLE epsearch_audit; CREATE TABLE epsearch_audit (id TEXT PRIMARY KEY)": "epsearch_audit",
 }
 
 
-@pytest.mark.parametrize("statement", DAMAGE)
-def test_tables_that_are_damaged_are_one_line_and_stay_as_they_are(url: str, statement: str) -> None:
+@pytest.mark.parametrize("statements", DAMAGE)
+def test_tables_that_are_damaged_are_one_line_and_stay_as_they_are(url: str, statements: str) -> None:
     make_older(url)
     engine = connect(url)
     with engine.begin() as connection:
-        connection.exec_driver_sql(statement)
+        for statement in statements.split("; "):
+            connection.exec_driver_sql(statement)
     engine.dispose()
     before = tables(url)
-    with pytest.raises(StoreError, match=DAMAGE[statement]) as caught:
+    with pytest.raises(StoreError, match=DAMAGE[statements]) as caught:
         opened(url)
-    assert "\n" not in str(caught.value) and (version(url), tables(url)) == (6, before)
-
-
-@pytest.mark.parametrize("number", ADDED)
-def test_a_ledger_brought_up_to_date_has_the_tables_of_a_new_one(url: str, store: Store, number: int) -> None:
-    new = tables(url)
-    engine = connect(url)
-    schema.metadata.drop_all(engine)
-    engine.dispose()
-    make_older(url, number)
-    opened(url).close()
-    assert tables(url) == new
+    assert "\n" not in str(caught.value) and (version(url), tables(url)) == (DEVELOPMENT, before)
 
 
 def test_sqlite_is_copied_first(tmp_path: Path) -> None:
     url, file = on_sqlite(tmp_path)
     file.chmod(0o640)
     with Store.open(url) as store:
-        assert store.told == f"{TOLD}; the ledger as it was before is kept in {file}.v6"
-    assert names(tmp_path) == ["ledger.db", "ledger.db.v6"]
-    copy = f"sqlite:///{file}.v6"
-    assert (tmp_path / "ledger.db.v6").stat().st_mode & 0o777 == 0o640
+        assert store.told == f"{TOLD}; the ledger as it was before is kept in {file}.v7"
+    assert names(tmp_path) == ["ledger.db", "ledger.db.v7"]
+    copy = f"sqlite:///{file}.v7"
+    assert (tmp_path / "ledger.db.v7").stat().st_mode & 0o777 == 0o640
     with Store.read(copy) as store:
         check_members(store)
-    with closing(sqlite3.connect(f"{file}.v6")) as connection:
+    with closing(sqlite3.connect(f"{file}.v7")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        assert connection.execute("SELECT version FROM epsearch_schema").fetchone() == (6,)
+        assert connection.execute("SELECT version FROM epsearch_schema").fetchone() == (DEVELOPMENT,)
 
 
 def test_what_another_program_has_just_written_is_in_the_copy(tmp_path: Path) -> None:
@@ -274,16 +185,18 @@ def test_what_another_program_has_just_written_is_in_the_copy(tmp_path: Path) ->
     late = schema.to_row(record(seed=7))
     with closing(sqlite3.connect(file)) as other:
         with other:
-            other.execute(insert("runs", late), late)
+            other.execute(
+                f"INSERT INTO epsearch_runs ({', '.join(late)}) VALUES ({', '.join(f':{name}' for name in late)})", late
+            )
         assert (tmp_path / "ledger.db-wal").stat().st_size > 0
         Store.open(url).close()
-    with Store.read(f"sqlite:///{file}.v6") as copy:
+    with Store.read(f"sqlite:///{file}.v7") as copy:
         assert len(copy.all_runs()) == len(MEMBERS) + 1
 
 
 def test_a_copy_of_another_time_stays(tmp_path: Path) -> None:
     url, file = on_sqlite(tmp_path)
-    older, second = tmp_path / "ledger.db.v6", tmp_path / "ledger.db.v6.2"
+    older, second = tmp_path / "ledger.db.v7", tmp_path / "ledger.db.v7.2"
     older.write_bytes(b"of last year")
     with Store.open(url) as store:
         assert store.told.endswith(f"is kept in {second}")
@@ -291,7 +204,7 @@ def test_a_copy_of_another_time_stays(tmp_path: Path) -> None:
     file.write_bytes(second.read_bytes())  # gone back to
     with Store.open(url) as store:
         assert store.told.endswith(f"is kept in {second}")
-    assert names(tmp_path) == ["ledger.db", "ledger.db.v6", "ledger.db.v6.2"]
+    assert names(tmp_path) == ["ledger.db", "ledger.db.v7", "ledger.db.v7.2"]
 
 
 @pytest.mark.parametrize("name", ["what?.db", "100%.db", "a#b.db", b"caf\xe9.db".decode(errors="surrogateescape")])
@@ -300,19 +213,19 @@ def test_any_name_will_do(tmp_path: Path, name: str) -> None:
     make_older(url.revealed)
     with Store.open(url) as store:
         assert store.told
-    assert names(tmp_path) == [name, f"{name}.v6"]
+    assert names(tmp_path) == [name, f"{name}.v7"]
 
 
 def test_without_a_copy_nothing_changes(tmp_path: Path) -> None:
     url, file = on_sqlite(tmp_path)
     before = file.read_bytes()
-    (tmp_path / "ledger.db.v6.part").mkdir()
+    (tmp_path / "ledger.db.v7.part").mkdir()
     with pytest.raises(
         StoreUnavailable, match=r"^cannot copy the ledger to .*\.part before .*; the ledger is unchanged$"
     ) as one:
         Store.open(url)
     assert "\n" not in str(one.value)
-    assert file.read_bytes() == before and names(tmp_path) == ["ledger.db", "ledger.db.v6.part"]
+    assert file.read_bytes() == before and names(tmp_path) == ["ledger.db", "ledger.db.v7.part"]
 
 
 def test_another_database_is_brought_up_to_date_by_the_command_alone(url: str) -> None:
@@ -320,10 +233,10 @@ def test_another_database_is_brought_up_to_date_by_the_command_alone(url: str) -
         pytest.skip("a file is copied and brought up to date by whoever writes to it")
     make_older(url)
     before = tables(url)
-    with pytest.raises(StoreError, match=r"^the ledger has schema version 6, .* `epsearch db upgrade`") as one:
+    with pytest.raises(StoreError, match=r"^the ledger has schema version 7, .* `epsearch db upgrade`") as one:
         Store.open(url)
     assert "\n" not in str(one.value)
-    assert (version(url), tables(url)) == (6, before)
+    assert (version(url), tables(url)) == (DEVELOPMENT, before)
     with Store.upgrade(url) as store:
         assert store.told == TOLD
         check_members(store)
@@ -336,32 +249,34 @@ def test_the_command_makes_no_ledger(url: str) -> None:
 
 
 def test_a_failure_halfway_leaves_it_as_it_was(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_older(url)
+    make_older(url, 1)
+    add_version(monkeypatch)
     before = tables(url)
 
     def half(connection: Connection) -> None:
-        migrations.add_queue(connection)
+        connection.exec_driver_sql(TABLE)
         connection.exec_driver_sql("ALTER TABLE epsearch_runs ADD COLUMN seed BIGINT")  # which is there already
 
     with monkeypatch.context() as broken:
-        broken.setitem(MIGRATIONS, 6, half)
+        broken.setitem(MIGRATIONS, 1, half)
         with pytest.raises(StoreError, match="seed"):
             opened(url)
-    assert (version(url), tables(url)) == (6, before)
+    assert (version(url), tables(url)) == (1, before)
     with opened(url) as store:
         check_members(store)
 
 
 def test_a_migration_that_does_not_do_its_work_is_undone(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_older(url)
+    make_older(url, 1)
+    add_version(monkeypatch)
     with monkeypatch.context() as broken:
-        broken.setitem(MIGRATIONS, 6, lambda connection: None)
-        with pytest.raises(StoreError, match="there is no table epsearch_queue"):
+        broken.setitem(MIGRATIONS, 1, lambda connection: None)
+        with pytest.raises(StoreError, match="there is no table epsearch_later"):
             opened(url)
-    assert version(url) == 6
+    assert version(url) == 1
 
 
-@pytest.mark.parametrize("old", [True, False], ids=["version 6", "new"])
+@pytest.mark.parametrize("old", [True, False], ids=["older", "new"])
 def test_many_threads_open_it_at_once(url: str, old: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "BUSY_SECONDS", HANGS)
     if old:
@@ -396,7 +311,7 @@ def test_two_processes_bring_it_up_to_date_once(tmp_path: Path) -> None:
     assert sum(TOLD in out for out, _ in outputs) == 1
     with Store.open(url) as store:
         assert len(store.all_runs()) == len(MEMBERS) + 2
-    assert names(tmp_path) == ["ledger.db", "ledger.db.v6"]
+    assert names(tmp_path) == ["ledger.db", "ledger.db.v7"]
 
 
 # Where a process is killed: what of the program is put in the place of what.
@@ -405,7 +320,6 @@ KILLED = {
     "in the copy": "migrations._flush = die",
     "before the copy has its name": "migrations._names = die",
     "after the copy": "layout.migrate = die",
-    "between table and version": "migrations.MIGRATIONS[6] = after(migrations.add_queue)",
     "before the end": "layout.migrate = after(migrations.migrate)",
 }
 CHILD = """
@@ -432,39 +346,24 @@ def test_a_kill_leaves_the_old_ledger_and_no_more_than_one_copy(tmp_path: Path, 
         assert subprocess.run(command, cwd=ROOT, timeout=HANGS).returncode == -signal.SIGKILL
         with Store.read(url) as store:
             check_members(store)
-    assert version(url) == 6
+    assert version(url) == DEVELOPMENT
     with Store.open(url) as store:
-        assert store.told == f"{TOLD}; the ledger as it was before is kept in {file}.v6"
+        assert store.told == f"{TOLD}; the ledger as it was before is kept in {file}.v7"
         check_members(store)
-    assert names(tmp_path) == ["ledger.db", "ledger.db.v6"]
+    assert names(tmp_path) == ["ledger.db", "ledger.db.v7"]
     with closing(sqlite3.connect(file)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-@pytest.mark.parametrize("number", [3, 4, 5])
-def test_a_version_before_the_last_two_is_brought_up_to_date_but_not_read(url: str, number: int) -> None:
-    make_older(url, number)
-    wanted = f"schema version {number}, this epsearch writes 7 and reads 6 and 7; `epsearch db upgrade` brings it"
-    with pytest.raises(StoreError, match=f"^the ledger has {wanted}"):
-        Store.read(url)
-    assert version(url) == number
-    with opened(url) as store:
-        assert store.told.startswith(f"the ledger had schema version {number} and was brought up to 7")
-        check_members(store, number)
-    with Store.read(url) as store:
-        check_members(store, number)
-
-
 @pytest.mark.parametrize("open_it", [Store.open, Store.read, Store.upgrade], ids=["open", "read", "upgrade"])
-def test_a_version_from_before_there_were_migrations_is_refused(url: str, open_it: type[Store]) -> None:
-    make_older(url)
-    engine = connect(url)
-    with engine.begin() as connection:
-        connection.execute(schema.versions.update().values(version=2))
-    engine.dispose()
-    with pytest.raises(StoreError, match=r"^the ledger has schema version 2, .*; begin another ledger") as one:
+@pytest.mark.parametrize("number", [2, 6])
+def test_other_development_versions_are_refused(url: str, open_it: type[Store], number: int) -> None:
+    make_older(url, number)
+    with pytest.raises(
+        StoreError, match=rf"^the ledger has schema version {number}, .*`epsearch import` the file"
+    ) as one:
         open_it(url)  # type: ignore[operator]
-    assert "\n" not in str(one.value) and version(url) == 2
+    assert "\n" not in str(one.value) and version(url) == number
 
 
 def test_the_layout_that_is_made_is_the_last(url: str) -> None:

@@ -13,12 +13,12 @@ import pandas as pd
 import pytest
 
 from results.figures import memory_panels, over_tasks, transfer
-from results.figures.style import look
+from results.figures.style import line_style
 from results.pages.comparison import write_comparison
 from results.pages.comparison_numbers import comparison_table
 from results.pages.memory import memory_notes, memory_table, write_memory_study
 from results.pages.sheet import Line, Sheet, as_html, as_latex, as_markdown
-from results.table import MemoryRow
+from results.table import TableRow
 from tests.support.synthetic_methods import compared_row, comparison, member, memory_study
 
 BAD = "<script>alert(1)</script> | 50% & a_b {x} #1 $2 \\x ~^ [*]"
@@ -172,7 +172,7 @@ def test_curves_of_many_rows_have_a_closer_panel() -> None:
     rows = [(row.label, row.records) for row in comparison().rows]
     for metric in ("A_k", "F_k"):
         found = over_tasks.numbers(rows, metric)
-        assert len(found.curves) == 12 and found.places == (0, 1, *range(3, 13))
+        assert [curve.place for curve in found[1]] == [0, 1, *range(3, 13)]
         assert over_tasks.zoom(found) is not None and "again, on its own scale" in over_tasks.caption(found)
         drawn = json.loads(over_tasks.draw(found).to_json())
         assert len(drawn["data"]) == 24 and sum(trace["showlegend"] for trace in drawn["data"]) == 12
@@ -184,27 +184,28 @@ def test_single_tasks_and_seeds_draw() -> None:
     rows = [(f"{i}", [member("agem", 0, tasks=1, learned=0.9 + 0.01 * i)]) for i in range(5)]
     for metric in ("A_k", "F_k"):
         found = over_tasks.numbers(rows, metric)
-        assert math.isnan(found.curves[0].std[0])
+        assert math.isnan(found[1][0].std[0])
         assert json.loads(over_tasks.draw(found).to_json())["data"]
 
 
 def test_lines_look_different() -> None:
-    assert len({look(i) for i in range(28)}) == 28
-    assert len({(look(i).dash, look(i).symbol) for i in range(28)}) == 28
+    assert len({line_style(i) for i in range(28)}) == 28
+    assert len({(line_style(i).dash, line_style(i).symbol) for i in range(28)}) == 28
 
 
 def test_transfer_leaves_out_what_was_not_measured() -> None:
     bars = transfer.numbers(comparison_table(comparison()))
-    assert len(bars.bars) == 12 and "PI" not in bars.bars["row"].tolist()
+    assert len(bars) == 12 and "PI" not in bars["row"].tolist()
     assert len(json.loads(transfer.draw(bars).to_json())["data"]) == 3
 
 
 def test_memory_panels_show_printed_values_where_there_are_some() -> None:
     panels = memory_panels.numbers(memory_table(memory_study()))
-    assert panels.printed and panels.points.groupby("line")["memory"].apply(list).tolist() == [[25, 50, 100]] * 3
+    assert panels.groupby("line")["memory"].apply(list).tolist() == [[25, 50, 100]] * 3
+    assert "Open markers: the paper's printed means." in memory_panels.caption(panels)
     assert len(json.loads(memory_panels.draw(panels).to_json())["data"]) == 4 * 3 * 2 + 1
     plain = memory_panels.numbers(memory_table(memory_study(dataset="permuted_digits", seeds=1)))
-    assert not plain.printed and "printed" not in memory_panels.caption(plain)
+    assert "printed" not in memory_panels.caption(plain)
     assert len(json.loads(memory_panels.draw(plain).to_json())["data"]) == 4 * 3 * 2
 
 
@@ -221,7 +222,7 @@ def test_footnotes_of_the_main_table_stand_at_its_memory() -> None:
 
 def test_memory_rows_must_be_consistent(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="memory must be >= 1"):
-        MemoryRow("A", "agem", {}, (), 0)
+        TableRow("A", "agem", {}, (), 0)
     study = memory_study()
     with pytest.raises(ValueError, match="must be distinct"):
         replace(study, rows=study.rows + study.rows[:1])

@@ -16,7 +16,7 @@ from fontTools.ttLib import TTFont
 from results.pages import comparison as methods
 from results.pages import memory
 from results.pages.search import report
-from results.pages.vector import DRAWN, CannotDraw, narrow, with_font, write_vectors
+from results.pages.vector import DRAWN, DrawingError, narrow, with_font, write_vectors
 from tests.support import chromium
 from tests.support.synthetic import study
 from tests.support.synthetic_methods import comparison, memory_study
@@ -109,7 +109,7 @@ def test_figures_without_data_are_left_out(tmp_path: Path) -> None:
 def test_no_browser_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BROWSER_PATH", str(tmp_path / "none"))
     with pytest.raises(
-        CannotDraw, match=r"^figures as files need Chromium or Chrome, and there is none at BROWSER_PATH$"
+        DrawingError, match=r"^figures as files need Chromium or Chrome, and there is none at BROWSER_PATH$"
     ):
         write_vectors(KINDS["search"](), tmp_path, ("pdf",))
 
@@ -119,12 +119,12 @@ def test_a_browser_that_fails_is_one_line(tmp_path: Path, monkeypatch: pytest.Mo
     broken.write_text("#!/bin/sh\nexit 3\n")
     broken.chmod(0o755)
     monkeypatch.setenv("BROWSER_PATH", str(broken))
-    with pytest.raises(CannotDraw, match=r"^the browser that draws figures has failed: ") as caught:
+    with pytest.raises(DrawingError, match=r"^the browser that draws figures has failed: ") as caught:
         write_vectors(KINDS["search"](), tmp_path, ("pdf",))
     assert "\n" not in str(caught.value)
 
 
 def test_no_kaleido_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kaleido", None)
-    with pytest.raises(CannotDraw, match=r"^figures as files need kaleido: pip install 'epsearch\[figures\]'$"):
+    with pytest.raises(DrawingError, match=r"^figures as files need kaleido: pip install 'epsearch\[figures\]'$"):
         write_vectors(KINDS["search"](), tmp_path, ("pdf",))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from results.statistics.anova import lack_of_fit
 from results.statistics.confidence_set import Maximum, best_interval, confidence_hull
 from results.statistics.curve import fit_by_seed
-from results.statistics.outliers import far_off
+from results.statistics.outliers import outliers
 from results.statistics.slope_tests import seeds_needed
 from results.statistics.window import MISFIT_WINDOW
 from tests.support.seed_tables import parabola, table
@@ -125,8 +125,8 @@ def test_a_failed_member_does_not_hide_that_no_parabola_fits() -> None:
     scores = table(np.random.default_rng(4), X, lambda x: np.asarray(0.9 + 0.08 * x * (1 - x) ** 2), 5)
     sound = best_interval(X, scores, 0, 1).window
     scores[7, 2] -= 0.08
-    (one,) = far_off(scores)
-    assert (one.row, one.column) == (7, 2) and one.by == pytest.approx(-0.08, abs=0.01)
+    ((row, column, by),) = outliers(scores)
+    assert (row, column) == (7, 2) and by == pytest.approx(-0.08, abs=0.01)
     failed = best_interval(X, scores, 0, 1).window
     assert sound is not None and failed is not None and not sound.whole and not failed.whole
     assert failed.lack_of_fit_p == pytest.approx(sound.lack_of_fit_p, abs=0.2)

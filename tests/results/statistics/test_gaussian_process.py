@@ -42,7 +42,7 @@ def centred(covariance):
 def test_a_complete_table_gives_what_scikit_learn_says_of_the_means(seeds):
     x, table = scores(seeds)
     amplitude, length, noise = 0.2, 0.3, 0.02
-    ours = Process.given(x, table, amplitude, (length,), noise)
+    ours = Process.with_hyperparameters(x, table, amplitude, (length,), noise)
     kernel = ConstantKernel(amplitude**2, "fixed") * RBF(length, "fixed") + ConstantKernel(FREE, "fixed")
     their = GaussianProcessRegressor(kernel, alpha=noise**2 / seeds, optimizer=None).fit(x, table.mean(axis=1))
     mean, covariance = their.predict(GRID, return_cov=True)
@@ -56,7 +56,7 @@ def test_missing_scores_and_two_axes_agree_with_single_scores():
     x, table = rng.uniform(size=(12, 2)), rng.standard_normal((12, 5))
     table[rng.uniform(size=table.shape) < 0.3] = np.nan
     at = rng.uniform(size=(30, 2))
-    ours = Process.given(x, table, 0.7, (0.2, 0.9), 0.5)
+    ours = Process.with_hyperparameters(x, table, 0.7, (0.2, 0.9), 0.5)
     mean, covariance = theirs(x, table, 0.7, (0.2, 0.9), 0.5, at)
     assert np.allclose(ours.mean(at) - ours.mean(at).mean(), mean - mean.mean(), atol=1e-5)
     assert np.allclose(centred(ours.covariance(at)), centred(covariance), atol=1e-5)
@@ -109,7 +109,7 @@ def test_scores_that_are_all_equal_give_a_flat_curve():
 def test_a_batch_is_worth_what_its_outcomes_add_to_the_top():
     """Against a process that is fitted anew, with the same hyperparameters, to outcomes that are drawn."""
     x, table = scores(4, points=4, noise=0.05)
-    known = Process.given(x, table, 0.3, (0.2,), 0.05)
+    known = Process.with_hyperparameters(x, table, 0.3, (0.2,), 0.05)
     fresh = np.ones(len(GRID), dtype=bool)
     rows, gain = known.batch(GRID, fresh, 3, seeds=4)
     rng = np.random.default_rng(1)
@@ -119,7 +119,7 @@ def test_a_batch_is_worth_what_its_outcomes_add_to_the_top():
     for outcome in drawn:
         # New points of the same four seeds, whose effects are known from the others: complete rows of the table.
         more = np.concatenate([table, outcome[:, None] + (table - table.mean(axis=1, keepdims=True))[:3]])
-        again = Process.given(np.concatenate([x, GRID[rows]]), more, 0.3, (0.2,), 0.05)
+        again = Process.with_hyperparameters(np.concatenate([x, GRID[rows]]), more, 0.3, (0.2,), 0.05)
         mean = again.mean(GRID)
         tops.append(mean.max() - mean.mean() - (known.mean(GRID).max() - known.mean(GRID).mean()))
     assert len(set(rows)) == 3
@@ -139,7 +139,7 @@ def test_a_batch_has_fresh_points_alone_and_is_the_same_every_time():
 
 def apart(noise, seeds, at, count=1):
     """Gain of a batch where nothing is known yet at places far from the tried ones, and how much f varies there."""
-    known = Process.given(np.array([[0.0], [0.1]]), np.zeros((2, 4)), 0.3, (0.02,), noise)
+    known = Process.with_hyperparameters(np.array([[0.0], [0.1]]), np.zeros((2, 4)), 0.3, (0.02,), noise)
     return known.batch(at, np.ones(len(at), dtype=bool), count, seeds)[1], 0.3**2
 
 
@@ -156,7 +156,7 @@ def test_noise_makes_a_batch_worth_less_by_just_as_much_as_it_hides():
 def test_a_place_tried_twice_tells_what_two_seeds_tell():
     once = np.array([[0.5], [0.0]])
     twice = np.array([[0.5], [0.5], [0.0]])
-    known = Process.given(np.array([[0.0], [0.1]]), np.zeros((2, 4)), 0.3, (0.02,), 0.05)
+    known = Process.with_hyperparameters(np.array([[0.0], [0.1]]), np.zeros((2, 4)), 0.3, (0.02,), 0.05)
     rows, gain = known.batch(twice, np.array([True, True, False]), 2, seeds=1)
     assert sorted(rows) == [0, 1]
     assert gain == pytest.approx(known.batch(once, np.array([True, False]), 1, seeds=2)[1], rel=0.02)
@@ -164,7 +164,7 @@ def test_a_place_tried_twice_tells_what_two_seeds_tell():
 
 def test_a_second_point_is_another_place_although_the_first_one_varies_most():
     """Once the first of two equal places is known, the other copy tells nothing; elsewhere f still varies."""
-    known = Process.given(np.array([[0.0], [0.1]]), np.zeros((2, 4)), 0.3, (0.02,), 1e-6)
+    known = Process.with_hyperparameters(np.array([[0.0], [0.1]]), np.zeros((2, 4)), 0.3, (0.02,), 1e-6)
     rows, _ = known.batch(np.array([[0.5], [0.5], [0.12]]), np.ones(3, dtype=bool), 2, seeds=1)
     assert 2 in rows and len(set(rows)) == 2
 
@@ -184,9 +184,9 @@ def test_points_of_one_place_weigh_as_many_scores(monkeypatch):
     """Exactly, where points differ by nothing; some lack scores."""
     x, table = np.tile((np.arange(20)[:, None] + 0.5) / 20, (3, 1)), scores(3, points=60)[1]
     table[::7, 0] = np.nan
-    known = Process.given(x, table, 0.2, (0.3,), 0.02)
+    known = Process.with_hyperparameters(x, table, 0.2, (0.3,), 0.02)
     monkeypatch.setattr(gaussian_process, "MANY", 30)
-    grouped = Process.given(x, table, 0.2, (0.3,), 0.02)
+    grouped = Process.with_hyperparameters(x, table, 0.2, (0.3,), 0.02)
     assert len(grouped.x) == 20
     assert np.allclose(grouped.mean(GRID), known.mean(GRID), atol=1e-8)
     assert np.allclose(centred(grouped.covariance(GRID)), centred(known.covariance(GRID)), atol=1e-8)
@@ -195,7 +195,7 @@ def test_points_of_one_place_weigh_as_many_scores(monkeypatch):
 @pytest.mark.parametrize("axes", [1, 2, 3])
 def test_places_are_as_fine_as_their_number_allows(axes):
     x = np.random.default_rng(axes).uniform(size=(2000, axes))
-    places = Process.given(x, x[:, :1] + np.zeros((2000, 2)), 1.0, (0.5,) * axes, 0.1).x
+    places = Process.with_hyperparameters(x, x[:, :1] + np.zeros((2000, 2)), 1.0, (0.5,) * axes, 0.1).x
     assert 300 < len(places) <= 512
     nearest = np.array([np.abs(places - point).max(axis=1).min() for point in x])
     assert nearest.max() <= 1.1 * 512 ** (-1 / axes)

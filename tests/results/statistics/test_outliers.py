@@ -9,7 +9,7 @@ import statsmodels.formula.api as smf
 
 from results.statistics import anova
 from results.statistics.anova import left_out, no_difference, residuals
-from results.statistics.outliers import far_off, without
+from results.statistics.outliers import outliers, without
 
 NAN = math.nan
 
@@ -54,34 +54,34 @@ def test_failed_members_are_found_also_beside_each_other() -> None:
     failed = [(2, 1), (2, 4), (7, 1)]
     for row, column in failed:
         scores[row, column] -= 0.08
-    found = far_off(scores)
-    assert [(one.row, one.column) for one in found] == failed
-    assert [one.by for one in found] == pytest.approx([-0.08] * 3, abs=0.03)
+    found = outliers(scores)
+    assert [(row, column) for row, column, _ in found] == failed
+    assert [by for *_, by in found] == pytest.approx([-0.08] * 3, abs=0.03)
     kept = without(scores, found)
-    assert np.isnan(kept).sum() == 3 and not far_off(kept)
-    shifted = far_off(1e3 + 7 * scores + np.arange(5))  # a unit, and what a seed adds to all points
-    assert [one.by / 7 for one in shifted] == pytest.approx([one.by for one in found])
+    assert np.isnan(kept).sum() == 3 and not outliers(kept)
+    shifted = outliers(1e3 + 7 * scores + np.arange(5))  # a unit, and what a seed adds to all points
+    assert [by / 7 for *_, by in shifted] == pytest.approx([by for *_, by in found])
 
 
 def test_noise_alone_is_seldom_called_far_off() -> None:
     # Promised: one table in a thousand.
-    assert sum(len(far_off(noise(seed, 11, seeds))) for seed in range(100) for seeds in (3, 5, 10)) <= 2
+    assert sum(len(outliers(noise(seed, 11, seeds))) for seed in range(100) for seeds in (3, 5, 10)) <= 2
 
 
 def test_long_tails_are_no_failures() -> None:
     tables = (np.random.default_rng(seed).standard_t(3, (11, 5)) for seed in range(100))
-    assert np.mean([len(far_off(one)) > 0 for one in tables]) <= 0.2  # measured when written: 0.07
+    assert np.mean([len(outliers(one)) > 0 for one in tables]) <= 0.2  # measured when written: 0.07
 
 
 def test_what_cannot_be_told_is_not() -> None:
     two = noise(3, 11, 2)
     two[4, 1] -= 0.5
-    assert far_off(two) == () == far_off(two.T), "either of two cells may be off"
+    assert outliers(two) == () == outliers(two.T), "either of two cells may be off"
     many = noise(4)
     many[np.arange(11), np.arange(11) % 5] -= 0.3
-    assert far_off(many) == (), "a fifth of the members is no exception"
-    assert far_off(np.full((4, 4), NAN)) == () == far_off(np.full((4, 4), 0.5)) == far_off(np.zeros((0, 0)))
+    assert outliers(many) == (), "a fifth of the members is no exception"
+    assert outliers(np.full((4, 4), NAN)) == () == outliers(np.full((4, 4), 0.5)) == outliers(np.zeros((0, 0)))
     whole = noise(5)
     whole[:, 2] -= 0.5
     whole[3] -= 0.5
-    assert far_off(whole) == (), "a seed or a value that is lower as a whole is no exception"
+    assert outliers(whole) == (), "a seed or a value that is lower as a whole is no exception"

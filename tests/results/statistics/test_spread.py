@@ -78,14 +78,14 @@ def test_twenty_seeds_are_tested_as_well_as_five() -> None:
 
 def test_resamples_are_all_there_are_or_a_fixed_draw() -> None:
     for n in (1, 3, 5):
-        found = resamples(n)
-        assert len(found.counts) == math.comb(2 * n - 1, n) and found.weights.sum() == pytest.approx(1)
+        counts, weights = resamples(n)
+        assert len(counts) == math.comb(2 * n - 1, n) and weights.sum() == pytest.approx(1)
         drawn = [tuple(np.bincount(one, minlength=n)) for one in product(range(n), repeat=n)]
-        shares = [drawn.count(tuple(row)) / n**n for row in found.counts.tolist()]
-        assert found.weights == pytest.approx(shares)
-    many = resamples(9)
-    assert many.counts.shape == (DRAWS, 9) and (many.counts.sum(axis=1) == 9).all()
-    assert many.counts.mean(axis=0) == pytest.approx(np.ones(9), abs=0.1)  # 6 standard errors
+        shares = [drawn.count(tuple(row)) / n**n for row in counts.tolist()]
+        assert weights == pytest.approx(shares)
+    many, _ = resamples(9)
+    assert many.shape == (DRAWS, 9) and (many.sum(axis=1) == 9).all()
+    assert many.mean(axis=0) == pytest.approx(np.ones(9), abs=0.1)  # 6 standard errors
     with pytest.raises(ValueError, match="must be >= 1"):
         resamples(0)
 

@@ -13,8 +13,8 @@ from optuna.testing.pytest_samplers import BasicSamplerTestCase, RelativeSampler
 from optuna.trial import TrialState
 
 from search_spaces import IntervalNarrowing, Parameter
-from search_spaces.adapters.line import SUGGESTION
 from search_spaces.adapters.optuna_narrowing import IntervalNarrowingSampler
+from search_spaces.adapters.study_parameter import SUGGESTION
 from tests.support.killed_run import KILLED, POINTS, REPEATS, objective, study_in
 from tests.support.limits import HANGS
 from tests.support.searches import run

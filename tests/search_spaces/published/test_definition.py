@@ -6,7 +6,7 @@ import pytest
 
 from search_spaces import Interval, UnknownDataset, definitions, load_definition
 from search_spaces.interval import Grid
-from search_spaces.published.definition import method_grids, parse_definition
+from search_spaces.published.definition import learning_rate_grid, parse_definition, strength_grids
 
 # points, reported ε, classes, learning rate, memory, memory batch (ε-SOFT-GEM and A-GEM)
 SETTINGS = {
@@ -77,10 +77,9 @@ def test_the_new_methods_and_replay_have_the_rate_of_the_dataset(name):
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_values_of_appendix_g_are_on_its_grids(name):
-    grids = method_grids()
-    strengths = dict(grids.strengths)
+    strengths = strength_grids()
     for method, values in load_definition(name).methods.items():
-        assert values["learning_rate"] in grids.learning_rates
+        assert values["learning_rate"] in learning_rate_grid()
         assert "strength" not in values or values["strength"] in strengths[method]
         assert ("strength" in values) == (method in strengths)
 

@@ -46,7 +46,7 @@ def of_rules(one, stream, architecture):
     """What torch counts besides passes: inner products of a mix, and of GEM's gradients."""
     rule, width = one.declared.rule, make_network(architecture, stream).row
     steps = steps_of(one, stream)
-    with_reference = [(steps[task], task) for task, part in enumerate(references(one, stream)) if part.examples]
+    with_reference = [(steps[task], task) for task, (examples, _) in enumerate(references(one, stream)) if examples]
     assert not isinstance(rule, Projection)
     if one.method == "er":  # its first step of all has nothing stored
         with_reference[0] = (with_reference[0][0] - 1, 0)

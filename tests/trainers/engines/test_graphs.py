@@ -13,7 +13,7 @@ from trainers.engines import make_engine
 from trainers.engines.batched import graphs
 from trainers.engines.batched.graphs import GraphMismatch, prove, refuse
 from trainers.methods import METHODS, Columns
-from trainers.notes import heard_by
+from trainers.notes import redirect_notes
 from trainers.population import Training, train_rest
 
 SMALL = Architecture(hidden=(16, 16))
@@ -127,7 +127,7 @@ class TestProving:
 
 def test_after_a_refusal_no_graph_is_recorded_and_the_user_is_told_once():
     told = []
-    with heard_by(told.append):
+    with redirect_notes(told.append):
         refuse("it may not be")
         refuse("nor may others")
     assert told == ["steps are taken without CUDA graphs: it may not be"]

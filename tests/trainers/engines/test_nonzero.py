@@ -14,7 +14,7 @@ from numba.core.registry import cpu_target
 
 from tests.support.numeric_paths import LAZY
 from trainers.engines.compiled import nonzero
-from trainers.engines.compiled.lazy import LazyPasses, _arrays, _outputs
+from trainers.engines.compiled.lazy import LazyPasses, _arrays
 from trainers.engines.compiled.lists import Output
 from trainers.engines.compiled.vectors import REGISTERS
 from trainers.networks import MLP
@@ -72,10 +72,10 @@ def test_a_step_in_parts(shape):
              for pair in ((of_g, of_g), (of_g, of_ref), (of_ref, of_ref))]  # fmt: skip
 
     sizes = net.widths[1:], (0, rows), (rows, current)
-    close(nonzero.inner(inputs.gram(rows), _outputs(batch), *sizes), exact)
+    close(nonzero.inner(inputs.gram(rows), batch.outputs, *sizes), exact)
     rr = passes._reference(batch, inputs, into)
     now = inputs.by_pixel(0, current)
-    gr = nonzero.with_reference(now, batch.delta_array, _outputs(batch), current, _arrays(into))
+    gr = nonzero.with_reference(now, batch.delta_array, batch.outputs, current, _arrays(into))
     close([gr, rr], exact[1:])
     for found, expected in zip(into, of_ref, strict=True):
         close(found.weight_array, expected[0])

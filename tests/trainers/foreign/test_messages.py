@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from trainers.foreign import messages
-from trainers.foreign.messages import MOST_BODY, MOST_HEADER, PREFIX, Inbox, Malformed, Message, packed
+from trainers.foreign.messages import MOST_BODY, MOST_HEADER, PREFIX, Malformed, Message, packed, take_message
 
 
 def taken(content, step=10**6):
-    inbox = Inbox()
+    received = bytearray()
     for at in range(0, len(content), step):
-        inbox.add(content[at : at + step])
-    return inbox.take()
+        assert take_message(received) is None
+        received += content[at : at + step]
+    return take_message(received)
 
 
 ARRAYS = [np.arange(6, dtype=np.uint8).reshape(2, 3), np.zeros((0, 4)), np.array([-1, 2**40]), np.float32([[0.5]])]
@@ -32,9 +33,8 @@ def test_the_other_order_of_bytes_is_turned():
 
 
 def test_messages_come_one_after_another():
-    inbox = Inbox()
-    inbox.add(packed({"kind": "a"}) + packed({"kind": "b"})[:-1])
-    assert inbox.take().kind == "a" and inbox.take() is None
+    received = bytearray(packed({"kind": "a"}) + packed({"kind": "b"})[:-1])
+    assert take_message(received).kind == "a" and take_message(received) is None
 
 
 def described(header, body=b""):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.trainers.foreign.conftest import SOFTMAX
-from trainers.foreign.process import Watched
+from trainers.foreign.process import Observations
 from trainers.plugins.calls import ForeignError
 
 GREEDY = """
@@ -24,7 +24,7 @@ def watched(tmp_path, trained, monkeypatch):
     """watched(text, …) -> (result, what was seen)."""
     from trainers.foreign import running
 
-    seen = Watched()
+    seen = Observations()
     real = running.train
     monkeypatch.setattr("tests.trainers.foreign.conftest.train", lambda *given: real(*given, watched=seen))
     return lambda *given, **more: (trained(*given, **more), seen)
@@ -47,7 +47,7 @@ def test_every_task_is_seen_in_its_turn(watched):
 
 def test_a_read_ahead_is_counted_also_where_it_ends_the_run(watched):
     ahead = "def train(values, stream, seed, report):\n    stream.train(0)\n    stream.train(2)\n"
-    seen = Watched()
+    seen = Observations()
     with pytest.raises(ForeignError, match="task 2 cannot be read before task 1"):
         _, seen = watched(ahead)
     _, seen = watched(SOFTMAX, {"lr": 0.2})

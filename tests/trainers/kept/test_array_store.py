@@ -3,20 +3,19 @@
 import numpy as np
 import pytest
 
-from trainers.persistence.array_store import Kept
+from trainers.persistence.array_store import load_arrays, save_arrays
 
 
 def test_exactly_the_arrays_that_were_given_come_back(tmp_path):
     given = {"params": np.arange(6, dtype=np.float32).reshape(2, 3), "task": np.array(4)}
-    Kept(tmp_path).save({"seed": 0, "rate": 0.1}, given)
-    kept = Kept(tmp_path).load({"rate": 0.1, "seed": 0})
+    save_arrays(tmp_path, {"seed": 0, "rate": 0.1}, given)
+    kept = load_arrays(tmp_path, {"rate": 0.1, "seed": 0})
     assert kept.keys() == given.keys()
     for name, array in given.items():
         np.testing.assert_array_equal(kept[name], array, strict=True)
 
 
 def test_nothing_is_unpickled(tmp_path):
-    store = Kept(tmp_path)
-    store.save({}, {"objects": np.array([{}], dtype=object)})
+    save_arrays(tmp_path, {}, {"objects": np.array([{}], dtype=object)})
     with pytest.raises(ValueError, match="allow_pickle=False"):
-        store.load({})
+        load_arrays(tmp_path, {})

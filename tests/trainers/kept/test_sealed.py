@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from trainers.persistence import sealed
-from trainers.persistence.array_store import Kept
+from trainers.persistence.array_store import load_arrays, save_arrays
 
 CONTENT = bytes(range(256))
 
@@ -79,38 +79,36 @@ def test_what_cannot_be_written_leaves_what_was_there(file, monkeypatch, told):
 
 def test_no_arrays_come_from_a_damaged_file(tmp_path, told):
     """Some bytes of an .npz file say how many numbers there are, and its own checksum is then never looked at."""
-    kept, arrays = Kept(tmp_path), {"params": np.arange(100, dtype=np.float32), "task": np.array(3)}
-    kept.save({"key": 1}, arrays)
+    arrays = {"params": np.arange(100, dtype=np.float32), "task": np.array(3)}
+    save_arrays(tmp_path, {"key": 1}, arrays)
     (file,) = tmp_path.iterdir()
     whole = file.read_bytes()
     for at in range(len(whole)):
         file.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
-        assert kept.load({"key": 1}) is None
+        assert load_arrays(tmp_path, {"key": 1}) is None
     assert len(told) == len(whole)
-    kept.save({"key": 1}, arrays)
-    np.testing.assert_array_equal(kept.load({"key": 1})["params"], arrays["params"])
+    save_arrays(tmp_path, {"key": 1}, arrays)
+    np.testing.assert_array_equal(load_arrays(tmp_path, {"key": 1})["params"], arrays["params"])
 
 
 def test_arrays_of_another_key_are_not_taken(tmp_path, told):
-    kept = Kept(tmp_path)
-    kept.save({"key": 1}, {"params": np.zeros(3)})
+    save_arrays(tmp_path, {"key": 1}, {"params": np.zeros(3)})
     (first,) = tmp_path.iterdir()
-    kept.save({"key": 2}, {"params": np.ones(3)})
+    save_arrays(tmp_path, {"key": 2}, {"params": np.ones(3)})
     (second,) = set(tmp_path.iterdir()) - {first}
     first.write_bytes(second.read_bytes())
-    assert kept.load({"key": 1}) is None and len(told) == 1
+    assert load_arrays(tmp_path, {"key": 1}) is None and len(told) == 1
 
 
 def test_arrays_that_cannot_be_marked_as_used_are_used(tmp_path, monkeypatch):
     """They may be somebody else's."""
-    kept = Kept(tmp_path)
-    kept.save({"key": 1}, {"params": np.zeros(3)})
+    save_arrays(tmp_path, {"key": 1}, {"params": np.zeros(3)})
 
     def forbidden(*given):
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "utime", forbidden)
-    np.testing.assert_array_equal(kept.load({"key": 1})["params"], np.zeros(3))
+    np.testing.assert_array_equal(load_arrays(tmp_path, {"key": 1})["params"], np.zeros(3))
 
 
 KILLED = """

@@ -8,14 +8,14 @@ from torch import Tensor
 
 from tests.support.learners import engine_of, learner
 from tests.support.toy_streams import toy
-from trainers.engines.columns.mlp import Block, frozen_units, train_column
+from trainers.engines.columns.mlp import frozen_units, train_column
 from trainers.engines.compiled import kernels
 from trainers.engines.compiled.products import PRODUCTS
 from trainers.networks import MLP
 from trainers.networks.base import Batch
 from trainers.networks.heads import JointEmbedding, Linear
 from trainers.networks.losses import cross_entropy, one_hot, output_delta
-from trainers.networks.progressive.mlp import Columns
+from trainers.networks.progressive.mlp import MLPColumns
 from trainers.networks.progressive.resnet import ResNetColumns
 from trainers.networks.resnet import ResNet
 from trainers.numeric_path import NumericPath
@@ -120,11 +120,11 @@ def test_a_progressive_column():
     exact, affine, rate = exact_delta(logits, labels)[0, 0], PRODUCTS["mkl"].affine, 1e8
     errors = []
     for subtracted in (False, True):
-        net = Columns((3, 16, 10), 1, subtracted)
+        net = MLPColumns((3, 16, 10), 1, subtracted)
         columns, x = net.columns(torch.zeros(net.row)), torch.zeros(1, 1, 3)
         bias = columns[0][-1].bias
         bias[:10] = logits[0, 0]
-        block = Block(x, labels[:, :1], frozen_units(net, columns, x, affine))
+        block = x, labels[:, :1], frozen_units(net, columns, x, affine)
         train_column(net, columns, block, range(1), rate, affine)
         moved = (logits[0, 0].double() - bias[:10].double()) / rate
         errors.append(float((moved - exact).norm() / exact.norm()))

@@ -255,8 +255,8 @@ class Listed(nn.Module):
 def test_what_is_found_out(factory, inputs, apart, normalises, least, moving):
     net = own(factory, inputs)
     facts = net.facts
-    assert facts.apart.startswith(apart) and bool(facts.apart) == bool(apart) == (not net.together)
-    assert "\n" not in facts.apart
+    assert facts.unbatchable.startswith(apart) and bool(facts.unbatchable) == bool(apart) == (not net.together)
+    assert "\n" not in facts.unbatchable
     assert (net.normalises, net.least) == (normalises, least)
     assert [name for name, _ in facts.moving.shapes] == moving
 
@@ -269,7 +269,7 @@ def test_what_torch_func_does_one_by_one_itself_is_left_to_members_in_turn(recwa
             return torch.renorm(super().forward(x), 2, 0, 0.5)
 
     for _ in range(2):
-        assert own(Bounded).facts.apart.endswith("not yet implemented the batching rule for aten::renorm")
+        assert own(Bounded).facts.unbatchable.endswith("not yet implemented the batching rule for aten::renorm")
     assert not recwarn.list
 
 

@@ -13,7 +13,7 @@ from trainers.cohort import Architecture
 from trainers.engines.compiled.products import PRODUCTS
 from trainers.networks import make_network, make_resnet
 from trainers.networks.plain import state_dict
-from trainers.networks.progressive.mlp import Columns
+from trainers.networks.progressive.mlp import MLPColumns
 from trainers.networks.progressive.resnet import ResNetColumns
 from trainers.networks.resnet import REDUCED
 from trainers.streams.images.split import SplitStream
@@ -65,7 +65,7 @@ class PlainColumns(nn.Module):
 
 
 def test_columns_of_mlps(stream):
-    net = Columns((64, 20, 12, 10), COUNT)
+    net = MLPColumns((64, 20, 12, 10), COUNT)
     rngs = [np.random.default_rng(number) for number in range(COUNT)]
     params, x = torch.from_numpy(net.init(rngs)), torch.rand(5, 64)
     plain = PlainColumns((64, 20, 12, 10), COUNT)

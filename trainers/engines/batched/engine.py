@@ -1,8 +1,8 @@
-"""The engine of tensors: all members in one batch of matrices, for GPUs, where a step is replayed from a CUDA graph.
+"""The engine of tensors: all members in one batch of matrices.
 
-Without a GPU the same code runs step by step on the CPU: its twin in the tests, and the way without Numba. Residual
-networks and those of users always run here; on a CPU their members can take each step one after another, in products of
-their own.
+For GPUs, where a step is replayed from a CUDA graph, and for networks of images. Without a GPU the same code runs step
+by step on the CPU: its twin in the tests, and the way without Numba. Residual networks and those of users always run
+here; on a CPU their members can take each step one after another, in products of their own.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from trainers.methods.inner import inner
 from trainers.methods.penalty import State, Step, column
 from trainers.networks import OwnNetwork
 from trainers.networks.losses import masked
-from trainers.notes import tell
+from trainers.notes import notify
 from trainers.numeric_path import NumericPath
 from trainers.pool import smallest_batch
 from trainers.schedule import Segment
@@ -47,7 +47,7 @@ class BatchedEngine(FixedEngine):
         self._together = self._net.normalises and isinstance(self._rule, Mixing) and self._rule.together
         self._check_batches(cohort, architecture.network)
         if isinstance(self._net, OwnNetwork) and self._one_by_one and not path.one_by_one:
-            tell(f"network {architecture.network}: {self._net.way(path.one_by_one)}")
+            notify(f"network {architecture.network}: {self._net.way(path.one_by_one)}")
         self._balanced = bool(getattr(stream, "balanced", False))
         self._feed = make_feed(stream, self._pools, self._device)
         self._step = torch.zeros(1, dtype=torch.int64, device=self._device)
@@ -129,7 +129,7 @@ class BatchedEngine(FixedEngine):
             )
 
     def _turns(self, learners: Learners) -> list[slice]:
-        """The members that are trained in one batch of products: all at once, or one after another."""
+        """Returns the members that are trained in one batch of products: all at once, or one after another."""
         count = len(learners.params)
         # One after another, products have the same shapes in any cohort, and so the same rounding.
         return [slice(row, row + 1) for row in range(count)] if self._one_by_one else [slice(count)]

@@ -1,17 +1,18 @@
-"""Steps recorded as CUDA graphs, and replayed without the cost of launching their kernels one by one.
+"""Records steps as CUDA graphs and replays them.
 
-A graph holds one step, which reads its number on the device: what is left over between two looks or two refreshes needs
-no other. It is trusted after it has taken steps as the code itself takes them. torch's recorder has bugs where memory
-ends or a graph is destroyed while others live; what is done about each stands in docs/gpu.md.
+A replay has not the cost of launching kernels one by one. A graph holds one step, which reads its number on the device:
+what is left over between two looks or two refreshes needs no other. It is trusted after it has taken steps as the code
+itself takes them. torch's recorder has bugs where memory ends or a graph is destroyed while others live; what is done
+about each stands in docs/gpu.md.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from trainers.notes import first_line, tell
+from trainers.notes import first_line, notify
 
 WARM = 2  # steps by which the libraries are set up on the stream that records
 PROVEN = 2  # steps that a graph and the code must take alike: with one, a graph that stands still might pass
@@ -19,16 +20,6 @@ SPARE = 1.2  # of the memory that a step takes, what must be free for a graph, w
 ROUNDING = 10  # of the difference of two runs of the code itself, where these are not the same bit for bit
 
 Step = Callable[[], object]
-
-
-class Graph(Protocol):
-    """A recorded step."""
-
-    def replay(self) -> None:
-        """Takes it."""
-
-    def reset(self) -> None:
-        """Gives up its memory."""
 
 
 class GraphMismatch(RuntimeError):
@@ -41,12 +32,12 @@ _refused: list[str] = []  # why this process records no graphs
 def refuse(why: str) -> None:
     """From now on steps are taken without graphs in this process, and the user is told why, once."""
     if not _refused:
-        tell(f"steps are taken without CUDA graphs: {why}")
+        notify(f"steps are taken without CUDA graphs: {why}")
     _refused.append(why)
 
 
 def refused() -> bool:
-    """Whether steps are taken without graphs in this process, for whatever reason."""
+    """Returns whether steps are taken without graphs in this process, for whatever reason."""
     return bool(_refused)
 
 
@@ -54,7 +45,7 @@ class Graphs:
     """The graphs of one engine, all in one pool of memory: they are replayed one after another."""
 
     def __init__(self) -> None:
-        self._recorded: dict[tuple[int, ...], tuple[Graph, Sequence[Tensor]]] = {}
+        self._recorded: dict[tuple[int, ...], tuple[torch.cuda.CUDAGraph, Sequence[Tensor]]] = {}
         self._pool: Any = None  # what torch calls a handle
         self._stream: torch.cuda.Stream | None = None
 
@@ -92,7 +83,7 @@ class Graphs:
     def _wait(self) -> None:
         torch.cuda.synchronize()
 
-    def _record(self, step: Step) -> Graph | None:
+    def _record(self, step: Step) -> torch.cuda.CUDAGraph | None:
         """Takes `WARM` steps and records one, which changes nothing; None where that cannot be."""
         self._stream = self._stream or torch.cuda.Stream()  # type: ignore[no-untyped-call]
         work = _warmed(step, self._stream)
@@ -149,7 +140,7 @@ def prove(replay: Step, step: Step, arrays: Sequence[Tensor], count: int = PROVE
 
 
 def distance(some: Sequence[Tensor], others: Sequence[Tensor]) -> float:
-    """The largest relative difference of two arrays of the same place; infinite where whole numbers differ."""
+    """Returns the largest relative difference of two arrays of the same place; infinite where whole numbers differ."""
     largest = 0.0
     for one, other in zip(some, others, strict=True):
         if not _same([one], [other]):

@@ -1,4 +1,7 @@
-"""What engines of networks that grow have in common: only the newest column trains, so finished ones never change."""
+"""Base class of engines for networks that grow.
+
+Only the newest column trains, so finished ones never change.
+"""
 
 from abc import abstractmethod
 
@@ -10,7 +13,7 @@ from torch import Tensor
 from trainers.cohort import Cohort
 from trainers.engines.base import Engine, Learners
 from trainers.engines.precision import set_precision
-from trainers.networks.progressive.mlp import Columns
+from trainers.networks.progressive.mlp import MLPColumns
 from trainers.networks.progressive.resnet import ResNetColumns
 from trainers.numeric_path import NumericPath
 from trainers.persistence.array_store import fingerprint
@@ -26,7 +29,7 @@ class GrowingEngine(Engine):
     column, and the next one's is there from the start.
     """
 
-    _net: Columns | ResNetColumns
+    _net: MLPColumns | ResNetColumns
 
     def __init__(self, cohort: Cohort, seeds: tuple[int, ...], stream: TaskStream, path: NumericPath) -> None:
         super().__init__(cohort, seeds, stream, path)
@@ -63,11 +66,11 @@ class GrowingEngine(Engine):
 
     @abstractmethod
     def _used(self, learners: Learners, row: int, task: int) -> Tensor:
-        """All numbers of a member on which the test of column `task` depends."""
+        """Returns all numbers of a member on which the test of column `task` depends."""
 
     @abstractmethod
     def _tested(self, learners: Learners, row: int, task: int) -> float:
-        """A member's accuracy on a task."""
+        """Returns a member's accuracy on a task."""
 
 
 def note_bad(first_bad: Tensor, loss: Tensor, start: int) -> None:

@@ -1,12 +1,12 @@
-"""The engine of progressive networks, for CPUs and GPUs: each step trains the newest column of one member alone.
+"""The engine of progressive perceptrons, for CPUs and GPUs.
 
-Frozen columns do not change while a task is trained, so they run over the images of many steps at once, in large
-products. What is left of a step is the newest column's: a forward pass, a hand-derived backward pass and updates that
-go into the parameters directly, without a gradient in between.
+Each step trains the newest column of one member alone. Frozen columns do not change while a task is trained, so they
+run over the images of many steps at once, in large products. What is left of a step is the newest column's: a forward
+pass, a hand-derived backward pass and updates that go into the parameters directly, without a gradient in between.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from trainers.engines.columns.base import GrowingEngine, note_bad
 from trainers.engines.compiled.products import PRODUCTS
 from trainers.engines.precision import set_precision
 from trainers.networks.losses import one_hot, output_delta
-from trainers.networks.progressive.mlp import Affine, Column, Columns
+from trainers.networks.progressive.mlp import Affine, Column, MLPColumns
 from trainers.numeric_path import NumericPath
 from trainers.pool import Pool
 from trainers.streams.base import PixelStream
@@ -28,12 +28,8 @@ TEST_ROWS = 500  # test rows of one forward pass: their activations stay near th
 BLOCK = 64  # steps; what the training loop asks for at once
 
 
-class Block(NamedTuple):
-    """Steps whose images the frozen columns see at once: x [S, B, inputs], labels [S, B]; hidden: `frozen_units`."""
-
-    x: Tensor
-    labels: Tensor
-    hidden: list[Tensor]
+Block: TypeAlias = tuple[Tensor, Tensor, list[Tensor]]
+"""Images [S, B, inputs] of steps that frozen columns pass at once, labels [S, B], and their `frozen_units`."""
 
 
 class ColumnsEngine(GrowingEngine):
@@ -43,13 +39,15 @@ class ColumnsEngine(GrowingEngine):
     """
 
     _stream: PixelStream
-    _net: Columns
+    _net: MLPColumns
 
     def __init__(
         self, cohort: Cohort, seeds: tuple[int, ...], stream: PixelStream, architecture: Architecture, path: NumericPath
     ) -> None:
         super().__init__(cohort, seeds, stream, path)
-        self._net = Columns((stream.inputs, *architecture.hidden, stream.outputs), len(stream.tasks), path.subtracted)
+        self._net = MLPColumns(
+            (stream.inputs, *architecture.hidden, stream.outputs), len(stream.tasks), path.subtracted
+        )
         self._affine = PRODUCTS["onednn" if path.products == "onednn" else "mkl"].affine  # torch's own on a GPU
         self._block, self._hidden = (-1, -1), dict[int, list[Tensor]]()
 
@@ -72,12 +70,12 @@ class ColumnsEngine(GrowingEngine):
                 of_seeds = [self._batches(pool, rows[begin : begin + BLOCK]) for pool in self._pools]
                 for row, columns in enumerate(members):
                     x, labels = of_seeds[seeds[row]]
-                    block = Block(x, labels, self._frozen_once(learners.params[row], columns, x, (number, begin)))
+                    block = x, labels, self._frozen_once(learners.params[row], columns, x, (number, begin))
                     loss = train_column(self._net, columns, block, wanted, rates[row], self._affine)
                     note_bad(learners.first_bad[row], loss, start + begin + wanted.start)
 
     def _frozen_once(self, row: Tensor, columns: Sequence[Column], x: Tensor, block: tuple[int, int]) -> list[Tensor]:
-        """A block is gone through once for each member, however few of its steps are asked for at a time."""
+        """Returns a block is gone through once for each member, however few of its steps are asked for at a time."""
         if block != self._block:
             self._block, self._hidden = block, {}
         if row.data_ptr() not in self._hidden:
@@ -97,14 +95,14 @@ class ColumnsEngine(GrowingEngine):
         return float(np.mean(torch.cat(answers).cpu().numpy() == test.labels))
 
     def _batches(self, pool: Pool, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        """Images [S, B, inputs] and labels [S, B] for rows [S, B] of a pool."""
+        """Returns images [S, B, inputs] and labels [S, B] for rows [S, B] of a pool."""
         return self._scale(pool.inputs[rows]), torch.from_numpy(pool.labels[rows]).to(self._device)
 
     def _scale(self, stored: NDArray[np.uint8]) -> Tensor:
         return torch.from_numpy(stored).to(self._device).to(torch.float32).div_(self._stream.largest)
 
 
-def frozen_units(net: Columns, columns: Sequence[Column], x: Tensor, affine: Affine) -> list[Tensor]:
+def frozen_units(net: MLPColumns, columns: Sequence[Column], x: Tensor, affine: Affine) -> list[Tensor]:
     """Hidden units of all columns but the last, for a block x [S, B, inputs], with space for those of the last.
 
     They run over the whole block at once, also where few of its steps are wanted: products of another size may round
@@ -117,7 +115,7 @@ def frozen_units(net: Columns, columns: Sequence[Column], x: Tensor, affine: Aff
 
 
 def train_column(
-    net: Columns, columns: Sequence[Column], block: Block, steps: range, rate: float, affine: Affine
+    net: MLPColumns, columns: Sequence[Column], block: Block, steps: range, rate: float, affine: Affine
 ) -> Tensor:
     """SGD steps of the last of these columns, in place; the others are frozen. Returns the loss [steps] of each.
 
@@ -130,7 +128,7 @@ def train_column(
     target = one_hot(labels, delta)
     # Unbound once: to make views in every step would be a good part of a small step.
     inputs = list(zip(*(part.unbind() for part in (x, *units)), strict=True))
-    outputs = list(zip(*(part.unbind() for part in (*net.own(units, number), logits)), strict=True))
+    outputs = list(zip(*(part.unbind() for part in (*net.of_column(units, number), logits)), strict=True))
     newest = _Newest(net, columns[-1], number, rate, x.new_ones(x.shape[1]))
     for step in steps:
         newest.forward(inputs[step], outputs[step], affine)
@@ -144,13 +142,13 @@ def train_column(
 class _Newest:
     """The column in training. The mean over the batch is in its rates; ones [B] sum over the batch."""
 
-    def __init__(self, net: Columns, column: Column, number: int, rate: float, ones: Tensor) -> None:
+    def __init__(self, net: MLPColumns, column: Column, number: int, rate: float, ones: Tensor) -> None:
         self._column, self._ones = column, ones
         # A stored bias is the sum of number + 1, each of which takes the step: `networks/progressive/mlp.py`.
         self._bias_rate = -rate * (number + 1) / len(ones)
         # So is the first layer's weight, of matrices that all see the image.
         self._rates = [self._bias_rate, *[-rate / len(ones)] * (len(column) - 1)]
-        self._above = net.own([layer.weight.T for layer in column[1:]], number)  # what the column itself feeds
+        self._above = net.of_column([layer.weight.T for layer in column[1:]], number)  # what the column itself feeds
 
     def forward(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], affine: Affine) -> None:
         """Writes the outputs of every layer; those of a hidden layer are a part of the next layer's inputs."""

@@ -1,4 +1,7 @@
-"""The engine of progressive networks whose columns are residual networks: the newest one trains, by autograd."""
+"""The engine of progressive residual networks, by autograd.
+
+The newest column trains.
+"""
 
 import numpy as np
 import torch

@@ -1,8 +1,9 @@
-"""The CPU engine: one member at a time, so that its result does not depend on who else is in the cohort.
+"""The CPU engine, which trains one member at a time.
 
-Of methods that mix two gradients, g is never made: its ten or so rows enter the inner products and the update as they
-are. g_ref is made once, as its batch is large, and is read once more for the update, which adds both to the parameters
-in one pass. The other rules are given whole gradients.
+So the result of a member does not depend on the other members of its cohort. Of methods that mix two gradients, g is
+never made: its ten or so rows enter the inner products and the update as they are. g_ref is made once, as its batch is
+large, and is read once more for the update, which adds both to the parameters in one pass. The other rules are given
+whole gradients.
 """
 
 import math
@@ -67,7 +68,7 @@ class CompiledEngine(FixedEngine):
                 self._step(members, segment, segment.rows[step], start + step)
                 if self._path.lazy and (is_due(start + step, LOOK_EVERY) or start + step == self.steps - 1):
                     for member in members:
-                        member.look(start + step)
+                        member.check_finite(start + step)
 
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
         """Returns the share of the task's test set that each learner classifies correctly, [M]."""
@@ -164,7 +165,7 @@ class CompiledEngine(FixedEngine):
 
 
 class _Member:
-    """One row of the learners, as plain numbers and views.
+    """A row of the learners, as plain numbers and views.
 
     Made once for many steps, so that none of them looks numbers up in tensors. params [1, D], as rules take rows of
     matrices; state: the same row of a penalty's arrays.
@@ -182,6 +183,6 @@ class _Member:
         if self._first_bad[self.row] < 0 and not math.isfinite(loss):
             self._first_bad[self.row] = step
 
-    def look(self, step: int) -> None:
+    def check_finite(self, step: int) -> None:
         """Remembers a step behind which a parameter is not finite."""
         self.note(float(self.params.sum()), step)

@@ -1,6 +1,9 @@
-"""The first layer's side of a CPU step: examples as dense rows, or as lists of their non-zero pixels."""
+"""Inputs of the first layer on a CPU: dense, or without zeros.
 
-from typing import NamedTuple, Protocol, cast
+Examples are dense rows, or lists of their non-zero pixels.
+"""
+
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -9,7 +12,7 @@ from torch import Tensor
 
 from trainers.engines.compiled import kernels, sparse
 from trainers.engines.compiled.kernels import Floats
-from trainers.engines.compiled.products import Products
+from trainers.engines.compiled.products import MatrixProducts
 from trainers.schedule import Indices
 
 Bytes = NDArray[np.uint8]
@@ -18,7 +21,7 @@ Sums = tuple[float, float, float]
 
 
 class Layer(NamedTuple):
-    """One member's layer, or g_ref of it: weight [K, N] and bias [N], each as a tensor and as an array."""
+    """A layer of a member, or g_ref of it: weight [K, N] and bias [N], each as a tensor and as an array."""
 
     weight: Tensor
     bias: Tensor
@@ -36,32 +39,13 @@ class Layer(NamedTuple):
         return self.weight_array, self.bias_array
 
 
-class Inputs(Protocol):
-    """A set of examples, and the batch of it that is at hand; what the first layer does with them."""
-
-    def take(self, rows: Indices) -> None:
-        """Makes these examples the batch."""
-
-    def split(self, current: int) -> None:
-        """Says that the batch's first `current` examples make g and the rest g_ref; needed before what follows."""
-
-    def forward(self, layer: Layer, out: Tensor) -> None:
-        """Writes ReLU(x·weight + bias) into out [B, N]."""
-
-    def products(self, delta: Floats, g_ref: Layer) -> Sums:
-        """Writes g_ref from delta [B, N]; returns the sums over this layer."""
-
-    def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
-        """Adds b·g_ref + a·g to the layer, g from the current rows of delta."""
-
-
 class DenseInputs:
     """For small or dense images: one gather a batch, then matrix products.
 
     examples [n, P] in bytes; scale [256]: what the network sees of each byte.
     """
 
-    def __init__(self, examples: Bytes, scale: Floats, products: Products) -> None:
+    def __init__(self, examples: Bytes, scale: Floats, products: MatrixProducts) -> None:
         self._examples, self._scale, self._products = examples, scale, products
         self._buffer = torch.empty(0, examples.shape[1])
 
@@ -74,7 +58,7 @@ class DenseInputs:
         kernels.gather(rows, self._examples, self._scale, self._x.numpy())
 
     def split(self, current: int) -> None:
-        """Cuts the batch into the examples of g and, transposed for its product, those of g_ref."""
+        """Cuts the batch into the first `current` examples, of g, and, transposed for its product, those of g_ref."""
         self._current, self._now, self._ref = current, self._x[:current].numpy(), self._x[current:].T
 
     def forward(self, layer: Layer, out: Tensor) -> None:
@@ -83,12 +67,12 @@ class DenseInputs:
         out.relu_()
 
     def products(self, delta: Floats, g_ref: Layer) -> Sums:
-        """Makes g_ref by a matrix product, and returns the sums over this layer."""
+        """Writes g_ref from delta [B, N] by a matrix product, and returns the sums over this layer."""
         self._products.product(self._ref, torch.from_numpy(delta[self._current :]), g_ref.weight)
         return cast(Sums, kernels.layer_products(self._now, delta, self._current, *g_ref.arrays))
 
     def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
-        """Adds b·g_ref + a·g to the layer."""
+        """Adds b·g_ref + a·g to the layer, g from the current rows of delta."""
         kernels.update_layer(layer.arrays, g_ref.arrays, b, self._now, delta, a)
 
 
@@ -132,3 +116,7 @@ class SparseInputs:
     def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
         """Adds b·g_ref + a·g to the layer."""
         sparse.update_layer(layer.arrays, g_ref.arrays, b, self._now, delta, a)
+
+
+Inputs: TypeAlias = DenseInputs | SparseInputs
+"""A set of examples, its current batch, and the first layer's arithmetic; `split` precedes all but `take`."""

@@ -1,4 +1,4 @@
-"""The parts of a training step that are not matrix products, compiled by Numba.
+"""Kernels of a training step besides matrix products, compiled by Numba.
 
 Everything is float32, sums over more than a row of a matrix are float64. Each kernel works for one member on one thread
 and in a fixed order, so that a result does not depend on who else is trained.

@@ -1,9 +1,10 @@
-"""One member's passes that make only what a step needs: no product with a zero, and no g_ref where a sign is enough.
+"""Passes of a member that compute only what its step needs.
 
-The sign of g·g_ref alone decides whether A-GEM and ε-SOFT-GEM project, and most steps are not projected. It follows
-from inner products of examples, Σ (xᵢ·xⱼ + 1) (δᵢ·δⱼ) over the layers, i in g's batch and j in g_ref's; those of the
-images are shared by all members of a seed. Then g_ref is made in projected steps only. Of two small batches it never
-is: the inner products of their examples give every product of the gradients, and the update is one with their rows.
+No product has a zero factor, and no g_ref is made where a sign is enough. The sign of g·g_ref alone decides whether
+A-GEM and ε-SOFT-GEM project, and most steps are not projected. It follows from inner products of examples, Σ (xᵢ·xⱼ +
+1) (δᵢ·δⱼ) over the layers, i in g's batch and j in g_ref's; those of the images are shared by all members of a seed.
+Then g_ref is made in projected steps only. Of two small batches it never is: the inner products of their examples give
+every product of the gradients, and the update is one with their rows.
 """
 
 from itertools import pairwise
@@ -17,7 +18,7 @@ from trainers.engines.compiled import nonzero
 from trainers.engines.compiled.inputs import Inputs, Layer, Sums
 from trainers.engines.compiled.kernels import Floats
 from trainers.engines.compiled.lists import ListedInputs, Output
-from trainers.engines.compiled.passes import Batch, Buffers, Passes
+from trainers.engines.compiled.passes import Batch, Passes
 from trainers.hyperparameters import Hyperparameters
 from trainers.methods import Mixing
 from trainers.methods.rules import SIGN, Mix
@@ -33,7 +34,7 @@ DOUBTFUL = 2.0**-8
 
 
 class LazyPasses(Passes):
-    """As `Passes`, for the same members, of which `mix` makes no more than the rule needs."""
+    """Like `Passes`, but `mix` computes no more than the rule needs."""
 
     def __init__(self, net: MLP, largest: float, path: NumericPath) -> None:
         super().__init__(net, largest, path)
@@ -48,14 +49,14 @@ class LazyPasses(Passes):
     def logits(self, member: list[Layer], batch: Batch, inputs: Inputs) -> Tensor:
         """Fills batch.hidden and the lists of active units; returns the logits [B, classes]."""
         rows, lists = cast(ListedInputs, inputs).batch
-        nonzero.forward(rows, lists, _arrays(member), batch.hidden_array, _outputs(batch))
+        nonzero.forward(rows, lists, _arrays(member), batch.hidden_array, batch.outputs)
         return batch.hidden[-1][:, : self._net.sizes[-1]]
 
     def forward(self, member: list[Layer], batch: Batch, inputs: Inputs, labels: Indices) -> float:
         """As `Passes.forward`; goes all the way back, too."""
         rows, lists = cast(ListedInputs, inputs).batch
         loss = labels, self._net.sizes[-1], batch.current, self._net.subtracted
-        arrays = _arrays(member), batch.hidden_array, batch.delta_array, _outputs(batch)
+        arrays = _arrays(member), batch.hidden_array, batch.delta_array, batch.outputs
         return float(nonzero.both_ways(rows, lists, *arrays, loss))
 
     def mix(
@@ -68,7 +69,7 @@ class LazyPasses(Passes):
 
         def inner(begin: int, end: int, count: int) -> Sums:
             sizes = self._net.widths[1:], (begin, end), (count, current)
-            return cast(Sums, nonzero.inner(images.gram(count), _outputs(batch), *sizes))
+            return cast(Sums, nonzero.inner(images.gram(count), batch.outputs, *sizes))
 
         if rows <= FEW:
             products = self._products(batch, *inner(0, rows, rows))
@@ -83,7 +84,7 @@ class LazyPasses(Passes):
             return rule.mix(self._products(batch, gg, gr, rr), values)
         rr = self._reference(batch, images, self.g_ref)
         now = images.by_pixel(0, current)
-        gr = nonzero.with_reference(now, batch.delta_array, _outputs(batch), current, _arrays(self.g_ref))
+        gr = nonzero.with_reference(now, batch.delta_array, batch.outputs, current, _arrays(self.g_ref))
         gg = inner(0, current, current)[0]
         return rule.mix(self._products(batch, gg, gr, rr), values)
 
@@ -94,14 +95,14 @@ class LazyPasses(Passes):
         factors[batch.current :] = of_ref
         made = np.float32(0 if few else of_ref), _arrays(self.g_ref)
         pixels = cast(ListedInputs, inputs).by_pixel(0, len(factors))
-        nonzero.update(pixels, batch.delta_array, _outputs(batch), factors, _arrays(member), made)
+        nonzero.update(pixels, batch.delta_array, batch.outputs, factors, _arrays(member), made)
 
     def sensitivity(self, member: list[Layer], inputs: Inputs, rows: int, into: list[Layer]) -> None:
         """As `Passes.sensitivity`."""
         batch = self.batch(rows, 0)
         logits = self.logits(member, batch, inputs)
         np.multiply(logits.numpy(), 2, out=batch.delta_array[-1][:, : logits.shape[1]])
-        nonzero.backward(_arrays(member), batch.delta_array, _outputs(batch))
+        nonzero.backward(_arrays(member), batch.delta_array, batch.outputs)
         self._whole(member, batch, inputs, into)
 
     def _whole(self, member: list[Layer], batch: Batch, inputs: Inputs, into: list[Layer]) -> None:
@@ -111,34 +112,24 @@ class LazyPasses(Passes):
         """Whether inner products of examples take less than half the work of g_ref, which every third step needs."""
         return 2 * padded(current) * self._tests <= self._makes
 
-    def _views(self, buffers: Buffers, rows: int, current: int) -> Batch:
+    def _views(self, rows: int, current: int) -> Batch:
         if not self._batches:  # the first in these buffers
-            self._units = [Output.empty(buffers.rows, width) for width in self._net.widths[1:-1]]
-        units = tuple(one.first(rows) for one in self._units)
-        return ListedBatch(buffers, rows, current, units, self._net.sizes[-1])
+            self._units = [Output.empty(self._rows, width) for width in self._net.widths[1:-1]]
+        batch = super()._views(rows, current)
+        last = Output.whole(batch.delta_array[-1], self._net.sizes[-1])
+        batch.outputs = (*(one.first(rows) for one in self._units), last)
+        return batch
 
     def _reference(self, batch: Batch, images: ListedInputs, into: list[Layer]) -> float:
         """Writes g_ref; returns ‖g_ref‖²."""
         current = batch.current
         pixels = images.by_pixel(current, batch.rows)
-        return float(nonzero.reference(pixels, batch.delta_array, _outputs(batch), current, _arrays(into)))
-
-
-class ListedBatch(Batch):
-    """With what each layer passes on and is passed back, as lists."""
-
-    def __init__(self, buffers: Buffers, rows: int, current: int, units: tuple[Output, ...], classes: int) -> None:
-        super().__init__(buffers, rows, current)
-        self.outputs = (*units, Output.whole(self.delta_array[-1], classes))
+        return float(nonzero.reference(pixels, batch.delta_array, batch.outputs, current, _arrays(into)))
 
 
 def make_passes(net: MLP, largest: float, path: NumericPath) -> Passes:
     """As the numeric path says; arguments as of `Passes`."""
     return (LazyPasses if path.lazy else Passes)(net, largest, path)
-
-
-def _outputs(batch: Batch) -> tuple[Output, ...]:
-    return cast(ListedBatch, batch).outputs
 
 
 def _arrays(layers: list[Layer]) -> tuple[tuple[Floats, Floats], ...]:

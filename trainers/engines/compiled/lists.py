@@ -1,4 +1,7 @@
-"""What layers see of a batch, as lists: of its images, which all members of a seed share, and of active units."""
+"""Inputs and activations as lists of their non-zero values.
+
+The lists of images are shared by all members of a seed.
+"""
 
 from typing import NamedTuple
 

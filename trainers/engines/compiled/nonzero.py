@@ -1,8 +1,9 @@
-"""A member's passes without the zeros: of pixels, of units that a ReLU has shut, and of what is passed back to those.
+"""Passes of a member without the zeros, compiled by Numba.
 
-Two in three hidden units are shut. What a layer sees of a batch is a list of its non-zero inputs for each example: of
-pixels a `Sparse`; of units, an `Output` of the layer below. Sums stay in registers (`vectors`). Members come one at a
-time, and every row of a product is made by itself, so a result depends on nothing else.
+Left out are zero pixels, units that a ReLU has shut, and gradients by those. Two in three hidden units are shut. What a
+layer sees of a batch is a list of its non-zero inputs for each example: of pixels a `Sparse`; of units, an `Output` of
+the layer below. Sums stay in registers (`vectors`). Members come one at a time, and every row of a product is made by
+itself, so a result depends on nothing else.
 
 layers, hidden, deltas and outputs are tuples with one entry a layer: (weight [K, N], bias [N]), its outputs [B, N], the
 gradient by them [B, N], and an `Output` of lists.py; g_ref is of the kind of layers. pixels: the examples of which a

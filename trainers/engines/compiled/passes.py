@@ -1,4 +1,7 @@
-"""One member's forward and backward pass on a CPU: matrix products by MKL or oneDNN, everything else by Numba."""
+"""Forward and backward pass of a member on a CPU.
+
+Matrix products are those of MKL or oneDNN, the rest is compiled by Numba.
+"""
 
 import numpy as np
 import torch
@@ -7,6 +10,7 @@ from torch import Tensor
 
 from trainers.engines.compiled import kernels
 from trainers.engines.compiled.inputs import DenseInputs, Inputs, Layer, SparseInputs, Sums
+from trainers.engines.compiled.lists import Output
 from trainers.engines.compiled.products import PRODUCTS
 from trainers.hyperparameters import Hyperparameters
 from trainers.methods import Mixing, Products
@@ -17,7 +21,7 @@ from trainers.schedule import Indices
 
 
 class Passes:
-    """The arithmetic of an MLP whose members' layers are given one at a time. `g_ref` is written by `backward`.
+    """The arithmetic of an MLP, for the layers of one member at a time. `backward` writes `g_ref`.
 
     largest: what bytes are divided by. A batch is at hand in the `Inputs`, which all members share; its activations are
     in a `Batch`, which the next member overwrites.
@@ -28,12 +32,12 @@ class Passes:
         self._multiply = PRODUCTS[path.products]
         # What a network sees of each byte: a table spares a division for every pixel of every batch.
         self._scale = (torch.arange(256, dtype=torch.float32) / largest).numpy()
-        self._buffers = Buffers(net, 0)
         self._batches: dict[tuple[int, int], Batch] = {}
+        self._allocate(0)
         self.g_ref = self.layers(torch.zeros(net.row))
 
     def layers(self, row: Tensor) -> list[Layer]:
-        """Views of one row of parameters or of a gradient."""
+        """Returns views of one row of parameters or of a gradient."""
         return [Layer.of(weight[0], bias[0]) for weight, bias in self._net.layers(row[None])]
 
     def examples(self, rows: NDArray[np.uint8]) -> Inputs:
@@ -41,21 +45,26 @@ class Passes:
         return SparseInputs(rows, self._scale) if self._sparse else DenseInputs(rows, self._scale, self._multiply)
 
     def batch(self, rows: int, current: int) -> "Batch":
-        """A batch of so many rows, the first `current` of them g's and the rest g_ref's.
+        """Returns a batch of so many rows, the first `current` of them g's and the rest g_ref's.
 
         The same buffers, made for the largest batch so far, are used for all, so that no step allocates; batches are
         views of them.
         """
-        if rows > self._buffers.rows:
-            self._buffers = Buffers(self._net, rows)
-            # They are views of the buffers that have just been replaced.
-            self._batches.clear()
+        if rows > self._rows:
+            self._allocate(rows)
         if (rows, current) not in self._batches:
-            self._batches[rows, current] = self._views(self._buffers, rows, current)
+            self._batches[rows, current] = self._views(rows, current)
         return self._batches[rows, current]
 
-    def _views(self, buffers: "Buffers", rows: int, current: int) -> "Batch":
-        return Batch(buffers, rows, current)
+    def _allocate(self, rows: int) -> None:
+        """Makes buffers for activations and their gradients [rows, width], one a layer; padding is and stays zero."""
+        self._rows = rows
+        self._hidden, self._delta = ([torch.zeros(rows, width) for width in self._net.widths[1:]] for _ in range(2))
+        self._batches.clear()  # views of the buffers that have just been replaced
+
+    def _views(self, rows: int, current: int) -> "Batch":
+        hidden, delta = ([part[:rows] for part in all_] for all_ in (self._hidden, self._delta))
+        return Batch(hidden, delta, current)
 
     def logits(self, member: list[Layer], batch: "Batch", inputs: Inputs) -> Tensor:
         """Fills batch.hidden; returns the logits [B, classes]."""
@@ -99,7 +108,7 @@ class Passes:
     def mix(
         self, member: list[Layer], batch: "Batch", inputs: Inputs, rule: Mixing | None, values: Hyperparameters
     ) -> Mix:
-        """The step's coefficients of g and g_ref after `forward`, for `update`; rule None: plain SGD."""
+        """Returns the step's coefficients of g and g_ref after `forward`, for `update`; rule None: plain SGD."""
         products = self.backward(member, batch, inputs, self.g_ref)
         return rule.mix(products, values) if rule else Mix(1.0, 0.0, False)
 
@@ -139,23 +148,19 @@ class Passes:
         self.backward(member, batch, inputs, into)
 
 
-class Buffers:
-    """For the activations of a batch and their gradients [rows, width], of all layers; padding is and stays zero."""
-
-    def __init__(self, net: MLP, rows: int) -> None:
-        self.rows = rows
-        self.hidden, self.delta = ([torch.zeros(rows, width) for width in net.widths[1:]] for _ in range(2))
-
-
 class Batch:
-    """One batch's part of the buffers, with views of the batch's two parts: now [current, width], ref [rest, width].
+    """Activations and their gradients of a batch, with views of its two parts: now [current, width], ref [rest, width].
 
     Lists have one tensor or array a layer. Tensors are for matrix products, arrays for kernels.
     """
 
-    def __init__(self, buffers: Buffers, rows: int, current: int) -> None:
-        self.rows, self.current, self.reference = rows, current, rows - current
-        self.hidden, self.delta = ([part[:rows] for part in all_] for all_ in (buffers.hidden, buffers.delta))
+    outputs: tuple[Output, ...] = ()
+    """Active units of each layer as lists, on the lazy path."""
+
+    def __init__(self, hidden: list[Tensor], delta: list[Tensor], current: int) -> None:
+        self.hidden, self.delta = hidden, delta
+        self.rows, self.current = len(delta[0]), current
+        self.reference = self.rows - current
         # As tuples, which kernels take.
         self.hidden_array, self.delta_array = (
             tuple(part.numpy() for part in all_) for all_ in (self.hidden, self.delta)

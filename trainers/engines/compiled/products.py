@@ -1,4 +1,4 @@
-"""The two float32 matrix products that torch has on a CPU, under one interface.
+"""The two float32 matrix products of torch on a CPU.
 
 torch.mm calls MKL, which takes a slow path on AMD processors with AVX-512: there oneDNN, reached through the linear
 layer that torch keeps for compiled models, is more than twice as fast. `engines/pixel_choice.py` measures which of the
@@ -14,7 +14,7 @@ from torch import Tensor
 from trainers.networks.progressive.mlp import Affine
 
 
-class Products(NamedTuple):
+class MatrixProducts(NamedTuple):
     """product(a, b, out) writes a·b; affine(a, b, bias, out) writes a·b + bias."""
 
     product: Callable[[Tensor, Tensor, Tensor], object]
@@ -27,9 +27,9 @@ def _onednn(a: Tensor, b: Tensor, bias: Tensor | None, out: Tensor) -> None:
 
 
 PRODUCTS = {
-    "mkl": Products(
+    "mkl": MatrixProducts(
         product=lambda a, b, out: torch.mm(a, b, out=out),
         affine=lambda a, b, bias, out: torch.addmm(bias, a, b, out=out),
     ),
-    "onednn": Products(product=lambda a, b, out: _onednn(a, b, None, out), affine=_onednn),
+    "onednn": MatrixProducts(product=lambda a, b, out: _onednn(a, b, None, out), affine=_onednn),
 }

@@ -1,4 +1,4 @@
-"""The first layer's products with inputs most of which are zero, compiled by Numba.
+"""Products of the first layer with sparse inputs, compiled by Numba.
 
 Four in five pixels of an MNIST image are zero. The first layer, three quarters of a step's arithmetic, goes over the
 others alone: its sums are the same but for the zeros that are left out. Examples are held as lists of non-zero pixels

@@ -1,7 +1,8 @@
-"""Two loops whose sums stay in the processor's vector registers, as LLVM's vectors: Numba's own loops write each back.
+"""Two loops with sums in vector registers, written for LLVM.
 
-`add` adds rows of a matrix, each times a number, to a row: products with what is mostly zero. `dots` has inner products
-of one row with some rows of a matrix. The order of a sum depends on its own terms alone, on one kind of processor.
+Numba's own loops write each sum back. `add` adds rows of a matrix, each times a number, to a row: products with what is
+mostly zero. `dots` has inner products of one row with some rows of a matrix. The order of a sum depends on its own
+terms alone, on one kind of processor.
 """
 
 from collections.abc import Callable
@@ -165,7 +166,7 @@ def _dots(context: Any, b: Builder, signature: Any, given: Any) -> Value:
 
 
 def _summed(b: Builder, vectors: list[Value]) -> Value:
-    """The sums of the lanes of each of TOGETHER vectors, as one vector."""
+    """Returns the sums of the lanes of each of TOGETHER vectors, as one vector."""
     width = 1
     # Two vectors become one, with half as many partial sums of each: by ones, pairs, fours in turn.
     while len(vectors) > 1:
@@ -235,7 +236,7 @@ def _passed(context: Any, b: Builder, signature: Any, given: Any) -> Value:
 
 
 def _to_the_front(b: Builder, vector: Value, passes: Value) -> Value:
-    """The lanes that pass, one after another; what follows them is zero."""
+    """Returns the lanes that pass, one after another; what follows them is zero."""
     lane = "f32" if vector.type.element == FLOAT else "i32"
     kind = ir.FunctionType(vector.type, [vector.type, vector.type, passes.type])
     compress = f"llvm.x86.avx512.mask.compress.v{LANES}{lane}"

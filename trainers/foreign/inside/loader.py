@@ -1,4 +1,4 @@
-"""A user's own trainer, in its own process: imported, looked at, asked what it declares."""
+"""Imports a plug-in trainer in its process, and reads its declaration."""
 
 import inspect
 import sys
@@ -19,7 +19,7 @@ ARGUMENTS = ("values", "stream", "seed", "report")
 FIELDS = ("default", "low", "high", "closed", "whole", "choices", "network", "search_low", "label", "help")
 
 
-class Found(NamedTuple):
+class Trainer(NamedTuple):
     """A trainer."""
 
     what: str
@@ -37,7 +37,7 @@ class Found(NamedTuple):
         return callable(getattr(self.made, "save", None)) and callable(getattr(self.made, "load", None))
 
 
-def found(reference: str, path: Iterable[str], expected: Mapping[str, str] | None) -> Found:
+def load_trainer(reference: str, path: Iterable[str], expected: Mapping[str, str] | None) -> Trainer:
     """Imports it; of a class it makes an object without arguments. path: where it may lie besides `sys.path`.
 
     Raises ForeignError, as `declared` does.
@@ -59,11 +59,11 @@ def found(reference: str, path: Iterable[str], expected: Mapping[str, str] | Non
         kind = f"a {type(target).__name__}" if made is None else "has no method train"
         raise ForeignError(f"{what} {'is ' if made is None else ''}{kind}; it must be a function or a class with train")
     _takes(train, what)
-    return Found(what, train, made, source)
+    return Trainer(what, train, made, source)
 
 
-def declaration(trainer: Found) -> Declaration:
-    """What it declares. Raises ForeignError."""
+def declaration(trainer: Trainer) -> Declaration:
+    """Returns its declaration. Raises ForeignError."""
     facts: dict[str, Any] = {"source": dict(trainer.source.hashes), "requires": {}}
     if trainer.made is not None:
         with blamed(f"{trainer.what} failed with", trainer.source):
@@ -100,13 +100,13 @@ def _takes(train: Callable[..., object], what: str) -> None:
         raise ForeignError(f"{what} must take ({', '.join(ARGUMENTS)}), it takes {signature}: {error}") from error
 
 
-def _is(trainer: Found, name: str, value: Any, kind: type) -> Any:
+def _is(trainer: Trainer, name: str, value: Any, kind: type) -> Any:
     if type(value) is not kind:
         raise ForeignError(f"{name} of {trainer.what} must be a {kind.__name__}, got {_short(value)}")
     return value
 
 
-def _parameters(trainer: Found, given: Any) -> tuple[Hyperparameter, ...] | None:
+def _parameters(trainer: Trainer, given: Any) -> tuple[Hyperparameter, ...] | None:
     if given is None:
         return None
     if not isinstance(given, Mapping) or not all(isinstance(name, str) and name.isidentifier() for name in given):
@@ -117,7 +117,7 @@ def _parameters(trainer: Found, given: Any) -> tuple[Hyperparameter, ...] | None
     return tuple(_parameter(trainer, name, one) for name, one in given.items())
 
 
-def _parameter(trainer: Found, name: str, given: Any) -> Hyperparameter:
+def _parameter(trainer: Trainer, name: str, given: Any) -> Hyperparameter:
     """One, from its default or from fields. What it may be is wide where nothing is said of it."""
     what = f"parameter {name!r} of {trainer.what}"
     told = dict(given) if isinstance(given, Mapping) else {"default": given}
@@ -164,7 +164,7 @@ WORDS: dict[Any, str] = {
 }
 
 
-def _baseline(trainer: Found, given: Any, known: tuple[Hyperparameter, ...] | None) -> dict[str, Value] | None:
+def _baseline(trainer: Trainer, given: Any, known: tuple[Hyperparameter, ...] | None) -> dict[str, Value] | None:
     if given is None:
         return None
     fit = (int, float, str)
@@ -187,7 +187,7 @@ def _baseline(trainer: Found, given: Any, known: tuple[Hyperparameter, ...] | No
     return dict(given)
 
 
-def _versions(trainer: Found, given: Any) -> dict[str, str]:
+def _versions(trainer: Trainer, given: Any) -> dict[str, str]:
     """Installed versions of the distributions that it names."""
     if given is None:
         return {}
@@ -197,7 +197,7 @@ def _versions(trainer: Found, given: Any) -> dict[str, str]:
 
 
 def installed(name: str, what: str) -> str:
-    """The version of a distribution. Raises ForeignError without one."""
+    """Returns the version of a distribution. Raises ForeignError without one."""
     try:
         return version(name)
     except (PackageNotFoundError, ValueError) as error:

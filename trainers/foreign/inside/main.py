@@ -1,4 +1,7 @@
-"""What the process of a user's own trainer does: imports it, and asks or trains it, as the first message says."""
+"""Main function of the process of a plug-in trainer.
+
+It imports the trainer, and asks for its declaration or trains it, as the first message says.
+"""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -7,7 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from trainers.foreign.inside.loader import Found, declaration, found, installed
+from trainers.foreign.inside.loader import Trainer, declaration, installed, load_trainer
 from trainers.foreign.inside.seeds import Seeds
 from trainers.foreign.inside.stream_api import Channel, Report, Stream
 from trainers.plugins.calls import ForeignError, blamed, in_one_line, load
@@ -28,7 +31,7 @@ def serve(requests: int, answers: int) -> None:
 
 
 def _declare(channel: Channel, job: Mapping[str, Any], arrays: list[NDArray[Any]]) -> dict[str, Any]:
-    trainer = _found(job)
+    trainer = _loaded(job)
     with blamed(f"{trainer.what} declares what cannot be read:", trainer.source):
         return {"kind": "declared", "declaration": declaration(trainer).facts()}
 
@@ -36,7 +39,7 @@ def _declare(channel: Channel, job: Mapping[str, Any], arrays: list[NDArray[Any]
 def _train(channel: Channel, job: Mapping[str, Any], arrays: list[NDArray[Any]]) -> dict[str, Any]:
     seeds = Seeds(job["seed"], job["threads"])
     seeds.begin(0)  # whatever is drawn on import is the same every time, too
-    trainer = _found(job)
+    trainer = _loaded(job)
     for name, expected in job["versions"].items():
         if (here := installed(name, trainer.what)) != expected:
             raise ForeignError(
@@ -59,8 +62,8 @@ def _train(channel: Channel, job: Mapping[str, Any], arrays: list[NDArray[Any]])
     return _called(call, trainer)
 
 
-def _called(call: Callable[[], None], trainer: Found) -> dict[str, Any]:
-    """How it ended."""
+def _called(call: Callable[[], None], trainer: Trainer) -> dict[str, Any]:
+    """Returns the message about its end."""
     try:
         with blamed("with", trainer.source, FloatingPointError):
             call()
@@ -71,6 +74,6 @@ def _called(call: Callable[[], None], trainer: Found) -> dict[str, Any]:
     return {"kind": "done"}
 
 
-def _found(job: Mapping[str, Any]) -> Found:
+def _loaded(job: Mapping[str, Any]) -> Trainer:
     importlib.invalidate_caches()
-    return found(job["reference"], job["path"], job["expected"])
+    return load_trainer(job["reference"], job["path"], job["expected"])

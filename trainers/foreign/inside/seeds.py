@@ -1,7 +1,8 @@
-"""The generators that a user's own trainer may draw from: Python's, NumPy's global one, torch's where it is imported.
+"""Seeds the random generators that a plug-in trainer may use.
 
-They are seeded anew for every task, from the seed and the task alone, and tests do not move them: what a trainer draws
-depends neither on what is measured nor on whether the run has been resumed.
+Python's, NumPy's global one, and torch's once it is imported. They are seeded anew for every task, from the seed and
+the task alone, and tests do not move them: what a trainer draws depends neither on what is measured nor on whether the
+run has been resumed.
 """
 
 import random
@@ -20,14 +21,14 @@ from trainers.schedule import generator
 
 
 class Seeds:
-    """Of one run. threads: of torch, which is told so, and seeded, as soon as it is imported."""
+    """The generators of a run. threads: of torch, set when it is imported, as its seed is."""
 
     def __init__(self, seed: int, threads: int) -> None:
         self._seed, self._threads, self._number = seed, threads, 0
         if "torch" in sys.modules:
-            self._tell_torch()
+            self._set_torch()
         else:
-            sys.meta_path.insert(0, _Seen("torch", self._tell_torch))
+            sys.meta_path.insert(0, _ImportHook("torch", self._set_torch))
 
     def begin(self, task: int) -> None:
         """Seeds all of them for a task."""
@@ -38,7 +39,7 @@ class Seeds:
             torch.manual_seed(self._number)
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
+    def preserved(self) -> Iterator[None]:
         """Whatever is drawn in here, all of them go on after it as if nothing had been."""
         python, numpy, torch = random.getstate(), np.random.get_state(), _torch()
         on_cpu = torch.get_rng_state() if torch else None
@@ -53,13 +54,13 @@ class Seeds:
                 if on_gpu:
                     torch.cuda.set_rng_state_all(on_gpu)
 
-    def _tell_torch(self) -> None:
+    def _set_torch(self) -> None:
         torch = sys.modules["torch"]
         torch.set_num_threads(self._threads)
         torch.manual_seed(self._number)
 
 
-class _Seen(MetaPathFinder):
+class _ImportHook(MetaPathFinder):
     """Calls something when a module has been imported for the first time."""
 
     def __init__(self, name: str, call: Any) -> None:

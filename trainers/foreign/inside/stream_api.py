@@ -1,4 +1,4 @@
-"""What a user's own trainer is given, in its own process: the stream of tasks, and the function that reports.
+"""Arguments of a plug-in trainer: the stream, and the report function.
 
 Everything that can be refused is refused on the other side of the pipe, which trusts nothing of this one; here it
 becomes a ValueError at the trainer's own line.
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trainers.foreign.inputs import Scale
 from trainers.foreign.inside.seeds import Seeds
-from trainers.foreign.messages import AT_ONCE, Inbox, Message, packed
+from trainers.foreign.messages import AT_ONCE, Message, packed, take_message
 
 CACHED = 2**29  # bytes of test inputs that are kept, as bytes of pixels; others come again for every test
 REPORTING = "report() was called while another report() was not over"
@@ -29,11 +29,11 @@ class Channel:
     """Asks epsearch and waits for the answer; ends this process when there is nobody any more."""
 
     def __init__(self, requests: int, answers: int) -> None:
-        self._requests, self._answers, self._inbox = requests, answers, Inbox()
+        self._requests, self._answers, self._incoming = requests, answers, bytearray()
         self._lock, self._process = threading.Lock(), os.getpid()
 
     def ask(self, header: Mapping[str, Any], *arrays: NDArray[Any]) -> Message:
-        """The answer. Raises ValueError, in one line, where it is that this cannot be, and in a fork."""
+        """Returns the answer. Raises ValueError, in one line, where it is that this cannot be, and in a fork."""
         if os.getpid() != self._process:
             raise ValueError("stream and report can be used in the trainer's own process alone, this is a fork of it")
         with self._lock:
@@ -55,15 +55,15 @@ class Channel:
                 os._exit(os.EX_IOERR)
 
     def receive(self) -> Message:
-        """What comes next."""
-        while (message := self._inbox.take()) is None:
+        """Returns the next message."""
+        while (message := take_message(self._incoming)) is None:
             try:
                 some = os.read(self._requests, AT_ONCE)
             except OSError:
                 some = b""
             if not some:
                 os._exit(os.EX_IOERR)
-            self._inbox.add(some)
+            self._incoming += some
         return message
 
 
@@ -90,7 +90,7 @@ class Stream:
         return self._length
 
     def labels(self, task: int) -> NDArray[np.int64]:
-        """The labels that the task can have, ascending."""
+        """Returns the labels that the task can have, ascending."""
         number = operator.index(task)
         return np.arange(self.outputs) if self._heads is None else np.flatnonzero(self._heads == number)
 
@@ -168,7 +168,7 @@ class Report:
             self._channel.ask(header | {"how": "accuracies"}, _numbers(accuracies))
         elif predict is not None:
             answer = self._channel.ask(header | {"how": "predict"})
-            with self._seeds.kept():
+            with self._seeds.preserved():
                 for tested, rows in answer.header["tests"]:
                     for first, inputs in self._inputs(tested, rows):
                         labels = _labels(predict(inputs, tested))
@@ -181,12 +181,12 @@ class Report:
         # Before what follows: a run that is resumed begins with these generators, too.
         self._seeds.begin(task + 1)
         if self._save is not None and (place := answer.header["save"]) is not None:
-            with self._seeds.kept():
+            with self._seeds.preserved():
                 self._save(Path(place))
             self._channel.ask({"kind": "saved"})
 
     def _inputs(self, task: int, rows: int) -> Iterator[tuple[int, NDArray[np.float32]]]:
-        """(the first row, inputs) of each part of a test set of so many rows."""
+        """Yields (the first row, inputs) of each part of a test set of so many rows."""
         first = 0
         while first < rows:
             stored = self._cache.get((task, first))
@@ -212,7 +212,7 @@ def _labels(predicted: ArrayLike) -> NDArray[Any]:
 
 
 def _numbers(accuracies: ArrayLike) -> NDArray[np.float64]:
-    """Accuracies that were reported. Raises ValueError for None, which NumPy takes for a NaN, and for words."""
+    """Returns accuracies that were reported. Raises ValueError for None, which NumPy takes for a NaN, and for words."""
     row = np.asarray(_on_cpu(accuracies)).reshape(-1)
     wrong = [one for one in row.tolist() if one is None or isinstance(one, (str, bytes))]
     if wrong:
@@ -221,5 +221,5 @@ def _numbers(accuracies: ArrayLike) -> NDArray[np.float64]:
 
 
 def _on_cpu(values: Any) -> Any:
-    """A tensor of torch as NumPy can read it; anything else as it is."""
+    """Returns a tensor of torch as NumPy can read it; anything else as it is."""
     return values.detach().cpu() if hasattr(values, "detach") else values

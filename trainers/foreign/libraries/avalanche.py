@@ -1,8 +1,9 @@
-"""A trainer for every strategy of Avalanche that is made from numbers and words: attribute `AGEM` is that of its AGEM.
+"""Trainers for the strategies of Avalanche.
 
-What can be searched are the arguments of the strategy's constructor, found from its signature, and a few of how it is
-trained: `model`, `optimizer`, `lr`, `momentum`, `shuffle`. Avalanche gets one task after another, as an experience of
-its own, and is tested by epsearch alone.
+Those that are made from numbers and words: attribute `AGEM` is the trainer of its AGEM. What can be searched are the
+arguments of the strategy's constructor, found from its signature, and a few of how it is trained: `model`, `optimizer`,
+`lr`, `momentum`, `shuffle`. Avalanche gets one task after another, as an experience of its own, and is tested by
+epsearch alone.
 
 Source: the installed avalanche-lib, 0.6; https://avalanche.continualai.org.
 """
@@ -62,7 +63,7 @@ class Strategy:
 
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:
-        """What can be searched: those of the constructor, which go before ours of the same name, and ours."""
+        """Searchable parameters: those of the constructor, which precede ours of the same name, and ours."""
         return {name: _declared(one) for name, one in self._arguments.items()} | HOW
 
     def train(self, values: Mapping[str, Value], stream: "Stream", seed: int, report: "Report") -> None:
@@ -131,7 +132,7 @@ def _takes(made: type) -> bool:
 
 
 def _arguments(made: type) -> dict[str, inspect.Parameter]:
-    """Those of a constructor that are numbers or words. Raises ForeignError where it needs others, too."""
+    """Returns those of a constructor that are numbers or words. Raises ForeignError where it needs others, too."""
     given = inspect.signature(made).parameters
     named = {name: one for name, one in given.items() if one.kind is one.KEYWORD_ONLY and name not in UNUSED}
     found = {name: one for name, one in named.items() if name in WORDS or _kinds(one) & {bool, int, float}}
@@ -151,7 +152,7 @@ def _kinds(one: inspect.Parameter) -> set[type]:
 
 
 def _declared(one: inspect.Parameter) -> dict[str, Any]:
-    """An argument as a trainer declares a parameter; of one that may be None, 0 stands for that."""
+    """Returns an argument as a trainer declares a parameter; of one that may be None, 0 stands for that."""
     kinds, required = _kinds(one), one.default is one.empty
     default = None if required else one.default
     if one.name in WORDS:
@@ -186,7 +187,7 @@ def _optimizer(values: Mapping[str, Value], network: Any) -> Any:
 
 
 def _network(name: str, stream: "Stream", seed: int) -> Any:
-    """A module. Raises ForeignError where a function of a user's own makes none."""
+    """Returns a module. Raises ForeignError where a function of a user's own makes none."""
     from torch import nn
 
     inputs = stream.shape[0] if len(stream.shape) == 1 else stream.shape
@@ -205,7 +206,7 @@ def _network(name: str, stream: "Stream", seed: int) -> Any:
 
 
 def _mlp(inputs: int, outputs: int, seed: int) -> Any:
-    """The network of our studies of pixels, with a start drawn as theirs."""
+    """Returns the network of our studies of pixels, with a start drawn as theirs."""
     import torch
     from torch import nn
 

@@ -1,8 +1,7 @@
-"""FLOP of a pass, and the bytes that it keeps, as torch shows them: for networks of which the shapes are not known."""
+"""Counts FLOP and memory of passes through unknown networks, by torch."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,47 +9,31 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 
-class Count:
-    """Of a forward and a backward pass of so many rows.
+def count_passes(forward: Callable[[], tuple[Tensor, Iterable[Tensor]]]) -> tuple[float, float, float]:
+    """Returns FLOP of the forward pass, FLOP of the backward pass, and bytes that wait for the latter.
 
-    Not by torch's FlopCounterMode: that hooks into the modules of all threads.
+    forward: returns outputs, and the tensors by which they are differentiated. The bytes include those tensors. Not by
+    torch's FlopCounterMode: that hooks into the modules of all threads.
     """
+    sizes = dict[int, int]()
+    held: list[Tensor] = []  # so that no address is used again
 
-    MEASURED: ClassVar = ("forward", "backward", "kept")
+    def pack(saved: Tensor) -> Tensor:
+        storage = saved.untyped_storage()
+        sizes[storage.data_ptr()] = storage.nbytes()
+        held.append(saved)
+        return saved
 
-    def __init__(self, rows: int) -> None:
-        self.rows = rows
-        self.forward = self.backward = 0.0
-        """FLOP."""
-        self.kept = 0.0
-        """Bytes of all that waits for the backward pass."""
-
-    @contextmanager
-    def forward_pass(self) -> Iterator[None]:
-        """Counts what is done meanwhile; what is kept has the parameters, too."""
-        sizes = dict[int, int]()
-        held: list[Tensor] = []  # so that no address is used again
-
-        def pack(saved: Tensor) -> Tensor:
-            storage = saved.untyped_storage()
-            sizes[storage.data_ptr()] = storage.nbytes()
-            held.append(saved)
-            return saved
-
-        with _Operations() as seen, torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved):
-            yield
-        self.forward, self.kept = seen.flop, float(sum(sizes.values()))
-
-    @contextmanager
-    def backward_pass(self) -> Iterator[None]:
-        """Counts what is done meanwhile."""
-        with _Operations() as seen:
-            yield
-        self.backward = seen.flop
+    with torch.enable_grad():
+        with _Operations() as forwards, torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved):
+            outputs, leaves = forward()
+        with _Operations() as backwards:
+            torch.autograd.grad(outputs.sum(), list(leaves), allow_unused=True)
+    return forwards.flop, backwards.flop, float(sum(sizes.values()))
 
 
 class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Sees every operation of this thread."""
+    """Sums the FLOP of all operations of this thread."""
 
     supports_higher_order_operators = True
 

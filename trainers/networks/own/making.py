@@ -1,4 +1,4 @@
-"""Modules as a user's factory makes them, from a seed, and what of them can be trained."""
+"""Makes modules by a user's factory, and checks their parameters."""
 
 import random
 import threading
@@ -22,11 +22,11 @@ LARGEST = 2**32  # of NumPy's seeds
 
 
 class NetworkError(ValueError):
-    """What a user's factory makes cannot be trained; the message is one line."""
+    """The module of a user's factory cannot be trained; the message is one line."""
 
 
 def make(plugged: Plugged, inputs: Inputs, outputs: int, seed: int) -> nn.Module:
-    """A new module, whose random draws follow from the seed alone; the generators are left as they were.
+    """Returns a new module, whose random draws follow from the seed alone; the generators are left as they were.
 
     seed: 0…LARGEST−1. Raises NetworkError where it cannot be trained, and ForeignError where the factory fails.
     """
@@ -45,7 +45,7 @@ def buffers_of(module: nn.Module) -> dict[str, Tensor]:
 
 
 def generators() -> tuple[Any, ...]:
-    """Where the generators stand."""
+    """Returns the states of the generators."""
     state: Any = np.random.get_state()
     values, at, *normal = state[1:]
     return torch.get_rng_state().numpy().tobytes(), values.tobytes(), at, *normal, random.getstate()

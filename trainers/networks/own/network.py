@@ -1,7 +1,8 @@
-"""A user's network for M members, each a row of a matrix [M, D]: by torch.func all at once, or one after another.
+"""A user's network for M members, rows of a matrix [M, D].
 
-One after another, the module itself runs, and its parameters lie in the member's row. All at once, `functional_call`
-runs it with those of every member under `vmap`. What of both is right was found before (trial.py).
+By torch.func all at once, or one after another. One after another, the module itself runs, and its parameters lie in
+the member's row. All at once, `functional_call` runs it with those of every member under `vmap`. What of both is right
+was found before (trial.py).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from trainers.plugins.calls import ForeignError, blamed
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What is known of a network for some inputs and outputs before it is trained."""
+    """Properties of a network for some inputs and outputs, known before it is trained."""
 
     plugged: Plugged
     inputs: Inputs
@@ -44,7 +45,7 @@ class Facts:
     """Whether an example's output in training depends on the batch that it is in."""
     least: int = 1
     """Examples of the smallest batch that it can be trained on."""
-    apart: str = ""
+    unbatchable: str = ""
     """Why torch.func cannot batch members, in one line; "" where it can."""
     flop: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
     """As `cost.network_flops.Work` has it."""
@@ -54,7 +55,7 @@ class Facts:
 
 @dataclass(eq=False)
 class OwnNetwork(ByAutograd):
-    """For one thread: the module that runs is its own. subtracted: see `losses.output_delta`."""
+    """A user's network, for one thread: each thread runs a module of its own. subtracted: see `losses.output_delta`."""
 
     facts: Facts
     subtracted: bool = False
@@ -74,7 +75,7 @@ class OwnNetwork(ByAutograd):
     @property
     def together(self) -> bool:
         """Whether torch.func can batch members."""
-        return not self.facts.apart
+        return not self.facts.unbatchable
 
     @property
     def layout(self) -> Layout:
@@ -82,9 +83,9 @@ class OwnNetwork(ByAutograd):
         return self.facts.layout
 
     def way(self, one_by_one: bool) -> str:
-        """How members are trained, in words; one_by_one: whether the numeric path takes them in turn anyway."""
-        if self.facts.apart:
-            return f"members in turn, as torch.func cannot batch them: {self.facts.apart}"
+        """Returns how members are trained, in words; one_by_one: whether the numeric path takes them in turn anyway."""
+        if self.facts.unbatchable:
+            return f"members in turn, as torch.func cannot batch them: {self.facts.unbatchable}"
         if one_by_one:
             return "members in turn, so that each is the same in any cohort; torch.func could batch them"
         return "members together, batched by torch.func"
@@ -119,7 +120,7 @@ class OwnNetwork(ByAutograd):
         return {name: found[name] for name in self.facts.saved}
 
     def logits(self, params: Tensor, statistics: Statistics, x: Tensor) -> Tensor:
-        """[M, B, outputs] for x [1 or M, B, …], in inference mode."""
+        """Returns [M, B, outputs] for x [1 or M, B, …], in inference mode."""
 
         def of(rows: slice) -> Tensor:
             return super(OwnNetwork, self).logits(params[rows], _part(statistics, rows), _of(x, rows))
@@ -162,13 +163,13 @@ class OwnNetwork(ByAutograd):
     def tried(
         self, params: Tensor, statistics: Statistics, x: Tensor, training: bool
     ) -> tuple[Tensor, Mapping[str, Tensor]]:
-        """(outputs [1, B, outputs] of one member, what they can be differentiated by)."""
+        """Returns (outputs [1, B, outputs] of one member, what they can be differentiated by)."""
         with self._theirs(x), torch.enable_grad():
             leaves = self._leaves(params)
             return self._forward(leaves, statistics, x, training), leaves
 
     def _in_turns(self, count: int, x: Tensor, of: Callable[[slice], Tensor]) -> Tensor:
-        """[M, …] of so many members, together or one after another; what the module raises is its user's."""
+        """Returns [M, …] of so many members, together or one after another; what the module raises is its user's."""
         with self._theirs(x):
             if count == 1 or self.together:
                 return of(slice(count))
@@ -185,7 +186,7 @@ class OwnNetwork(ByAutograd):
         except (Exception, SystemExit) as error:
             if out_of_memory(error):
                 raise
-            shape = list(seen(x).shape[1:])
+            shape = list(channels_first(x).shape[1:])
             with blamed(f"network {plugged.name} failed on a batch {shape} with", plugged.source):
                 raise
 
@@ -198,7 +199,7 @@ class OwnNetwork(ByAutograd):
     def _forward(self, leaves: Views, statistics: Statistics, x: Tensor, training: bool) -> Tensor:
         matrix = statistics.get("statistics")
         moving = {} if matrix is None else self.facts.moving.views(matrix)
-        x, like = seen(x), next(iter(leaves.values()))
+        x, like = channels_first(x), next(iter(leaves.values()))
         module = self._module(like).as_in(training)
         if leaves is module.parameters:
             return self._checked(module.alone(moving, x[0]), x[0])[None]
@@ -218,7 +219,7 @@ class OwnNetwork(ByAutograd):
         return found
 
     def _checked(self, found: Any, x: Tensor) -> Tensor:
-        """The logits [B, outputs] of a batch. Raises NetworkError where they are anything else."""
+        """Returns the logits [B, outputs] of a batch. Raises NetworkError where they are anything else."""
         shape = (len(x), self.facts.outputs)
         if isinstance(found, Tensor) and found.shape == shape and found.dtype == x.dtype:
             return found
@@ -229,7 +230,7 @@ class OwnNetwork(ByAutograd):
         )
 
     def _module(self, like: Tensor) -> "_Module":
-        """That of this network on the device and of the type of a tensor."""
+        """Returns the module of this network on the device and of the type of a tensor."""
         key = (like.device, like.dtype)
         if key not in self._modules:
             facts = self.facts
@@ -248,13 +249,13 @@ class _Module:
         self._moving = [(name, module.get_submodule(owner), own) for name, owner, own in places]
 
     def lent(self, views: Views) -> Views:
-        """The module's parameters, which are the only row [1, …] of the views from now on."""
+        """Returns the module's parameters, which are the only row [1, …] of the views from now on."""
         for name, parameter in self.parameters.items():
             parameter.data = views[name][0]
         return self.parameters
 
     def as_in(self, training: bool) -> "_Module":
-        """The same, in training or inference mode."""
+        """Returns the same, in training or inference mode."""
         if self.module.training != training:
             self.module.train(training)
         return self
@@ -272,7 +273,7 @@ class _Module:
 
 
 def _write(view: Tensor, value: Tensor) -> None:
-    """Where a module has put another buffer in the place of the one that was lent to it."""
+    """Copies a buffer that a module has put in the place of the lent one."""
     if value.data_ptr() != view.data_ptr():
         view.copy_(value.detach())
 
@@ -281,13 +282,13 @@ def _typed(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def seen(x: Tensor) -> Tensor:
+def channels_first(x: Tensor) -> Tensor:
     """Pixels as they are, images [1 or M, B, H, W, 3] with their channels first, as torch's modules have them."""
     return x if x.dim() == 3 else x.permute(0, 1, 4, 2, 3).contiguous()
 
 
 def _of(x: Tensor, rows: slice) -> Tensor:
-    """The part of some members; all of what all have in common."""
+    """Returns the part of some members; all of what all have in common."""
     return x if len(x) == 1 else x[rows]
 
 

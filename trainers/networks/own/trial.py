@@ -1,13 +1,13 @@
-"""What is found out about a user's network with tiny batches, before anything is trained: refusals, and `Facts`.
+"""Tries a user's network with tiny batches before any training.
 
-Members are tried together and one after another, with the same numbers: nothing is left to be found out in the middle
-of a training. All of it is on the CPU, once a process for each shape of inputs and outputs.
+Results are refusals and `Facts`. Members are tried together and one after another, with the same numbers: nothing is
+left to be found out in the middle of a training. All of it is on the CPU, once a process for each shape of inputs and
+outputs.
 """
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from trainers.cohort import Plugged
 from trainers.networks.base import Batch
 from trainers.networks.layout import Layout
-from trainers.networks.own.counting import Count
+from trainers.networks.own.counting import count_passes
 from trainers.networks.own.making import GENERATORS, Inputs, NetworkError, buffers_of, generators, make
-from trainers.networks.own.network import Facts, OwnNetwork, seen
+from trainers.networks.own.network import Facts, OwnNetwork, channels_first
 from trainers.notes import first_line
 from trainers.plugins.calls import ForeignError, blamed
 
@@ -29,14 +29,14 @@ COUNTED_BY_NAME = "num_batches_tracked"  # of batch normalisation; plays no part
 
 
 def own_network(plugged: Plugged, inputs: Inputs, outputs: int, subtracted: bool = False) -> OwnNetwork:
-    """The network for such inputs and outputs. Raises NetworkError and ForeignError, in one line each."""
+    """Returns the network for such inputs and outputs. Raises NetworkError and ForeignError, in one line each."""
     with GENERATORS:  # threads that ask for the same network at once find it out once
         return OwnNetwork(facts_of(plugged, inputs, outputs), subtracted)
 
 
 @lru_cache(maxsize=8)
 def facts_of(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
-    """What is found out; kept for the networks that were asked for last. Raises NetworkError and ForeignError."""
+    """Returns the facts of a network; cached for the last networks. Raises NetworkError and ForeignError."""
     with torch.inference_mode(False), torch.no_grad():
         net = OwnNetwork(_described(plugged, inputs, outputs))
         trial = _Trial(net)
@@ -44,12 +44,12 @@ def facts_of(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
         trial.check_inference()
         trial.check_gradient()
         flop, kept = trial.counted()
-        facts = replace(net.facts, normalises=trial.normalises(), least=trial.least(), apart=trial.apart())
+        facts = replace(net.facts, normalises=trial.normalises(), least=trial.least(), unbatchable=trial.unbatchable())
         return replace(facts, flop=flop, kept=kept)
 
 
 def _described(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
-    """Parameters and buffers, and which of these training moves."""
+    """Returns parameters and buffers, and which of these training moves."""
     module, other = (make(plugged, inputs, outputs, seed) for seed in (0, 1))
     called = f"network {plugged.name}"
     places = {value.data_ptr() for value in module.parameters()}
@@ -64,7 +64,7 @@ def _described(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
     for name, value in start.items():
         if not _same(value, again[name]):
             raise NetworkError(f"{called}: buffer {name!r} starts at random; parameters alone may")
-    x = seen(_examples(inputs, ROWS)[None])[0]
+    x = channels_first(_examples(inputs, ROWS)[None])[0]
     moved = _moved(plugged, module.train(), x)
     for name, value in moved.items():
         _check_moving(called, module, name, value)
@@ -77,7 +77,7 @@ def _described(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
 
 
 def _moved(plugged: Plugged, module: nn.Module, x: Tensor) -> dict[str, Tensor]:
-    """The buffers that a pass changes, as they were before. Raises NetworkError and ForeignError."""
+    """Returns the buffers that a pass changes, as they were before. Raises NetworkError and ForeignError."""
     before, values = buffers_of(module), {name: value.clone() for name, value in module.named_parameters()}
     with blamed(f"network {plugged.name} failed on a batch {list(x.shape)} with", plugged.source, NetworkError):
         module(x)
@@ -141,7 +141,7 @@ class _Trial:
             raise NetworkError(f"{self._called}: its outputs do not depend on its parameters")
 
     def normalises(self) -> bool:
-        """Whether an example's output in training depends on the others of its batch."""
+        """Returns whether an example's output in training depends on the others of its batch."""
         least = max(FEW, self.least())
         return least < ROWS and not _close(self._output(ROWS, True)[:least], self._output(least, True))
 
@@ -155,36 +155,41 @@ class _Trial:
             return rows
         return ROWS
 
-    def apart(self) -> str:
+    def unbatchable(self) -> str:
         """Why members cannot be batched, in one line; "" where they can."""
-        alone = OwnNetwork(replace(self._net.facts, apart="not to be tried"))
+        alone = OwnNetwork(replace(self._net.facts, unbatchable="not to be tried"))
         try:
-            with _no_fallback():
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
                 found = self._step(self._net, MEMBERS, ROWS)
-        except (ForeignError, NetworkError, _Fallback) as error:
+        except (ForeignError, NetworkError) as error:
             return first_line(error.__cause__ or error)
+        # Where torch.func falls back to members in turn, these do the same without a warning at every step.
+        for text in (str(warning.message) for warning in caught):
+            if "performance drop" in text:
+                return text.partition(". ")[0].strip().partition("\n")[0]
         expected = self._step(alone, MEMBERS, ROWS)
         wrong = [name for name, value in expected.items() if not _close(found[name], value)]
         return f"its {', '.join(wrong)} would be others" if wrong else ""
 
     def counted(self) -> tuple[tuple[float, float, float, float], float]:
-        """(FLOP, bytes kept), as `Facts` has them."""
-        few, more = (self._count(rows) for rows in (max(FEW, self.least()), 2 * ROWS))
-        between = more.rows - few.rows
-        each = {name: (getattr(more, name) - getattr(few, name)) / between for name in Count.MEASURED}
-        fixed = {name: max(0.0, getattr(few, name) - each[name] * few.rows) for name in ("forward", "backward")}
-        flop = (each["forward"], each["backward"], fixed["forward"], fixed["backward"])
+        """Returns (FLOP, bytes kept), as `Facts` has them."""
+        few, many = max(FEW, self.least()), 2 * ROWS
+        of_few, of_many = self._count(few), self._count(many)
+        forward, backward, kept = ((b - a) / (many - few) for a, b in zip(of_few, of_many, strict=True))
+        fixed_forward, fixed_backward = max(0.0, of_few[0] - forward * few), max(0.0, of_few[1] - backward * few)
+        flop = (forward, backward, fixed_forward, fixed_backward)
         if not sum(flop):  # of operations that torch cannot count: as if every parameter were used once
             numbers = float(self._net.real.sum())
             flop = (2 * numbers, 4 * numbers, 0.0, 0.0)
-        return flop, max(0.0, each["kept"])
+        return flop, max(0.0, kept)
 
     @property
     def _inputs(self) -> Inputs:
         return self._net.facts.inputs
 
     def _output(self, rows: int, training: bool) -> Tensor:
-        """[rows, outputs] of one member that has not been trained."""
+        """Returns [rows, outputs] of one member that has not been trained."""
         return self._tried(rows, training)[0][0]
 
     def _tried(self, rows: int, training: bool) -> tuple[Tensor, Mapping[str, Tensor]]:
@@ -197,7 +202,7 @@ class _Trial:
         return generators() != before
 
     def _step(self, net: OwnNetwork, members: int, rows: int) -> dict[str, Tensor]:
-        """All that a network is asked for in training, by name."""
+        """Returns all that a network is asked for in training, by name."""
         params, x = self._params[:members], _examples(self._inputs, rows)[None]
         kept, into, again = net.statistics(params), torch.zeros_like(params), torch.zeros_like(params)
         weight = torch.full((1, rows, 1), 1 / rows)
@@ -207,34 +212,16 @@ class _Trial:
         found = {"losses": losses, "gradients": into, "sensitivities": again, "outputs": logits}
         return found | ({"statistics": kept["statistics"]} if kept else {})
 
-    def _count(self, rows: int) -> Count:
-        count = Count(rows)
-        with torch.enable_grad():
-            with count.forward_pass():
-                outputs, leaves = self._tried(rows, True)
-            with count.backward_pass():
-                torch.autograd.grad(outputs.sum(), list(leaves.values()), allow_unused=True)
-        return count
+    def _count(self, rows: int) -> tuple[float, float, float]:
+        def forward() -> tuple[Tensor, Iterable[Tensor]]:
+            outputs, leaves = self._tried(rows, True)
+            return outputs, leaves.values()
 
-
-class _Fallback(Exception):
-    """torch.func would take members one after another in some operation."""
-
-
-@contextmanager
-def _no_fallback() -> Iterator[None]:
-    """Raises _Fallback where torch.func warns of one: members in turn do the same without a warning at every step."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for warning in caught:
-        text = str(warning.message)
-        if "performance drop" in text:
-            raise _Fallback(text.partition(". ")[0])
+        return count_passes(forward)
 
 
 def _examples(inputs: Inputs, rows: int) -> Tensor:
-    """[rows, …] at random, as a stream has them: pixels in [0, 1], images [H, W, 3] around 0."""
+    """Returns [rows, …] at random, as a stream has them: pixels in [0, 1], images [H, W, 3] around 0."""
     rng = torch.Generator().manual_seed(1)
     if isinstance(inputs, int):
         return torch.rand(rows, inputs, generator=rng)
@@ -243,12 +230,12 @@ def _examples(inputs: Inputs, rows: int) -> Tensor:
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
-    """Whether they are equal, NaN to NaN."""
+    """Returns whether they are equal, NaN to NaN."""
     return one.dtype == other.dtype and bool(torch.equal(one.nan_to_num(), other.nan_to_num()))
 
 
 def _close(one: Tensor, other: Tensor) -> bool:
-    """Whether nothing but rounding lies between them."""
+    """Returns whether nothing but rounding lies between them."""
     if one.shape != other.shape:
         return False
     size, between = float(other.norm()), float((one - other).norm())

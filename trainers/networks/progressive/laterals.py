@@ -1,8 +1,9 @@
-"""What the earlier columns of a progressive network add to a residual column: 1×1 convolutions, and one for the logits.
+"""Lateral connections of progressive residual networks.
 
-The sums over columns j are one product: their maps lie beside each other, channels last, and so do the U of a stage in
-its weight [out, number·in]; its bias [number, out] holds the c. As in A-GEM's released code, U starts truncated normal
-(σ = 0.1) and c = 0.1, though a column's own kernels start otherwise.
+1×1 convolutions of the maps of earlier columns, and one product for the logits. The sums over columns j are one
+product: their maps lie beside each other, channels last, and so do the U of a stage in its weight [out, number·in]; its
+bias [number, out] holds the c. As in A-GEM's released code, U starts truncated normal (σ = 0.1) and c = 0.1, though a
+column's own kernels start otherwise.
 """
 
 import itertools
@@ -22,7 +23,7 @@ LOGITS = 5  # number of the laterals that feed the logits; those of the stem hav
 
 @dataclass(frozen=True)
 class Laterals:
-    """Of the column with this number, so many come before it; net: a column on its own, with a linear head."""
+    """The laterals of column `number`, with as many columns before it; net: a single column, with a linear head."""
 
     net: ResNet
     number: int
@@ -55,7 +56,7 @@ class Laterals:
         return self._sum(views, stage, below[stage][:, ::stride, ::stride]).permute(0, 3, 1, 2)
 
     def logits(self, views: Views, below: list[Tensor]) -> Tensor | float:
-        """[B, outputs], to add to the logits."""
+        """Returns [B, outputs], to add to the logits."""
         return self._sum(views, LOGITS, below[LOGITS]) if self.number else 0.0
 
     def _sum(self, views: Views, stage: int, inputs: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
-"""Progressive neural networks (Rusu et al. 2016): one column of full width a task, as in A-GEM's released code.
+"""Progressive neural networks (Rusu et al. 2016) of perceptrons.
 
-With k columns before it, layer l of column k there is, for all layers (no ReLU at the last),
+One column of full width a task, as in A-GEM's released code. With k columns before it, layer l of column k there is,
+for all layers (no ReLU at the last),
 
     h^k_l = ReLU(W_l h^k_{l−1} + b_l + Σ_{j<k} (U^{k,j}_l h^j_{l−1} + c^{k,j}_l)),    h^j_0 = the image.
 
@@ -41,8 +42,8 @@ Affine = Callable[[Tensor, Tensor, Tensor, Tensor], object]
 
 
 @dataclass(frozen=True)
-class Columns:
-    """A column for each of `count` tasks; sizes = (inputs, hidden…, outputs) of a column on its own.
+class MLPColumns:
+    """A column for each of `count` tasks; sizes = (inputs, hidden…, outputs) of a single column.
 
     subtracted: see `losses.output_delta`.
     """
@@ -74,7 +75,7 @@ class Columns:
         return cast(NDArray[np.float32], row.numpy())
 
     def columns(self, row: Tensor) -> list[Column]:
-        """Views into one member's row [D] of the parameter matrix."""
+        """Returns views into one member's row [D] of the parameter matrix."""
         return [layers_of(row[part], self._shapes(number)) for number, part in enumerate(self._slices)]
 
     @cached_property
@@ -82,27 +83,27 @@ class Columns:
         return consecutive(sum((k + 1) * n for k, n in self._shapes(number)) for number in range(self.count))
 
     def slice(self, number: int) -> slice:
-        """Where column `number` lies in a row."""
+        """Returns the place of column `number` in a row."""
         return self._slices[number]
 
     def buffers(self, x: Tensor, columns: int) -> list[Tensor]:
         """For each hidden layer a matrix [rows, columns·width] without values, for the rows of x."""
         return [x.new_empty(len(x), columns * width) for width in self.widths[1:-1]]
 
-    def own(self, hidden: Sequence[Tensor], number: int) -> list[Tensor]:
-        """The parts [..., width] of the hidden units that belong to column `number`."""
+    def of_column(self, hidden: Sequence[Tensor], number: int) -> list[Tensor]:
+        """Returns the parts [..., width] of the hidden units that belong to column `number`."""
         return [units[..., number * w : (number + 1) * w] for units, w in zip(hidden, self.widths[1:-1], strict=True)]
 
     def fill(self, columns: Sequence[Column], x: Tensor, hidden: list[Tensor], affine: Affine) -> None:
         """Writes the hidden units of these columns (all from 0 on) for x [rows, inputs]."""
         for number, column in enumerate(columns):
             inputs = [x, *(h[:, : (number + 1) * w] for h, w in zip(hidden, self.widths[1:-1], strict=True))]
-            for layer, below, out in zip(column, inputs, self.own(hidden, number), strict=False):
+            for layer, below, out in zip(column, inputs, self.of_column(hidden, number), strict=False):
                 affine(below, layer.weight, layer.bias, out)
                 out.relu_()
 
     def logits(self, columns: Sequence[Column], x: Tensor, affine: Affine) -> Tensor:
-        """The output [rows, classes] of the last of these columns for x [rows, inputs]."""
+        """Returns the output [rows, classes] of the last of these columns for x [rows, inputs]."""
         hidden = self.buffers(x, len(columns))
         self.fill(columns, x, hidden, affine)
         out = x.new_empty(len(x), self.widths[-1])
@@ -110,5 +111,5 @@ class Columns:
         return out[:, : self.sizes[-1]]
 
     def _shapes(self, number: int) -> list[tuple[int, int]]:
-        """(inputs, outputs) of the layers of column `number` as they are stored."""
+        """Returns (inputs, outputs) of the layers of column `number` as they are stored."""
         return [(k * (number + 1) if i else k, n) for i, (k, n) in enumerate(itertools.pairwise(self.widths))]

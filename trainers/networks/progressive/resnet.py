@@ -1,6 +1,6 @@
-"""Progressive networks (Rusu et al., 2016) whose columns are residual networks: one of full width for each task.
+"""Progressive networks (Rusu et al., 2016) of residual columns.
 
-Stage s of column k, of the stem (s = 0) and the four stages of blocks, ends in
+One column of full width for each task. Stage s of column k, of the stem (s = 0) and the four stages of blocks, ends in
 
     h^k_s = ReLU(stage_s(h^k_{s−1}) + Σ_{j<k} (U^{k,j}_s h^j_{s−1} + c^{k,j}_s)),    h^j_{−1} = the image,
 
@@ -30,7 +30,7 @@ from trainers.networks.resnet import BLOCKS, Layers, ResNet
 
 @dataclass(frozen=True)
 class ResNetColumns:
-    """A column for each of `count` tasks; net: one on its own, with a linear head.
+    """A column for each of `count` tasks; net: a single column, with a linear head.
 
     A row of parameters holds the columns one after another, each in front of its laterals; a row of statistics holds
     their moving averages. Methods take one member's as matrices, params [1, D] and statistics [1, S].
@@ -45,11 +45,11 @@ class ResNetColumns:
         return int(self.slice(self.count - 1).stop)
 
     def statistics_slice(self, number: int) -> slice:
-        """Where column `number` lies in a row of statistics."""
+        """Returns the place of column `number` in a row of statistics."""
         return consecutive([self.net.statistics_layout.row] * self.count)[number]
 
     def slice(self, number: int) -> slice:
-        """Where column `number` and its laterals lie in a row of parameters."""
+        """Returns the place of column `number` and its laterals in a row of parameters."""
         return consecutive(self.net.row + laterals.layout.row for laterals in self._laterals)[number]
 
     def init(self, rngs: Sequence[np.random.Generator]) -> NDArray[np.float32]:
@@ -73,7 +73,7 @@ class ResNetColumns:
         return params[:, self.slice(number)][:, : self.net.row]
 
     def views(self, params: Tensor, number: int) -> Views:
-        """Parameters [1, …] of column `number` and its laterals, by name."""
+        """Returns parameters [1, …] of column `number` and its laterals, by name."""
         return self.net.layout.views(self.backbone(params, number)) | self._lateral_views(params, number)
 
     def averages(self, statistics: Tensor, number: int) -> Views:
@@ -81,7 +81,7 @@ class ResNetColumns:
         return self.net.statistics_layout.views(statistics[:, self.statistics_slice(number)])
 
     def logits(self, params: Tensor, statistics: Tensor, number: int, x: Tensor) -> Tensor:
-        """[1, B, outputs] of column `number` for images x [1, B, H, W, 3], by the moving averages."""
+        """Returns [1, B, outputs] of column `number` for images x [1, B, H, W, 3], by the moving averages."""
         below = self._below(params, statistics, number, x)
         layers = Layers(self.views(params, number), self.averages(statistics, number), training=False)
         return self._logits(layers, number, x, below)
@@ -105,7 +105,7 @@ class ResNetColumns:
         return loss.detach(), list(zip(views, gradients, strict=True))
 
     def _below(self, params: Tensor, statistics: Tensor, number: int, x: Tensor) -> list[Tensor]:
-        """What columns before `number` offer its laterals: images, maps [B, H, W, number·C], pooled [B, number·C]."""
+        """Returns inputs of the laterals of column `number`: images, maps [B, H, W, number·C], pooled [B, number·C]."""
         below = [x[0]]
         for column in range(number):
             layers = Layers(self.views(params, column), self.averages(statistics, column), training=False)
@@ -129,7 +129,7 @@ class ResNetColumns:
         return [*outputs, layers.pooled(h)[0]]
 
     def _logits(self, layers: Layers, number: int, x: Tensor, below: list[Tensor]) -> Tensor:
-        """[1, B, outputs] of the column's head and of the laterals that feed it."""
+        """Returns [1, B, outputs] of the column's head and of the laterals that feed it."""
         pooled = self._outputs(layers, number, x, below)[-1][None]
         return self.net.head.logits(layers.views, pooled) + self._laterals[number].logits(layers.views, below)
 

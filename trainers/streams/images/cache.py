@@ -1,7 +1,8 @@
-"""One folder of decoded images: made to the side and renamed, checked whenever it is opened, made again when damaged.
+"""The cache folder of decoded images.
 
-A process reads all pixels once, before it maps them. A gigabyte takes a second, and training is to read it anyway.
-Processes that would make the same folder take turns, and what killed ones left is removed.
+It is made to the side and renamed, checked whenever it is opened, and made again when damaged. A process reads all
+pixels once, before it maps them. A gigabyte takes a second, and training is to read it anyway. Processes that would
+make the same folder take turns, and what killed ones left is removed.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trainers.notes import tell
+from trainers.notes import notify
 from trainers.persistence import sealed
 from trainers.streams.base import DataError, Pixels
 from trainers.streams.images.decoder import Chunk
@@ -49,13 +50,13 @@ class Cached(NamedTuple):
         return tuple(Levels(*one) for one in self.facts["levels"])
 
     def pixels(self) -> Pixels:
-        """[images, size, size, 3], mapped from the file, read-only."""
+        """Returns [images, size, size, 3], mapped from the file, read-only."""
         size = self.facts["size"]
         return np.memmap(self.folder / PIXELS, np.uint8, "r", shape=(self.facts["images"], size, size, 3))
 
 
 def reopen(folder: Path) -> Cached | None:
-    """A finished and undamaged folder, else None.
+    """Returns a finished and undamaged folder, else None.
 
     Facts are sealed with the folder's name and name the checksum of the pixels, with which the mean is sealed: what was
     moved here from another dataset, or is of two decodings, does not fit together.
@@ -71,7 +72,7 @@ def reopen(folder: Path) -> Cached | None:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Waits until no other process makes this folder, then removes what killed ones left beside it.
 
     Where files cannot be locked nobody waits, and the first to rename wins. Raises OSError.
@@ -88,11 +89,11 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def make(
-    folder: Path, source: Source, size: int, found: Generator[Chunk, None, None], progress: Progress | None
+    folder: Path, source: Source, size: int, chunks: Generator[Chunk, None, None], progress: Progress | None
 ) -> Cached:
     """Decodes the images into the folder, which is there only when all of it is.
 
-    found: what is to be written, in the order of the source. Raises OSError where that fails, and DataError where the
+    chunks: decoded images, in the order of the source. Raises OSError where that fails, and DataError where the
     disk is too small or an image cannot be read for another reason than that it is damaged.
     """
     needed, free = len(source.names) * size * size * 3, shutil.disk_usage(folder.parent).free
@@ -102,11 +103,11 @@ def make(
             "EPSEARCH_CACHE names another folder"
         )
     if os.path.lexists(folder):
-        tell(f"{folder} is damaged or lacks images that can be decoded now: all are decoded again")
+        notify(f"{folder} is damaged or lacks images that can be decoded now: all are decoded again")
     unfinished = Path(tempfile.mkdtemp(prefix=_beside(folder), dir=folder.parent))
     unfinished.chmod(0o755)  # others may share the cache
     try:
-        facts = _write(unfinished, source, size, found, progress)
+        facts = _write(unfinished, source, size, chunks, progress)
         sealed.write(unfinished / FACTS, folder.name, json.dumps(facts).encode())
         return _publish(unfinished, folder, facts["images"])
     finally:
@@ -114,23 +115,24 @@ def make(
 
 
 def _write(
-    folder: Path, source: Source, size: int, found: Generator[Chunk, None, None], progress: Progress | None
+    folder: Path, source: Source, size: int, chunks: Generator[Chunk, None, None], progress: Progress | None
 ) -> dict[str, Any]:
     """Writes pixels and mean; returns the facts, as `Cached` has them. Raises OSError and DataError."""
     digest = _digest(size)
     total = np.zeros((size, size, 3), np.int64)  # whole numbers: the mean does not depend on the order of sums
     kept = np.zeros(len(source.names), np.bool_)
     levels: tuple[Levels, ...] = ()
-    with closing(found), open(folder / PIXELS, "wb") as file:
-        for start, readable, pixels, of_chunk in found:
+    with closing(chunks), open(folder / PIXELS, "wb") as file:
+        done = 0
+        for readable, pixels, of_chunk in chunks:
             levels = merged((*levels, *of_chunk))
-            members = slice(start, start + len(readable))
+            members = slice(done, done := done + len(readable))
             kept[members] = readable
             total += pixels[source.parts[members][readable] == TRAIN].sum(axis=0, dtype=np.int64)
             file.write(pixels.data)
             digest.update(pixels.data)
             if progress:
-                progress(members.start + len(readable), len(kept))
+                progress(done, len(kept))
         # On the disk before the facts, whose checksum vouches for it.
         file.flush()
         os.fsync(file.fileno())
@@ -181,7 +183,7 @@ def _digest(size: int) -> "hashlib._Hash":
 
 
 def _beside(folder: Path) -> str:
-    """How the names of a folder's unfinished neighbours begin."""
+    """Returns the prefix of the names of a folder's unfinished neighbours."""
     return f".{folder.name}."
 
 

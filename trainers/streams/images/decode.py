@@ -1,13 +1,16 @@
-"""Images decoded once: their pixels lie in one file of a cache folder, which every process maps into its memory."""
+"""Decodes images once, into a cache folder.
+
+Their pixels lie in one file, which every process maps into its memory.
+"""
 
 from pathlib import Path
 
 import numpy as np
 
-from trainers.notes import tell
+from trainers.notes import notify
 from trainers.streams.base import DataError
-from trainers.streams.images.cache import Cached, Progress, alone, make, reopen
-from trainers.streams.images.decoder import chunks, readable, told
+from trainers.streams.images.cache import Cached, Progress, locked, make, reopen
+from trainers.streams.images.decoder import chunks, readable, reasons_text
 from trainers.streams.images.image_set import ImageSet
 from trainers.streams.images.levels import unclear
 from trainers.streams.images.sources.base import TEST, UNUSED, Source
@@ -19,19 +22,19 @@ VERSION = 3  # raise it when the same files would give other pixels
 def decode(
     source: Source, size: int, cache: Path, skip_corrupt: bool = False, progress: Progress | None = None
 ) -> ImageSet:
-    """The source's images as RGB of size × size pixels, bilinear, the aspect ratio not kept.
+    """Returns the source's images as RGB of size × size pixels, bilinear, the aspect ratio not kept.
 
     Decodes only where `cache` does not have them yet; progress(done, total) is called as it does. Raises DataError
     where images cannot be decoded, unless skip_corrupt leaves them out, and where the cache cannot be written.
     """
     if source.left_out:
-        tell(f"{source.where}: left out are {source.left_out}")
+        notify(f"{source.where}: left out are {source.left_out}")
     cached = prepare(source, size, cache, progress)
     corrupt = cached.facts["corrupt"]
     if corrupt and not skip_corrupt:
         raise DataError(
-            f"{len(corrupt):,} of {len(source.names):,} images cannot be decoded: {told(source, corrupt, size)}; "
-            "--skip-corrupt leaves them out"
+            f"{len(corrupt):,} of {len(source.names):,} images cannot be decoded: "
+            f"{reasons_text(source, corrupt, size)}; --skip-corrupt leaves them out"
         )
     if why := unclear(cached.levels):
         raise DataError(f"{source.where}: {why}")
@@ -64,7 +67,7 @@ def prepare(
         return cached
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        with alone(folder):
+        with locked(folder):
             return _whole(folder, source, size) or make(folder, source, size, chunks(source, size, workers), progress)
     except OSError as error:
         raise DataError(
@@ -74,7 +77,7 @@ def prepare(
 
 
 def _whole(folder: Path, source: Source, size: int) -> Cached | None:
-    """A finished folder that has every image which can be decoded now, else None. Raises DataError.
+    """Returns a finished folder that has every image which can be decoded now, else None. Raises DataError.
 
     Images that could not be decoded are tried again: files may be had again, and other versions of libraries read more.
     """

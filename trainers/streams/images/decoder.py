@@ -8,14 +8,14 @@ from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from trainers.notes import first_line
 from trainers.streams.base import DataError, Pixels
 from trainers.streams.images.levels import Levels, depth, eight_bits, orientation, turned
-from trainers.streams.images.sources.base import MOST_NAMED, Damaged, Source, printable
+from trainers.streams.images.sources.base import MOST_NAMED, DamagedImage, Source, printable
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "PPM", "TIFF")  # of SUFFIXES; others may start programs (PostScript)
 MOST_PIXELS = 89_478_485  # of one image; from here on Pillow, too, suspects a decompression bomb
@@ -25,39 +25,22 @@ CHUNK = 64  # images of one piece of work
 SMALL_FILE = 16_384  # bytes; below, Python's part of decoding outweighs Pillow's, and threads take turns in it
 
 
-class Chunk(NamedTuple):
-    """Some images of a source that stand next to each other."""
-
-    start: int
-    """The position of the first."""
-    readable: list[bool]
-    """Of each, whether it can be decoded."""
-    pixels: Pixels
-    """[k, size, size, 3], of the readable ones, in order."""
-    levels: tuple[Levels, ...]
-    """Of the readable ones, by kind."""
+Chunk: TypeAlias = tuple[list[bool], Pixels, tuple[Levels, ...]]
+"""Consecutive images of a source: whether each can be decoded; RGB bytes [k, size, size, 3] and levels of those."""
 
 
-class Decoded(NamedTuple):
-    """One image."""
+def decode_image(encoded: bytes | Pixels, size: int) -> tuple[Pixels, str]:
+    """Returns RGB bytes [size, size, 3], and the kind of `Levels`, of a file's bytes or of pixels [H, W, 3].
 
-    pixels: Pixels
-    """RGB bytes [size, size, 3]."""
-    kind: str
-    """As of `Levels`."""
-
-
-def decode_image(encoded: bytes | Pixels, size: int) -> Decoded:
-    """An image from a file's bytes or pixels [H, W, 3]; bilinear, turned by its EXIF, the aspect ratio is not kept.
-
-    Raises Damaged where the file is no whole image, or one of more than MOST_PIXELS.
+    Bilinear, turned by its EXIF; the aspect ratio is not kept. Raises DamagedImage where the file is no whole image, or
+    one of more than MOST_PIXELS.
     """
     from PIL import Image, UnidentifiedImageError
 
     try:
         if isinstance(encoded, np.ndarray):
             same = encoded.shape[:2] == (size, size)
-            return Decoded(encoded if same else _resized(Image.fromarray(encoded), size), "RGB, 8 bits")
+            return encoded if same else _resized(Image.fromarray(encoded), size), "RGB, 8 bits"
         with Image.open(io.BytesIO(encoded), formats=FORMATS) as image:
             if image.width * image.height > MOST_PIXELS:  # seen before they are unpacked
                 raise Image.DecompressionBombError
@@ -65,17 +48,17 @@ def decode_image(encoded: bytes | Pixels, size: int) -> Decoded:
             image.load()
             levels = eight_bits(image, bits)
             plain = turned(_rgb(image if levels is None else Image.fromarray(levels)), orientation(image))
-            return Decoded(_resized(plain, size), f"{mode}, {bits} bits")
-    except (MemoryError, Damaged):
+            return _resized(plain, size), f"{mode}, {bits} bits"
+    except (MemoryError, DamagedImage):
         raise
     except Image.DecompressionBombError as error:  # Pillow's own limit is twice as high
-        raise Damaged(f"it has more than {MOST_PIXELS:,} pixels") from error
+        raise DamagedImage(f"it has more than {MOST_PIXELS:,} pixels") from error
     except UnidentifiedImageError as error:
         if isinstance(encoded, bytes) and encoded.startswith(TIFF):
-            raise Damaged("it is a TIFF of a kind that Pillow does not read") from error
-        raise Damaged(f"it is no {', '.join(FORMATS[:-1])} or {FORMATS[-1]}") from error
+            raise DamagedImage("it is a TIFF of a kind that Pillow does not read") from error
+        raise DamagedImage(f"it is no {', '.join(FORMATS[:-1])} or {FORMATS[-1]}") from error
     except Exception as error:  # Pillow's plugins raise whatever a damaged file makes them stumble over
-        raise Damaged(first_line(error)) from error
+        raise DamagedImage(first_line(error)) from error
 
 
 def reasons(source: Source, names: Sequence[str], size: int) -> dict[str, str]:
@@ -87,18 +70,18 @@ def reasons(source: Source, names: Sequence[str], size: int) -> dict[str, str]:
 
 
 def readable(source: Source, name: str, size: int) -> bool:
-    """Whether an image can be decoded. Raises DataError as `reasons`."""
+    """Returns whether an image can be decoded. Raises DataError as `reasons`."""
     return _reason(source, name, size) == DECODED
 
 
-def told(source: Source, names: Sequence[str], size: int) -> str:
-    """The first few images that cannot be decoded and why, for a message. Raises DataError."""
+def reasons_text(source: Source, names: Sequence[str], size: int) -> str:
+    """Returns the first few images that cannot be decoded and why, for a message. Raises DataError."""
     first = reasons(source, names[:MOST_NAMED], size).items()
     return ", ".join(f"{printable(name)} ({why})" for name, why in first) + (", …" if len(names) > MOST_NAMED else "")
 
 
 def chunks(source: Source, size: int, workers: int | None = None) -> Generator[Chunk, None, None]:
-    """All images of a source, CHUNK by CHUNK, in their order, whichever thread is done first.
+    """Yields all images of a source, CHUNK by CHUNK, in their order, whichever thread is done first.
 
     workers: threads; None takes as many as help. Threads and not processes: Pillow decodes without Python's lock, and
     nothing has to be copied. Raises DataError where an image cannot be read for another reason than that it is damaged.
@@ -126,7 +109,7 @@ def useful_workers(source: Source) -> int:
     """
     lengths = []
     for name in source.names[:: max(1, len(source.names) // 8)]:
-        with suppress(Damaged):
+        with suppress(DamagedImage):
             encoded = source.read(name)
             lengths.append(len(encoded) if isinstance(encoded, bytes) else 0)  # pixels need no decoding
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -134,7 +117,7 @@ def useful_workers(source: Source) -> int:
 
 
 def _chunk(source: Source, size: int, start: int) -> Chunk:
-    """The images from `start` on: one piece of work of a thread. Raises DataError."""
+    """Returns the images from `start` on: one piece of work of a thread. Raises DataError."""
     names = source.names[start : start + CHUNK]
     pixels = np.empty((len(names), size, size, 3), np.uint8)
     readable: list[bool] = []
@@ -144,13 +127,13 @@ def _chunk(source: Source, size: int, start: int) -> Chunk:
             pixels[sum(readable)], kind = _decoded(source, name, size)
             kinds.append(kind)
             readable.append(True)
-        except Damaged:
+        except DamagedImage:
             readable.append(False)
     pixels, levels = pixels[: len(kinds)], []
     for kind in sorted(set(kinds)):
         of_kind = pixels[[one == kind for one in kinds]]
         levels.append(Levels(kind, len(of_kind), int(of_kind.min()), int(of_kind.max())))
-    return Chunk(start, readable, pixels, tuple(levels))
+    return readable, pixels, tuple(levels)
 
 
 def _reason(source: Source, name: str, size: int) -> str:
@@ -158,13 +141,13 @@ def _reason(source: Source, name: str, size: int) -> str:
     with warnings.catch_warnings(action="ignore"):
         try:
             _decoded(source, name, size)
-        except Damaged as error:
+        except DamagedImage as error:
             return str(error)
     return DECODED
 
 
-def _decoded(source: Source, name: str, size: int) -> Decoded:
-    """One image. Raises Damaged, and DataError where it is not the image that is to blame."""
+def _decoded(source: Source, name: str, size: int) -> tuple[Pixels, str]:
+    """Returns `decode_image` of one image. Raises DamagedImage, and DataError for lack of memory."""
     try:
         return decode_image(source.read(name), size)
     except MemoryError as error:
@@ -172,14 +155,14 @@ def _decoded(source: Source, name: str, size: int) -> Decoded:
 
 
 def _rgb(image: Any) -> Any:
-    """An image of any mode with 8 bits as RGB."""
+    """Returns an image of any mode with 8 bits as RGB."""
     if image.mode == "P" and "transparency" in image.info:  # else Pillow warns
         image = image.convert("RGBA")
     return image if image.mode == "RGB" else image.convert("RGB")
 
 
 def _resized(image: Any, size: int) -> Pixels:
-    """Bytes [size, size, 3] of an RGB image."""
+    """Returns bytes [size, size, 3] of an RGB image."""
     from PIL import Image
 
     if image.size != (size, size):

@@ -1,4 +1,4 @@
-"""A set of labelled images of one size, decoded: what image streams are cut from."""
+"""A set of labelled, decoded images of one size."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -74,5 +74,5 @@ class ImageSet:
         return ~(self.test | self.unused)
 
     def _by_class(self, members: NDArray[np.bool_]) -> tuple[Labels, ...]:
-        """Positions of the members [N] of each class."""
+        """Returns positions of the members [N] of each class."""
         return tuple(np.flatnonzero(members & (self.labels == label)) for label in range(len(self.classes)))

@@ -1,4 +1,4 @@
-"""What a dataset of images holds, beside what its publishers say that it holds."""
+"""Inspects a dataset of images, and compares it with the published counts."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,22 +13,15 @@ from trainers.streams.images.levels import unclear
 from trainers.streams.images.sources.base import PARTS, Source
 
 
-class PerClass(NamedTuple):
-    """Images of the class with the fewest and of the one with the most."""
-
-    least: int
-    most: int
-
-
 class Inspection(NamedTuple):
-    """What was found in a dataset of images."""
+    """Counts of a dataset of images."""
 
     where: str
     classes: int
     counts: dict[str, int]
     """Images by part, of all parts that have some."""
-    per_class: dict[str, PerClass]
-    """By part, as `counts`."""
+    per_class: dict[str, tuple[int, int]]
+    """Images of the smallest and of the largest class, by part, as `counts`."""
     corrupt: list[str]
     """Names of images that cannot be decoded."""
     reasons: dict[str, str]
@@ -60,7 +53,7 @@ def inspect(source: Source, size: int, cache: Path, progress: Progress | None = 
         where=source.where,
         classes=classes,
         counts=counts,
-        per_class={name: PerClass(int(of_class[name].min()), int(of_class[name].max())) for name in counts},
+        per_class={name: (int(of_class[name].min()), int(of_class[name].max())) for name in counts},
         corrupt=corrupt,
         reasons=reasons(source, corrupt, size),
         differences=[*differences(counts, classes, source.official), *([unknown] if unknown else [])],
@@ -71,7 +64,7 @@ def inspect(source: Source, size: int, cache: Path, progress: Progress | None = 
 
 
 def differences(counts: Mapping[str, int], classes: int, official: Mapping[str, int]) -> list[str]:
-    """A line for each official count that is not met.
+    """Returns a line for each official count that is not met.
 
     >>> differences({"train": 5000, "test": 20}, 10, {"classes": 10, "test": 30, "images": 5020})
     ['test: 20 here, 30 in the published dataset']

@@ -1,4 +1,7 @@
-"""Levels of images of any mode and depth as 8 bits: scaled by the depth that the file says, else refused by name."""
+"""Converts image levels of any mode and depth to 8 bits.
+
+They are scaled by the depth that the file declares, else refused by name.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -7,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trainers.streams.images.sources.base import Damaged
+from trainers.streams.images.sources.base import DamagedImage
 
 DEEP = 16  # bits of a level that have 12 or fewer in some files
 SHALLOW = 15  # of 255: the brightest level of DEEP bits of which only the lower 12 are used
@@ -40,7 +43,7 @@ class Levels(NamedTuple):
 
 
 def merged(parts: Iterable[Levels]) -> tuple[Levels, ...]:
-    """The levels by kind, sorted by kind.
+    """Returns the levels by kind, sorted by kind.
 
     >>> merged([Levels("L, 8 bits", 2, 3, 9), Levels("L, 8 bits", 1, 0, 4)])
     (Levels(kind='L, 8 bits', images=3, low=0, high=9),)
@@ -68,7 +71,7 @@ def unclear(levels: Iterable[Levels]) -> str:
 
 
 def orientation(image: Any) -> int:
-    """How EXIF says that a loaded image is to be turned, in 1…8; 1 where it says nothing, or is damaged."""
+    """Returns the orientation of a loaded image by EXIF, in 1…8; 1 where it is missing or damaged."""
     if not WITH_EXIF & image.info.keys():  # nor a TIFF, which Pillow turns as it loads it
         return 1
     try:
@@ -98,7 +101,7 @@ def depth(image: Any) -> int:
 def eight_bits(image: Any, bits: int) -> NDArray[np.uint8] | None:
     """Levels [H, W] of 8 bits, of a loaded image that has deeper ones of one colour; None of any other.
 
-    bits: its `depth`. Raises Damaged where the scale is unknown.
+    bits: its `depth`. Raises DamagedImage where the scale is unknown.
     """
     if image.mode == "F":
         levels = _of_floats(np.asarray(image))
@@ -109,27 +112,27 @@ def eight_bits(image: Any, bits: int) -> NDArray[np.uint8] | None:
     else:
         return None
     if getattr(image, "tag_v2", {}).get(PHOTOMETRIC) == FROM_WHITE:
-        raise Damaged(f"its {bits} bits count from white, which is not read")
+        raise DamagedImage(f"its {bits} bits count from white, which is not read")
     return levels.astype(np.uint8)
 
 
 def _of_floats(levels: NDArray[Any]) -> NDArray[Any]:
-    """Numbers in [0, 1] as 0…255. Raises Damaged for others."""
+    """Numbers in [0, 1] as 0…255. Raises DamagedImage for others."""
     low, high = levels.min(), levels.max()
     if not (low >= 0 and high <= 1):  # nor a NaN
-        raise Damaged(f"its floating-point levels are {low:g}…{high:g}, allowed is 0…1")
+        raise DamagedImage(f"its floating-point levels are {low:g}…{high:g}, allowed is 0…1")
     scaled: NDArray[Any] = np.floor(levels * 255 + 0.5)
     return scaled
 
 
 def _of_integers(levels: NDArray[Any], bits: int, tags: Mapping[int, Any]) -> NDArray[Any]:
-    """Whole numbers of a file with so many bits as 0…255. Raises Damaged where they may be of any depth."""
+    """Whole numbers of a file with so many bits as 0…255. Raises DamagedImage where they may be of any depth."""
     signed = tags.get(FORMAT, (UNSIGNED,))[0] != UNSIGNED
     if bits == 32 and not signed:
         levels = levels.view(np.uint32)  # Pillow has signed numbers alone
     low, high = int(levels.min()), int(levels.max())
     if low < 0:
-        raise Damaged(f"it has negative levels, down to {low:,}")
+        raise DamagedImage(f"it has negative levels, down to {low:,}")
     said = tags.get(LARGEST, (0,))
     said, full = int(max(said) if isinstance(said, tuple) else said), bits - signed
     if said > 255 and said & (said + 1) == 0 and high <= said:  # 2**bits − 1; others are what happens to occur
@@ -137,6 +140,8 @@ def _of_integers(levels: NDArray[Any], bits: int, tags: Mapping[int, Any]) -> ND
     elif high <= 255 and (bits > DEEP or signed):
         full = 8
     elif (bits > DEEP and high < 2 ** (full - 8)) or (bits <= DEEP and signed):
-        raise Damaged(f"its levels end at {high:,}, of which depth the file does not say; write it with 8 or 16 bits")
+        raise DamagedImage(
+            f"its levels end at {high:,}, of which depth the file does not say; write it with 8 or 16 bits"
+        )
     scaled: NDArray[Any] = levels >> (full - 8)
     return scaled

@@ -1,4 +1,4 @@
-"""Streams of images: the published ones, and class folders of the user's own."""
+"""The registry of image streams: published datasets and class folders."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ DECODED = "decoded"  # where decoded images lie, under the folder of datasets, u
 
 @dataclass(frozen=True)
 class ImageOptions:
-    """How a stream of images is to be made."""
+    """Options of a stream of images."""
 
     classes: int
     """Of each task."""
@@ -31,8 +31,8 @@ class ImageOptions:
 _LOADED: dict[tuple[str, Path, ImageOptions], ImageSet] = {}  # by this process
 
 
-def given(dataset: str, options: ImageOptions | None) -> ImageOptions:
-    """The options, which every stream of images needs. Raises DataError without."""
+def required_options(dataset: str, options: ImageOptions | None) -> ImageOptions:
+    """Returns the options, which every stream of images needs. Raises DataError without."""
     if options is None:
         raise DataError(f"{dataset} needs the number of classes of a task and the size of the images")
     return options
@@ -41,7 +41,7 @@ def given(dataset: str, options: ImageOptions | None) -> ImageOptions:
 def open_images(
     dataset: str, images: ImageSet, tasks: range, examples_per_task: int | None, options: ImageOptions
 ) -> SplitStream | ReoccurringStream:
-    """The stream of these images. Raises DataError where they do not make such tasks."""
+    """Returns the stream of these images. Raises DataError where they do not make such tasks."""
     known = sources.DATASETS.get(dataset)  # of class folders of the user's own None
     kind = ReoccurringStream if known and known.recurring else SplitStream
     return kind(
@@ -54,12 +54,12 @@ def open_images(
 
 
 def has_images(dataset: str) -> bool:
-    """Whether the dataset is one of images that are decoded: published, or class folders of the user's own."""
+    """Returns whether the dataset is one of images that are decoded: published, or class folders of the user's own."""
     return dataset in sources.DATASETS or dataset.startswith(FOLDER)
 
 
 def load(dataset: str, data_dir: Path, options: ImageOptions, progress: Progress | None = None) -> ImageSet:
-    """The images, decoded if they have not been before; those asked for last are kept by this process.
+    """Returns the images, decoded if they have not been before; those asked for last are kept by this process.
 
     progress(images done, in all) is called while they are decoded. Raises DataError.
     """
@@ -82,7 +82,7 @@ def forget() -> None:
 
 
 def find(dataset: str, data_dir: Path) -> sources.Source:
-    """Where the images are and what they are called; nothing is decoded. Raises DataError."""
+    """Returns the source of the images; decodes nothing. Raises DataError."""
     if dataset.startswith(FOLDER):
         return sources.open_folder(Path(dataset.removeprefix(FOLDER)))
     return sources.find(dataset, data_dir)

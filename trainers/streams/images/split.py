@@ -1,9 +1,9 @@
-"""Streams of tasks that show a few classes each: disjoint between tasks, or such that come back."""
+"""Streams of tasks with a few classes each: disjoint or re-occurring."""
 
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +12,6 @@ from trainers.schedule import generator, training_order
 from trainers.streams.base import DataError, Examples, Labels, Pixels, TooFewClasses
 from trainers.streams.hashes import PixelHashes
 from trainers.streams.images.image_set import ImageSet
-
-
-class _Cut(NamedTuple):
-    """One seed's tasks."""
-
-    classes: Labels
-    """[tasks, c]."""
-    train: tuple[Labels, ...]
-    """Positions of each task's training images."""
 
 
 class ClassStream(ABC):
@@ -51,9 +42,9 @@ class ClassStream(ABC):
         self.pixels: Pixels = images.pixels
         self.mean: NDArray[np.float32] = images.mean
         self._images, self._at_most = images, examples_per_task
-        self._cuts: dict[int, _Cut] = {}
+        self._cuts: dict[int, tuple[Labels, tuple[Labels, ...]]] = {}
         self._check_classes(tasks.stop * classes_per_task)
-        largest = max(len(shown) for shown in self._cut(0).train)
+        largest = max(len(images) for images in self._cut(0)[1])
         if examples_per_task is not None and not 1 <= examples_per_task <= largest:
             raise DataError(
                 f"examples-per-task must lie in 1…{largest}, the size of the largest task, got {examples_per_task}"
@@ -76,7 +67,7 @@ class ClassStream(ABC):
     def heads(self, seed: int) -> Labels:
         """Returns the task [outputs] that each output belongs to, −1 where it is none of this stream's."""
         units = np.full(self.outputs, -1, dtype=np.int64)
-        for place, (task, classes) in enumerate(zip(self.tasks, self._cut(seed).classes, strict=True)):
+        for place, (task, classes) in enumerate(zip(self.tasks, self._cut(seed)[0], strict=True)):
             units[self._units(place, classes)] = task
         return units
 
@@ -91,14 +82,13 @@ class ClassStream(ABC):
 
     def train(self, seed: int, task: int, order: Labels) -> Examples:
         """Returns positions in `pixels`, and output units, of the task's training images at `order`."""
-        place = self.tasks.index(task)
-        return self._examples(place, self._cut(seed).train[place][order])
+        (_, train), place = self._cut(seed), self.tasks.index(task)
+        return self._examples(place, train[place][order])
 
     def test(self, seed: int, task: int) -> Examples:
         """Returns positions in `pixels`, and output units, of the whole test set, class by class."""
-        place = self.tasks.index(task)
-        classes = self._cut(seed).classes[place]
-        return self._examples(place, np.concatenate([self._images.test_of[label] for label in classes]))
+        (classes, _), place = self._cut(seed), self.tasks.index(task)
+        return self._examples(place, np.concatenate([self._images.test_of[label] for label in classes[place]]))
 
     def room(self, rows: int) -> Labels:
         """Returns zeros [rows] for positions."""
@@ -152,19 +142,19 @@ class ClassStream(ABC):
 
     def _available(self, seed: int, task: int) -> int:
         """Training images that the task could show."""
-        return len(self._cut(seed).train[self.tasks.index(task)])
+        return len(self._cut(seed)[1][self.tasks.index(task)])
 
     def _examples(self, place: int, positions: Labels) -> Examples:
-        """The images at these positions, as the stream's task number `place` labels them."""
+        """Returns the images at these positions, as the stream's task number `place` labels them."""
         return Examples(positions, self._units(place, self._images.labels[positions]))
 
-    def _cut(self, seed: int) -> _Cut:
-        """The seed's tasks, drawn when they are first asked for."""
+    def _cut(self, seed: int) -> tuple[Labels, tuple[Labels, ...]]:
+        """Returns the classes [tasks, c] and the positions of the training images of each task; cached."""
         if seed not in self._cuts:
             labels = np.arange(self.tasks.start * self.classes, len(self._images.classes))
             shape = (len(self.tasks), self.classes)
             classes = self._draw(seed, labels) if self.tasks.start else labels[: math.prod(shape)].reshape(shape)
-            self._cuts[seed] = _Cut(classes, _chunks(self._images, classes))
+            self._cuts[seed] = classes, _chunks(self._images, classes)
         return self._cuts[seed]
 
 

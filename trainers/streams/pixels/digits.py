@@ -26,12 +26,12 @@ def load(data_dir: Path | None = None) -> Images:
 
 
 def present(data_dir: Path) -> str | None:
-    """Where the images lie, or None."""
+    """Returns the place of the images, or None."""
     return "in scikit-learn" if find_spec("sklearn") else None
 
 
 def _table() -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """[1797, 65]: pixels and label. The file is read without importing scikit-learn, which takes seconds."""
+    """Returns [1797, 65]: pixels and label. The file is read without importing scikit-learn, which takes seconds."""
     found = find_spec("sklearn")
     if found is None or found.origin is None:
         raise DataError("permuted_digits needs scikit-learn, which is not installed; pip install scikit-learn")

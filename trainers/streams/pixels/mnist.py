@@ -1,4 +1,7 @@
-"""MNIST from its four IDX files, plain or gzipped; downloaded with torchvision where they are missing."""
+"""MNIST from its four IDX files, plain or gzipped.
+
+Downloaded with torchvision where they are missing.
+"""
 
 import gzip
 import math
@@ -43,7 +46,7 @@ def load(data_dir: Path) -> Images:
 
 
 def present(data_dir: Path) -> str | None:
-    """The folder that holds all four files, or None. Raises DataError where one of them is no regular file."""
+    """Returns the folder that holds all four files, or None. Raises DataError where one of them is no regular file."""
     files = _files(data_dir)
     return str(files[0].parent) if files else None
 
@@ -65,7 +68,7 @@ def _files(data_dir: Path) -> list[Path]:
 
 
 def _file(folder: Path, name: str) -> Path | None:
-    """The file, plain or gzipped, None without. Raises DataError."""
+    """Returns the file, plain or gzipped, None without. Raises DataError."""
     paths = folder / name, folder / f"{name}.gz"
     for path in paths:
         if kind := odd_kind(path):

@@ -6,9 +6,9 @@ import torch
 
 from tests.support.grown import flat, learners, made, on_every_path, progressive, split, unpadded
 from tests.support.toy_streams import digits
-from trainers.engines.columns.mlp import Block, frozen_units, train_column
+from trainers.engines.columns.mlp import frozen_units, train_column
 from trainers.engines.compiled.products import PRODUCTS
-from trainers.networks.progressive.mlp import Columns
+from trainers.networks.progressive.mlp import MLPColumns
 
 pytestmark = pytest.mark.usefixtures("without_gradients")
 AFFINE = PRODUCTS["mkl"].affine
@@ -20,7 +20,7 @@ def test_three_tasks_agree_with_the_uncollapsed_network(hidden, path):
     """17 steps a task, the last with a short batch: the parameters that act after every step; logits and accuracy."""
     stream, rate = digits(examples=66), 0.1
     engine = made(stream, (3,), path, hidden)
-    net = Columns((64, *hidden, 10), 3)
+    net = MLPColumns((64, *hidden, 10), 3)
     members = learners(engine, (rate,))
     with torch.inference_mode(False), torch.enable_grad():
         reference = progressive(net, members.params[0].clone())
@@ -76,7 +76,7 @@ def numpy_step(columns, x, y, rate):
 @pytest.mark.parametrize("number", [0, 1, 3])
 def test_a_step_on_random_tensors_agrees_with_numpy(number, dtype, tolerance):
     """Relative to the length of the parameters, and in float64 to the length of the update, too."""
-    net, rate = Columns((9, 8, 7, 4), number + 1), 0.3
+    net, rate = MLPColumns((9, 8, 7, 4), number + 1), 0.3
     rng = torch.Generator().manual_seed(number)
     row = torch.zeros(net.row, dtype=torch.float64)
     for k, column in enumerate(net.columns(row)):
@@ -93,7 +93,7 @@ def test_a_step_on_random_tensors_agrees_with_numpy(number, dtype, tolerance):
     new, expected_loss = numpy_step(explicit, x[0].double().numpy(), y[0].numpy(), rate)
     before = flat(net, net.columns(row.clone())[number], number).double().numpy()
     columns = net.columns(row)
-    block = Block(x, y, frozen_units(net, columns, x, AFFINE))
+    block = x, y, frozen_units(net, columns, x, AFFINE)
     loss = train_column(net, columns, block, range(1), rate, AFFINE)
     parts = []
     for index, layer in enumerate(new):

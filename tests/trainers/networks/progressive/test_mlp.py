@@ -12,12 +12,12 @@ from tests.support.grown import PATHS, SMALL, learners, made, on_every_path, pro
 from tests.support.learners import engine_of, learner
 from tests.support.toy_streams import digits, toy
 from trainers import Architecture
-from trainers.engines.columns.mlp import Block, frozen_units, train_column
+from trainers.engines.columns.mlp import frozen_units, train_column
 from trainers.engines.compiled.products import PRODUCTS
 from trainers.networks import MLP
 from trainers.networks.draws import BIAS_START
 from trainers.networks.layout import ALIGNMENT
-from trainers.networks.progressive.mlp import Columns
+from trainers.networks.progressive.mlp import MLPColumns
 from trainers.numeric_path import NumericPath
 from trainers.schedule import generator
 
@@ -41,7 +41,7 @@ class TestStart:
     def test_other_columns_are_sums_of_independent_draws(self):
         """First layer: k+1 draws, whose standard deviations add up in squares; biases: k+1 times 0.1."""
         stream = toy(range(2, 6), pixels=100)
-        net = Columns((100, 40, 30, 4), 4)
+        net = MLPColumns((100, 40, 30, 4), 4)
         engine = made(stream, (0,), PATHS[0], (40, 30), 10)
         (row,) = engine.start()
         for number, column in enumerate(net.columns(row)):
@@ -52,7 +52,7 @@ class TestStart:
                 assert all(not torch.equal(one, other) for one, other in itertools.combinations(sources, 2))
             for sources, _ in layers[1:]:
                 assert all(0.075 < float(part.std()) < 0.1 and part.abs().max() <= 0.2 for part in sources)
-        alone = Columns((100, 40, 30, 4), 4).init(
+        alone = MLPColumns((100, 40, 30, 4), 4).init(
             [generator(0, "init", 2), *(generator(0, "column", task) for task in (3, 4, 5))]
         )
         assert np.array_equal(row.numpy(), alone)
@@ -61,7 +61,7 @@ class TestStart:
         """What FWT is made of: every column with its own parameters, at the start and later."""
         stream = digits(examples=30)
         engine = made(stream, (0,), PATHS[0])
-        members, net = learners(engine), Columns((64, 24, 16, 10), 3)
+        members, net = learners(engine), MLPColumns((64, 24, 16, 10), 3)
         shares = []
         for tasks in (0, 1):
             trained(engine, members, tasks)
@@ -88,7 +88,7 @@ def test_equal_networks_of_two_seeds_are_tested_on_their_own_images():
 
 def test_the_number_of_parameters_grows_as_counted():
     """Column k has W, b and k pairs U, c of every layer; the memory of its collapsed form is less."""
-    small = Columns((9, 24, 16, 4), 3)
+    small = MLPColumns((9, 24, 16, 4), 3)
     module = progressive(small, torch.zeros(small.row))
     for task, column in enumerate(module.columns):
         assert sum(part.numel() for part in column.parameters()) == (task + 1) * int(MLP(small.sizes).real.sum())
@@ -96,7 +96,7 @@ def test_the_number_of_parameters_grows_as_counted():
 
 
 def test_rows_are_aligned_and_filled_without_overlap():
-    net = Columns((9, 24, 7, 4), 3)
+    net = MLPColumns((9, 24, 7, 4), 3)
     row = torch.zeros(net.row)
     for number, column in enumerate(net.columns(row)):
         for view in itertools.chain(*column):
@@ -110,7 +110,7 @@ def test_rows_are_aligned_and_filled_without_overlap():
 def test_nothing_is_forgotten(path):
     """Accuracy on earlier tasks to the last digit, in this engine and a fresh one; frozen columns to the last bit."""
     stream = digits(examples=300)
-    engine, net = made(stream, (0,), path, (72, 56), 10), Columns((64, 72, 56, 10), 3)
+    engine, net = made(stream, (0,), path, (72, 56), 10), MLPColumns((64, 72, 56, 10), 3)
     members, kept, shares = learners(engine), [], []
     for task in range(3):
         before = members.params.clone()
@@ -171,7 +171,7 @@ class TestDivergence:
     def test_steps_are_numbered_within_the_task(self, step, monkeypatch):
         """In blocks of 4 steps: within one, at a border, and in the short batch at the end."""
         monkeypatch.setattr(engine_module, "BLOCK", 4)
-        engine, net = made(toy(examples=66), (0,), PATHS[0]), Columns((9, 24, 16, 4), 3)
+        engine, net = made(toy(examples=66), (0,), PATHS[0]), MLPColumns((9, 24, 16, 4), 3)
         members = trained(engine, learners(engine), 1)
         engine.load_task(1)
         engine.train(members, 0, step)
@@ -184,11 +184,11 @@ class TestDivergence:
 
     def test_a_hopeless_prediction_is_no_divergence(self):
         """A logit so far behind that its probability is 0 in float32 has a large loss, but a finite one."""
-        net = Columns((9, 8, 4), 1)
+        net = MLPColumns((9, 8, 4), 1)
         row = torch.zeros(net.row)
         net.columns(row)[0][-1].bias[0] = 1000.0
         columns, x = net.columns(row), torch.zeros(1, 2, 9)
-        block = Block(x, torch.ones(1, 2).long(), frozen_units(net, columns, x, AFFINE))
+        block = x, torch.ones(1, 2).long(), frozen_units(net, columns, x, AFFINE)
         loss = train_column(net, columns, block, range(1), 0.1, AFFINE)
         assert loss.tolist() == [1000.0]
 
@@ -196,7 +196,7 @@ class TestDivergence:
 @on_every_path
 def test_padding_stays_zero(path):
     stream = toy(examples=66)
-    net = Columns((9, 12, 7, 4), 3)
+    net = MLPColumns((9, 12, 7, 4), 3)
     engine = made(stream, (0,), path, (12, 7))
     members = trained(engine, learners(engine), 3)
     used = torch.zeros(net.row)
@@ -216,5 +216,5 @@ def test_the_page_has_the_numbers_of_parameters():
     told = sum((number + 1) * (k + 1) * n for number in range(columns) for k, n in layers)
     once = sum((k * (number + 1 if at else 1) + 1) * n for number in range(columns) for at, (k, n) in enumerate(layers))
     text = (Path(__file__).parents[4] / "docs" / "methods.md").read_text(encoding="utf-8")
-    for count in (told, once, Columns(sizes, columns).row):
+    for count in (told, once, MLPColumns(sizes, columns).row):
         assert f"{count / 1e6:.1f} million" in text

@@ -65,7 +65,7 @@ def test_all_modes_become_rgb():
     def decoded(image, kind="PNG", **options):
         file = io.BytesIO()
         image.save(file, kind, **options)
-        return decoder.decode_image(file.getvalue(), 8).pixels
+        return decoder.decode_image(file.getvalue(), 8)[0]
 
     grey = Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8))
     deep = Image.fromarray(np.arange(64, dtype=np.uint16).reshape(8, 8) * 256)

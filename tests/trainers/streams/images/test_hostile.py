@@ -19,7 +19,7 @@ from trainers.streams.base import DataError
 from trainers.streams.images import decoder, sources
 from trainers.streams.images.decode import decode
 from trainers.streams.images.inspection import inspect
-from trainers.streams.images.sources.base import LARGEST_FILE, Damaged
+from trainers.streams.images.sources.base import LARGEST_FILE, DamagedImage
 from trainers.streams.images.sources.trees import open_tree
 
 APPLE = "train/apple/apple_s_001.png"
@@ -164,13 +164,13 @@ def test_a_member_that_unpacks_to_more_than_it_says(tmp_path, compression):
     tree = open_tree(patched(path, "a/b.png", 24, "<I", 100))
     tracemalloc.start()
     try:
-        with pytest.raises(Damaged):
+        with pytest.raises(DamagedImage):
             tree.read("a/b.png")
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     assert peak < 2**20 or compression != zipfile.ZIP_DEFLATED  # the others unpack PIECE bytes at once
-    with pytest.raises(Damaged, match="at most 10 are read"):
+    with pytest.raises(DamagedImage, match="at most 10 are read"):
         tree.read("a/b.png", most=10)
 
 

@@ -14,7 +14,7 @@ from trainers.streams.images import sources
 from trainers.streams.images.decode import decode
 from trainers.streams.images.decoder import decode_image
 from trainers.streams.images.inspection import inspect
-from trainers.streams.images.sources.base import Damaged
+from trainers.streams.images.sources.base import DamagedImage
 
 GREY = np.arange(64, dtype=np.uint8).reshape(8, 8) * 4 + 3  # 3…255
 
@@ -117,7 +117,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_has_no_known_scale_is_refused_by_name(name):
     content, why = REFUSED[name]
-    with pytest.raises(Damaged, match=why):
+    with pytest.raises(DamagedImage, match=why):
         decode_image(content, 8)
 
 
@@ -169,7 +169,7 @@ def test_images_are_turned_as_their_exif_says(orientation, kind):
     exif[0x0112] = orientation
     file = io.BytesIO()
     stored.save(file, kind, exif=exif, **({"lossless": True} if kind == "WEBP" else {}))
-    pixels = decode_image(file.getvalue(), 16).pixels.astype(int)
+    pixels = decode_image(file.getvalue(), 16)[0].astype(int)
     assert np.abs(pixels - np.asarray(seen)).max() < 10
 
 
@@ -177,4 +177,4 @@ def test_images_are_turned_as_their_exif_says(orientation, kind):
 def test_a_damaged_exif_costs_no_image():
     file = io.BytesIO()
     Image.fromarray(GREY).save(file, "JPEG", exif=b"Exif\0\0II*\0\xff\xff\xff\xff", quality=95)
-    assert np.abs(decode_image(file.getvalue(), 8).pixels[..., 0].astype(int) - GREY).max() < 20
+    assert np.abs(decode_image(file.getvalue(), 8)[0][..., 0].astype(int) - GREY).max() < 20

@@ -350,7 +350,7 @@ def test_pickles_that_would_have_numpy_read_foreign_memory_or_reserve_too_much(t
 
 
 def test_official_counts_are_compared():
-    official = sources.DATASETS["split_cub"].family.official
+    official = sources.DATASETS["split_cub"].official
     assert differences({"train": 5994, "test": 5794}, 200, official) == []
     assert differences({"train": 5993, "test": 5794}, 200, official) == [
         "train: 5,993 here, 5,994 in the published dataset"

@@ -10,15 +10,15 @@ from trainers.streams.base import DataError
 from trainers.streams.download import download
 from trainers.streams.files import odd_kind
 from trainers.streams.images.sources import awa, cifar, cub, folders
-from trainers.streams.images.sources.base import PARTS, Damaged, Source
+from trainers.streams.images.sources.base import PARTS, DamagedImage, Source
 from trainers.streams.images.sources.tables import AWA_ATTRIBUTES, CUB_ATTRIBUTES
 from trainers.streams.images.sources.trees import FolderTree, Tree, open_tree
 
-__all__ = ["DATASETS", "PARTS", "Damaged", "Source", "find", "open_folder", "present"]
+__all__ = ["DATASETS", "PARTS", "DamagedImage", "Source", "find", "open_folder", "present"]
 
 
-class Family(NamedTuple):
-    """A published dataset."""
+class Published(NamedTuple):
+    """A published dataset, cut into tasks as published."""
 
     title: str
     names: tuple[str, ...]
@@ -37,33 +37,20 @@ class Family(NamedTuple):
     """Of a tree that matches."""
     downloaded_as: str = ""
     """torchvision's class; "" where torchvision has none."""
-
-
-class Published(NamedTuple):
-    """A dataset whose tasks have been published."""
-
-    family: Family
     embedding: bool = False
     """Whether classes are known by their attributes, in a joint embedding with images."""
     recurring: bool = False
     """Whether a class of one task may come back in another."""
 
 
-class Found(NamedTuple):
-    """A place that has the images, and how they are listed."""
-
-    where: str
-    read: Callable[[], Source]
-
-
-CIFAR = Family(
+CIFAR = Published(
     title="CIFAR-100",
     names=cifar.NAMES,
     official={"classes": 100, "train": 50000, "test": 10000},
     wanted=f"put torchvision's {cifar.FOLDER} there, or class folders in cifar100 or cifar100.zip",
     downloaded_as="CIFAR100",
 )
-CUB = Family(
+CUB = Published(
     title="CUB-200-2011",
     names=("cub_200_2011", "cub-200-2011", "cub200", "cub-200", "cub_200", "cub"),
     official={"classes": 200, "train": 5994, "test": 5794},
@@ -73,7 +60,7 @@ CUB = Family(
     matches=cub.matches,
     read=cub.read,
 )
-AWA = Family(
+AWA = Published(
     title="AwA2",
     names=("animals_with_attributes2", "awa2", "awa", "awa2-data"),
     official={"classes": 50, "images": 37322},
@@ -84,69 +71,70 @@ AWA = Family(
     read=awa.read,
 )
 DATASETS: dict[str, Published] = {
-    "split_cifar": Published(CIFAR),
-    "split_cub": Published(CUB),
-    "split_cub_je": Published(CUB, embedding=True),
-    "split_awa": Published(AWA, recurring=True),
-    "split_awa_je": Published(AWA, embedding=True, recurring=True),
+    "split_cifar": CIFAR,
+    "split_cub": CUB,
+    "split_cub_je": CUB._replace(embedding=True),
+    "split_awa": AWA._replace(recurring=True),
+    "split_awa_je": AWA._replace(embedding=True, recurring=True),
 }
 
 
 def find(dataset: str, data_dir: Path) -> Source:
-    """The images of one of DATASETS, downloaded where they are missing and torchvision can.
+    """Returns the images of one of DATASETS, downloaded where they are missing and torchvision can.
 
     Raises DataError where the images are missing or not as they should be.
     """
-    family = DATASETS[dataset].family
-    found = _locate(family, data_dir)
-    if found is None and family.downloaded_as:
-        download(family.downloaded_as, family.title, data_dir, family.wanted)
-        found = _locate(family, data_dir)
-    if found is None:
-        raise DataError(f"no {family.title} under {data_dir}; {family.wanted}, or give another folder with --data-dir")
-    source = replace(found.read(), official=family.official)
-    if DATASETS[dataset].embedding and source.attributes is None:
-        shape = f"{len(source.classes)}×{family.columns}"
-        raise DataError(f"{dataset} needs attributes ({family.attributes}, {shape}), and {source.where} has none")
+    known = DATASETS[dataset]
+    place = _locate(known, data_dir)
+    if place is None and known.downloaded_as:
+        download(known.downloaded_as, known.title, data_dir, known.wanted)
+        place = _locate(known, data_dir)
+    if place is None:
+        raise DataError(f"no {known.title} under {data_dir}; {known.wanted}, or give another folder with --data-dir")
+    _, read = place
+    source = replace(read(), official=known.official)
+    if known.embedding and source.attributes is None:
+        shape = f"{len(source.classes)}×{known.columns}"
+        raise DataError(f"{dataset} needs attributes ({known.attributes}, {shape}), and {source.where} has none")
     return source
 
 
 def present(dataset: str, data_dir: Path) -> str | None:
-    """Where one of DATASETS lies, or None; downloads nothing and lists no images.
+    """Returns the place of one of DATASETS, or None; downloads nothing and lists no images.
 
     Raises DataError where what lies there cannot be read.
     """
-    found = _locate(DATASETS[dataset].family, data_dir)
-    return None if found is None else found.where
+    place = _locate(DATASETS[dataset], data_dir)
+    return None if place is None else place[0]
 
 
 def open_folder(path: Path) -> Source:
-    """The user's own class folders, or a zip file of them. Raises DataError."""
+    """Returns the user's own class folders, or a zip file of them. Raises DataError."""
     return folders.read(open_tree(path))
 
 
-def _locate(family: Family, data_dir: Path) -> Found | None:
-    """The published layout anywhere, else class folders. Raises DataError."""
+def _locate(known: Published, data_dir: Path) -> tuple[str, Callable[[], Source]] | None:
+    """Returns (place, reader) of the published layout anywhere, else of class folders. Raises DataError."""
     if kind := odd_kind(data_dir):
         raise DataError(f"data-dir {data_dir} is {kind}; a folder or a zip file of images is needed")
-    pickles = cifar.folder(data_dir) if family is CIFAR else None
+    pickles = cifar.folder(data_dir) if known is CIFAR else None
     if pickles is not None:
-        return Found(str(pickles), lambda: cifar.read(pickles))
-    meant = [open_tree(path) for path in _named(family, data_dir)]  # for this dataset, whatever they hold
+        return str(pickles), lambda: cifar.read(pickles)
+    meant = [open_tree(path) for path in _named(known, data_dir)]  # for this dataset, whatever they hold
     meant += [open_tree(data_dir)] if os.path.isfile(data_dir) else []
     other = [FolderTree(data_dir)]
     inside = [tree.below(folder) for tree in meant for folder in tree.folders("")]
-    published = next((tree for tree in (*meant, *other, *inside) if family.matches(tree)), None)
+    published = next((tree for tree in (*meant, *other, *inside) if known.matches(tree)), None)
     if published is not None:
-        return Found(published.where, lambda: family.read(published))
-    also = f", or {family.title} as published"
+        return published.where, lambda: known.read(published)
+    also = f", or {known.title} as published"
     plain = next((tree for tree in (*meant, *filter(folders.matches, other))), None)
-    return None if plain is None else Found(plain.where, lambda: folders.read(plain, family.columns, also))
+    return None if plain is None else (plain.where, lambda: folders.read(plain, known.columns, also))
 
 
-def _named(family: Family, data_dir: Path) -> Iterator[Path]:
-    """Folders and zip files under data_dir with the family's names in any case."""
+def _named(known: Published, data_dir: Path) -> Iterator[Path]:
+    """Yields folders and zip files under data_dir with the names of the dataset in any case."""
     tree = FolderTree(data_dir)
-    for name in family.names:
+    for name in known.names:
         yield from (data_dir / folder for folder in tree.folders("") if folder.lower() == name)
         yield from (data_dir / file for file in tree.files("") if file.lower() == f"{name}.zip")

@@ -1,4 +1,4 @@
-"""Animals with Attributes 2 as published, with a split of its own: none is published."""
+"""Animals with Attributes 2, with our own split: none is published."""
 
 import zlib
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from trainers.streams.base import DataError
-from trainers.streams.images.sources.base import TEST, TRAIN, UNUSED, Entry, Source, assemble
+from trainers.streams.images.sources.base import TEST, TRAIN, UNUSED, Source, assemble
 from trainers.streams.images.sources.folders import left_out
 from trainers.streams.images.sources.tables import AWA_ATTRIBUTES, CLASSES, attributes, class_order, has
 from trainers.streams.images.sources.trees import Tree
@@ -16,7 +16,7 @@ TRAINING, TESTING = 0.70, 0.15  # A-GEM's lists have 26,102, 5,600 and 5,620 (un
 
 
 def matches(tree: Tree) -> bool:
-    """Whether the tree is laid out as published."""
+    """Returns whether the tree is laid out as published."""
     return "JPEGImages" in tree.folders("")
 
 
@@ -35,7 +35,7 @@ def read(tree: Tree) -> Source:
         if len(images) < 2:
             raise DataError(f"{tree.where}/{folder} has {len(images)} images; a class needs at least 2")
         parts = split(name, len(images))
-        entries += [Entry(part, label, image) for part, image in zip(parts, images, strict=True)]
+        entries += [(part, label, image) for part, image in zip(parts, images, strict=True)]
     table = attributes(tree, AWA_ATTRIBUTES, len(classes), COLUMNS)
     rest = left_out(tree, [f"JPEGImages/{name}" for name in classes])
     return replace(assemble(tree.where, classes, entries, tree.read, tree.stamp, table), left_out=rest)

@@ -1,10 +1,10 @@
-"""What every source of images comes down to: names, labels and parts, and a way to read one image."""
+"""Image sources: names, labels and parts, and a reader of images."""
 
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,24 +21,20 @@ SUFFIXES = (  # of names in any case; which format a file has, its content says
 )
 
 
-class Damaged(Exception):
-    """An image that cannot be had, where others of the same place can; the message says why, in one line."""
+class DamagedImage(Exception):
+    """An image cannot be read, though others of the same place can; the message says why, in one line."""
 
 
-class Entry(NamedTuple):
-    """One image. Sorted, entries stand in the order that every source of the same images agrees on."""
+Entry: TypeAlias = tuple[int, int, str]
+"""An image: position in PARTS, position among the classes, name as in `Source.names`.
 
-    part: int
-    """A position in PARTS."""
-    label: int
-    """A position among the classes."""
-    name: str
-    """As in `Source.names`."""
+Sorted, entries have the same order for every source of the same images.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Images that were found but not decoded, ordered by part, class and name.
+    """Images of a place, not decoded, ordered by part, class and name.
 
     Raises DataError where a class has no training or no test image.
     """
@@ -54,7 +50,7 @@ class Source:
     parts: NDArray[np.int8]
     """[N], positions in PARTS."""
     read: Callable[[str], bytes | Pixels]
-    """read(name): the file's bytes, or pixels [H, W, 3]; raises Damaged or DataError."""
+    """read(name): the file's bytes, or pixels [H, W, 3]; raises DamagedImage or DataError."""
     key: str
     """24 hexadecimal digits that change when the files do, had without reading them."""
     attributes: NDArray[np.float32] | None = None
@@ -81,17 +77,17 @@ def assemble(
     stamp: Callable[[str], Any],
     attributes: NDArray[np.float32] | None = None,
 ) -> Source:
-    """The source of these entries in canonical order; stamp(name) is what changes when the file changes.
+    """Returns the source of these entries in canonical order; stamp(name) is what changes when the file changes.
 
     Raises DataError where a class has no training or no test image, or an image is listed twice.
     """
     ordered = sorted(entries)
-    names = tuple(entry.name for entry in ordered)
+    names = tuple(name for *_, name in ordered)
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:  # perhaps once to train on and once to test on
         raise DataError(f"{where} lists {len(twice):,} images more than once: {some(twice)}")
-    labels = np.array([entry.label for entry in ordered], np.int64)
-    parts = np.array([entry.part for entry in ordered], np.int8)
+    labels = np.array([label for _, label, _ in ordered], np.int64)
+    parts = np.array([part for part, *_ in ordered], np.int8)
     # Attributes are not in the key: a joint embedding shares the decoded images of the plain dataset.
     digest = hashlib.sha256(repr((tuple(classes), [(name, stamp(name)) for name in names])).encode())
     digest.update(labels.tobytes() + parts.tobytes())
@@ -99,7 +95,7 @@ def assemble(
 
 
 def without_images(labels: Labels, classes: Sequence[str]) -> list[str]:
-    """The classes that are the label of no image.
+    """Returns the classes that are the label of no image.
 
     >>> without_images(np.array([2, 0, 2]), ["ape", "bee", "cow"])
     ['bee']
@@ -109,7 +105,7 @@ def without_images(labels: Labels, classes: Sequence[str]) -> list[str]:
 
 
 def some(names: Sequence[str]) -> str:
-    r"""The first few names, for a message of one line that every terminal can show.
+    r"""Returns the first few names, for a message of one line that every terminal can show.
 
     >>> some(["a", "b\n", "c", "d"])
     'a, b\\n, c, …'
@@ -118,5 +114,5 @@ def some(names: Sequence[str]) -> str:
 
 
 def printable(name: str) -> str:
-    """The name of a file, which may have any character, with those escaped that cannot be printed."""
+    """Returns the name of a file, which may have any character, with those escaped that cannot be printed."""
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in name)

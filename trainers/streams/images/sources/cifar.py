@@ -1,4 +1,7 @@
-"""CIFAR-100 in torchvision's layout, three pickles; downloaded with torchvision where nothing is found."""
+"""CIFAR-100 in torchvision's layout, three pickles.
+
+Downloaded with torchvision where it is missing.
+"""
 
 import os
 from collections import Counter
@@ -32,7 +35,7 @@ def folder(data_dir: Path) -> Path | None:
 
 
 def read(at: Path) -> Source:
-    """All images, which stay in memory, with their fine labels, of which there are 100.
+    """Returns all images, which stay in memory, with their fine labels, of which there are 100.
 
     Raises DataError where a pickle is damaged, or does not hold what CIFAR-100's do.
     """
@@ -51,13 +54,14 @@ def read(at: Path) -> Source:
         for image, label, file in zip(pixels, labels, files, strict=True):
             name = f"{path.name}/{classes[label]}/{file}"
             seen[name] += 1  # a pickle may have one name for several images, a folder may not
-            entries.append(Entry(part, label, name if seen[name] == 1 else f"{name}~{seen[name]}"))
-            images[entries[-1].name] = image
+            name = name if seen[name] == 1 else f"{name}~{seen[name]}"
+            entries.append((part, label, name))
+            images[name] = image
     return assemble(str(at), classes, entries, images.__getitem__, lambda name: stamps)
 
 
 def _labels(path: Path, labels: Any, classes: int) -> list[int]:
-    """The labels, if they are a list or array of numbers of classes. Raises DataError."""
+    """Returns the labels, if they are a list or array of numbers of classes. Raises DataError."""
     if isinstance(labels, np.ndarray):
         labels = labels.tolist()
     # Not isinstance, which takes True for a number; and what 64 bits do not hold is no label, but a message too long.
@@ -70,21 +74,21 @@ def _labels(path: Path, labels: Any, classes: int) -> list[int]:
 
 
 def _texts(path: Path, name: str, texts: Any) -> list[str]:
-    """The texts, if they are a list of such. Raises DataError."""
+    """Returns the texts, if they are a list of such. Raises DataError."""
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise DataError(f"{path} must hold a list of names under {name!r}")
     return texts
 
 
 def _images(path: Path, pixels: Any) -> Pixels:
-    """Images [n, SIDE, SIDE, 3] from rows of bytes, colour by colour. Raises DataError."""
+    """Returns images [n, SIDE, SIDE, 3] from rows of bytes, colour by colour. Raises DataError."""
     if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.shape[1:] != (3 * SIDE * SIDE,):
         raise DataError(f"{path} must hold bytes [n, {3 * SIDE * SIDE}] under 'data'")
     return pixels.reshape(-1, 3, SIDE, SIDE).transpose(0, 2, 3, 1)
 
 
 def _load(path: Path, *names: str) -> list[Any]:
-    """What the pickle holds under these names. Raises DataError."""
+    """Returns the values of the pickle under these names. Raises DataError."""
     try:
         content = load(read_regular(path, LARGEST))
     except OSError as error:

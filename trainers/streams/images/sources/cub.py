@@ -1,4 +1,4 @@
-"""CUB-200-2011 as published: lists of images, labels and the split, beside the folder of images."""
+"""CUB-200-2011 as published: lists beside the folder of images."""
 
 from collections.abc import Collection
 
@@ -11,7 +11,7 @@ COLUMNS = 312  # attributes of a class
 
 
 def matches(tree: Tree) -> bool:
-    """Whether the tree is laid out as published."""
+    """Returns whether the tree is laid out as published."""
     return has(tree, "images.txt") and "images" in tree.folders("")
 
 
@@ -26,7 +26,7 @@ def read(tree: Tree) -> Source:
     training = _integers(tree, "train_test_split.txt", images, {0, 1})
     labels = {number: label for label, number in enumerate(classes)}
     entries = [
-        Entry(TRAIN if training[image] else TEST, labels[of_class[image]], f"images/{name}")
+        (TRAIN if training[image] else TEST, labels[of_class[image]], f"images/{name}")
         for image, name in images.items()
     ]
     _check_all_there(tree, entries)
@@ -48,7 +48,7 @@ def _integers(tree: Tree, name: str, images: Collection[int], allowed: Collectio
 
 def _check_all_there(tree: Tree, entries: list[Entry]) -> None:
     """Raises DataError where files are missing that the list has; listing folders is enough to know."""
-    if missing := [entry.name for entry in entries if not has(tree, entry.name)]:
+    if missing := [name for *_, name in entries if not has(tree, name)]:
         raise DataError(
             f"images.txt in {tree.where} lists {len(entries):,} images, {len(missing):,} of them are missing: "
             f"{some(missing)}"

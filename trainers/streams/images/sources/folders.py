@@ -1,7 +1,7 @@
-"""Images in a folder a class, or a zip file of them: train/<class>/ and test/<class>/, or <class>/ alone.
+"""Class folders of images, or a zip file of them.
 
-What is no image by its name, images outside the class folders and folders in these are counted, not read. What would
-make classes of folders that were not meant to be some is refused.
+train/<class>/ and test/<class>/, or <class>/ alone. What is no image by its name, images outside the class folders and
+folders in these are counted, not read. What would make classes of folders that were not meant to be some is refused.
 """
 
 import re
@@ -37,7 +37,7 @@ LAYOUTS = "train/<class>/ and test/<class>/, or <class>/, with images in each"
 
 
 def matches(tree: Tree) -> bool:
-    """Whether a tree that may hold anything is nothing but class folders."""
+    """Returns whether a tree that may hold anything is nothing but class folders."""
     if set(SPLIT) <= set(tree.folders("")):
         return True
     try:
@@ -71,7 +71,7 @@ def read(tree: Tree, columns: int | None = None, also: str = "") -> Source:
 
 
 def left_out(tree: Tree, folders: Sequence[str]) -> str:
-    """What lies in class folders and is no image by its name, with counts, for a message; "" for nothing."""
+    """Returns counts of files in class folders that are no images by their names, for a message; "" for none."""
     suffixes = Counter(
         Path(file).suffix.lower() or "without a suffix"
         for folder in folders
@@ -89,7 +89,7 @@ def left_out(tree: Tree, folders: Sequence[str]) -> str:
 
 
 def _beside(tree: Tree, parts: Sequence[str]) -> str:
-    """What lies beside class folders and looks as if it were meant, with counts, for a message; "" for nothing."""
+    """Returns counts of images beside class folders, which may be meant, for a message; "" for none."""
     found = []
     for name in _others(tree) if parts else ():
         images = sum(len(tree.images(folder)) for folder in (name, *(f"{name}/{one}" for one in tree.folders(name))))
@@ -123,7 +123,7 @@ def _classes(tree: Tree, folders: Sequence[str]) -> tuple[str, ...]:
 
 
 def _top(tree: Tree) -> Tree:
-    """The tree, or what is in the folders that an archive often has around everything."""
+    """Returns the tree, or what is in the folders that an archive often has around everything."""
     for _ in range(AROUND):
         folders = tree.folders("")
         if len(folders) != 1 or folders[0] in SPLIT or tree.images(folders[0]):
@@ -153,9 +153,9 @@ def _wrong(tree: Tree, parts: list[str], folders: list[str]) -> str:
 
 
 def _split(tree: Tree, classes: tuple[str, ...]) -> list[Entry]:
-    """Images of train/<class>/ and test/<class>/."""
+    """Returns images of train/<class>/ and test/<class>/."""
     return [
-        Entry(part, label, image)
+        (part, label, image)
         for part, folder in enumerate(SPLIT)
         for label, name in enumerate(classes)
         for image in tree.images(f"{folder}/{name}")
@@ -163,7 +163,7 @@ def _split(tree: Tree, classes: tuple[str, ...]) -> list[Entry]:
 
 
 def _unsplit(tree: Tree, classes: tuple[str, ...]) -> list[Entry]:
-    """Images of <class>/, every fifth for testing. Raises DataError where a class has too few."""
+    """Returns images of <class>/, every fifth for testing. Raises DataError where a class has too few."""
     entries = []
     for label, name in enumerate(classes):
         images = tree.images(name)
@@ -173,12 +173,12 @@ def _unsplit(tree: Tree, classes: tuple[str, ...]) -> list[Entry]:
                 f"{TEST_EVERY}, or folders train and test"
             )
         testing = range(TEST_EVERY - 1, len(images), TEST_EVERY)
-        entries += [Entry(TEST if at in testing else TRAIN, label, image) for at, image in enumerate(images)]
+        entries += [(TEST if at in testing else TRAIN, label, image) for at, image in enumerate(images)]
     return entries
 
 
 def _attributes(tree: Tree, classes: int, columns: int | None) -> NDArray[np.float32] | None:
-    """The table of either published dataset, wherever it is; None without. Raises DataError."""
+    """Returns the table of either published dataset, wherever it is; None without. Raises DataError."""
     name = next((name for name in (CUB_ATTRIBUTES, AWA_ATTRIBUTES) if has(tree, name)), None)
     if name == AWA_ATTRIBUTES and not has(tree, CLASSES):  # the published rows are not in the order of the names
         raise DataError(f"{tree.where} has {name} but no {CLASSES}, which says whose rows those are")

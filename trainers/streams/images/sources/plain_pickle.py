@@ -1,4 +1,4 @@
-"""A pickle of plain values and arrays of numbers, read without running anything that it names.
+"""Reads pickles of plain values and arrays, and runs nothing.
 
 NumPy's own classes would do for honest files, but a made-up dtype lets them read memory that is not theirs. So the
 stand-ins below are what a pickle may call, and arrays are made here, from their bytes.
@@ -17,7 +17,7 @@ NUMBERS = ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8")
 
 
 def load(content: bytes) -> dict[Any, Any]:
-    """A dict of lists, text, numbers and arrays of whole numbers; empty where it is no dict.
+    """Returns a dict of lists, text, numbers and arrays of whole numbers; empty where it is no dict.
 
     Raises whatever a damaged or foreign pickle leads to.
     """
@@ -87,10 +87,10 @@ STAND_INS: dict[tuple[str, str], Callable[..., Any]] = {
 
 
 class _Plain(pickle._Unpickler):
-    """Python's own unpickler, as the one in C reserves as much memory as a damaged number tells it to."""
+    """Python's unpickler: that in C reserves as much memory as a damaged number says."""
 
     def find_class(self, module: str, name: str) -> Callable[..., Any]:
-        """The stand-in for what the pickle names; raises UnpicklingError where there is none."""
+        """Returns the stand-in for what the pickle names; raises UnpicklingError where there is none."""
         if (module, name) not in STAND_INS:
             raise pickle.UnpicklingError(f"it wants {module}.{name}")
         return STAND_INS[module, name]

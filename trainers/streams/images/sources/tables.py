@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from trainers.notes import first_line
 from trainers.streams.base import DataError
-from trainers.streams.images.sources.base import Damaged, some
+from trainers.streams.images.sources.base import DamagedImage, some
 from trainers.streams.images.sources.trees import Tree
 
 CLASSES = "classes.txt"
@@ -19,13 +19,13 @@ LARGEST = 2**24  # bytes of one table; CUB's lists have half a million
 
 
 def has(tree: Tree, name: str) -> bool:
-    """Whether the tree has the file."""
+    """Returns whether the tree has the file."""
     folder, _, file = name.rpartition("/")
     return file in tree.files(folder)
 
 
 def text(tree: Tree, name: str) -> str:
-    """A text file's content, without the mark that editors on Windows begin it with.
+    """Returns a text file's content, without the mark that editors on Windows begin it with.
 
     Raises DataError where it is missing, damaged or larger than LARGEST.
     """
@@ -33,7 +33,7 @@ def text(tree: Tree, name: str) -> str:
         raise DataError(f"{tree.where} has no {name}, which this dataset needs")
     try:
         return tree.read(name, LARGEST).decode("utf-8-sig")
-    except (Damaged, UnicodeDecodeError) as error:
+    except (DamagedImage, UnicodeDecodeError) as error:
         raise DataError(f"{name} in {tree.where} is damaged: {error}") from error
 
 
@@ -54,7 +54,7 @@ def numbered(tree: Tree, name: str) -> dict[int, str]:
 
 
 def whole(text: str) -> int | None:
-    """The number >= 0 that a text is, None for any other text and for more digits than a list of images needs.
+    """Returns the number >= 0 that a text is, None for any other text and for more digits than a list of images needs.
 
     >>> whole("0042"), whole("-1"), whole("9" * 5000)
     (42, None, None)
@@ -77,7 +77,7 @@ def class_order(tree: Tree, folders: Sequence[str]) -> tuple[str, ...]:
 
 
 def _class(line: str, known: Collection[str]) -> str:
-    """The class of a line of classes.txt: all of it, or what stands behind a number, as in published lists.
+    """Returns the class of a line of classes.txt: all of it, or what stands behind a number, as in published lists.
 
     >>> _class("brown bear", ["brown bear"]), _class("7 brown bear", ["brown bear"]), _class("7 001.bear", [])
     ('brown bear', 'brown bear', '001.bear')
@@ -88,7 +88,7 @@ def _class(line: str, known: Collection[str]) -> str:
 
 
 def attributes(tree: Tree, name: str, classes: int, columns: int | None) -> NDArray[np.float32] | None:
-    """[classes, A] numbers, rows divided by their lengths; None where the tree has no such file.
+    """Returns [classes, A] numbers, rows divided by their lengths; None where the tree has no such file.
 
     columns: A; None takes any. Raises DataError where the table has another shape, or a row no direction.
     """

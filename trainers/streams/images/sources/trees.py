@@ -1,4 +1,4 @@
-"""Folders and zip files through one pair of eyes: what lies under a folder, and the bytes of one file."""
+"""Folders and zip files under one interface: names and bytes."""
 
 import lzma
 import os
@@ -15,7 +15,7 @@ from typing import Self
 from trainers.notes import first_line
 from trainers.streams.base import DataError
 from trainers.streams.files import Stamp, Unfit, odd_kind, read_regular, stamp, too_large
-from trainers.streams.images.sources.base import LARGEST_FILE, SUFFIXES, Damaged, printable
+from trainers.streams.images.sources.base import LARGEST_FILE, SUFFIXES, DamagedImage, printable
 
 PIECE = 4096  # bytes; zipfile unpacks all that it has read of a bzip2 or LZMA member at once
 DEEPEST = 16  # folders above a member of a zip file; nothing is looked for further down
@@ -73,7 +73,7 @@ class Tree(ABC):
 
     @abstractmethod
     def read(self, name: str, most: int = LARGEST_FILE) -> bytes:
-        """Returns a file's bytes. Raises DataError, and Damaged where this file cannot be read but others can.
+        """Returns a file's bytes. Raises DataError, and DamagedImage where this file cannot be read but others can.
 
         That is one that is not regular, has more than `most` bytes, or is a damaged or encrypted member of an archive.
         """
@@ -84,26 +84,26 @@ class Tree(ABC):
 
     @abstractmethod
     def _list(self, folder: str) -> tuple[list[str], list[str]]:
-        """(folders, files) directly in a folder, whose name begins at `_path`."""
+        """Returns (folders, files) directly in a folder, whose name begins at `_path`."""
 
     def _full(self, name: str) -> str:
-        """The name as it begins at `_path`."""
+        """Returns the name as it begins at `_path`."""
         return f"{self._top}/{name}".strip("/")
 
 
 class FolderTree(Tree):
-    """A folder on disk. Files are known by their own stamps."""
+    """A folder on disk, whose files have stamps of their own."""
 
     def read(self, name: str, most: int = LARGEST_FILE) -> bytes:
-        """Returns a regular file's bytes; raises Damaged where it is none or too large, DataError where it fails."""
+        """Returns a regular file's bytes; raises DamagedImage if it is none or too large, DataError if it fails."""
         path = self._path / self._full(name)
         try:
             return read_regular(path, most)
         except Unfit as error:
-            raise Damaged(error.strerror) from error
+            raise DamagedImage(error.strerror) from error
         except OSError as error:
             if os.path.islink(path) and not os.path.exists(path):
-                raise Damaged("it is a link that leads nowhere") from error
+                raise DamagedImage("it is a link that leads nowhere") from error
             raise DataError(f"cannot read {path}: {error.strerror}") from error
 
     def stamp(self, name: str) -> Stamp:
@@ -167,20 +167,20 @@ class ZipTree(Tree):
         self._listed = {name: (sorted(folders), sorted(files)) for name, (folders, files) in inside.items()}
 
     def read(self, name: str, most: int = LARGEST_FILE) -> bytes:
-        """Returns a member's bytes; raises Damaged where it is too large, encrypted or damaged, else DataError."""
+        """Returns a member's bytes; raises DamagedImage where it is too large, encrypted or damaged, else DataError."""
         member = self._members[self._full(name)]
         if member.file_size > most:
-            raise Damaged(too_large(member.file_size, most))
+            raise DamagedImage(too_large(member.file_size, most))
         if member.flag_bits & 1:
-            raise Damaged("it is encrypted")
+            raise DamagedImage("it is encrypted")
         try:
             with self._zip.open(member) as file:
                 return b"".join(iter(lambda: file.read(PIECE), b""))
         except BROKEN as error:
-            raise Damaged(first_line(error)) from error
+            raise DamagedImage(first_line(error)) from error
         except OSError as error:
             if error.errno is None:  # bzip2's word for damaged
-                raise Damaged(first_line(error)) from error
+                raise DamagedImage(first_line(error)) from error
             raise DataError(f"cannot read {name} in {self.where}: {error.strerror}") from error
         except MemoryError as error:
             raise DataError(f"cannot read {name} in {self.where}: there is too little memory") from error
@@ -194,7 +194,7 @@ class ZipTree(Tree):
 
 
 def open_tree(path: Path) -> Tree:
-    """The folder or zip file at a path, which is told by what it is, not by its name.
+    """Returns the folder or zip file at a path, which is told by what it is, not by its name.
 
     Raises DataError where there is neither, or a zip file that cannot be read.
     """
@@ -215,7 +215,7 @@ def _visible(name: str) -> list[str]:
 
 
 def _hidden(name: str) -> bool:
-    """Whether a file or folder of this name is nobody's images, wherever it lies."""
+    """Returns whether a file or folder of this name is nobody's images, wherever it lies."""
     return name.startswith(".") or name in OF_SYSTEMS
 
 

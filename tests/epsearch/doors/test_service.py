@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from epsearch.arguments import SERVER
+from epsearch.doors.client import TOKEN, Client
+from epsearch.doors.service import ServiceDoor, waiting
 from epsearch.failures.errors import Unavailable, UsageError
-from epsearch.remote.client import TOKEN, Client
-from epsearch.remote.following import Followed
 from results.ledger.store import Store
 from tests.support import ledgers, service
 from tests.support.events import Recorded
@@ -93,8 +93,8 @@ def test_a_study_is_submitted_followed_and_cancelled(served, epsearch, monkeypat
             store.cancel("mine")
             return followed(*arguments)
 
-        followed = Followed.events
-        monkeypatch.setattr(Followed, "events", looks)
+        followed = ServiceDoor._events
+        monkeypatch.setattr(ServiceDoor, "_events", looks)
         answer = epsearch("run", *ledgers.ARGUMENTS, "--name", "mine")
         assert answer.status == 130
         assert answer.err.startswith("submitted mine; Ctrl-C ends the watching, not the study\nmine is queued\n")
@@ -171,8 +171,7 @@ def test_an_address_as_a_browser_shows_it_is_that_of_the_service():
 
 
 def test_a_service_that_goes_away_is_waited_for_with_one_line():
-    standing = {"state": "running", "reason": "", "summary": "round 1", "waits": False, "event": 3}
-    coming = [standing, None, None, standing]
+    coming = [{"state": "running"}, None, None, {"state": "running"}]
 
     def answer(request):
         if (now := coming.pop(0)) is None:
@@ -181,8 +180,8 @@ def test_a_service_that_goes_away_is_waited_for_with_one_line():
 
     heard = Recorded()
     with Client("http://there:1", transport=httpx.MockTransport(answer)) as client:
-        study = Followed(client, "mine", heard, pause=0.0)
-        assert [study.look().state for _ in range(2)] == ["running", "running"]
+        call = waiting(client.url, heard, pause=0.0)
+        assert [call(lambda: client.get("/studies/mine/standing"))["state"] for _ in range(2)] == ["running", "running"]
     assert heard.warnings == [
         "the service http://there:1 does not answer: connection refused; trying again for up to 300 s"
     ]
@@ -197,7 +196,7 @@ def test_a_service_that_never_answered_is_not_waited_for():
         Client("http://there:1", transport=httpx.MockTransport(answer)) as client,
         pytest.raises(Unavailable, match="does not answer"),
     ):
-        Followed(client, "mine", Recorded(), pause=0.0).look()
+        waiting(client.url, Recorded(), pause=0.0)(lambda: client.get("/studies/mine/standing"))
 
 
 def test_a_study_is_deleted_there_by_somebody_who_is_sure(served, epsearch):

@@ -8,8 +8,6 @@ from urllib.parse import quote, urlsplit
 import httpx
 
 from epsearch.failures.errors import Unavailable, UsageError
-from epsearch.findings.listing import Listed
-from results.ledger.writers.events import Event
 
 TOKEN = "EPSEARCH_TOKEN"
 SECONDS = 310.0  # a plan may take as long; a report is written meanwhile
@@ -51,28 +49,15 @@ class Client:
         """What a route answers that changes something."""
         return self._read(self._asked("POST", path, query, body))
 
-    def listed(self, **query: Any) -> list[Listed]:
-        """The service's studies as `epsearch list` has them, oldest first."""
+    def rows(self, **query: Any) -> list[dict[str, Any]]:
+        """Returns the service's studies, oldest first."""
         rows: list[dict[str, Any]] = []
         for page in range(1, 10_000):
             answer = self.get("/studies", page=page, per_page=PER_PAGE, **query)
             rows += answer["studies"]
             if len(rows) >= answer["total"] or not answer["studies"]:
                 break
-        lines = [{**row, "command": row["kind"]} for row in reversed(rows)]
-        return [Listed(**{name: line[name] for name in Listed._fields}) for line in lines]
-
-    def newest(self) -> str:
-        """The name of the study that was made last. Raises UsageError where there is none."""
-        found = self.get("/studies", per_page=1)["studies"]
-        if not found:
-            raise UsageError(f"no study at {self.url} yet; `epsearch run --server {self.url}` makes one")
-        return str(found[0]["name"])
-
-    def events(self, name: str, after: int) -> list[Event]:
-        """The events of a study behind one, the oldest first."""
-        rows = self.get(f"/studies/{quoted(name)}/log", after=after)
-        return [Event(**row, token=0) for row in rows]
+        return rows[::-1]
 
     def delete(self, path: str, /, **query: Any) -> Any:
         """What a route answers that removes something."""

@@ -1,4 +1,4 @@
-"""A numeric parameter of an Optuna study as the parameter of an interval search, and the study's trials as scores."""
+"""Numeric parameters and trials of an Optuna study, for interval searches."""
 
 import copy
 import math
@@ -19,7 +19,7 @@ SUGGESTION = "interval_narrowing"
 
 
 @dataclass(frozen=True)
-class Line:
+class StudyParameter:
     """A numeric parameter of a study. If it has a step, the search counts its values from 0."""
 
     name: str

@@ -1,4 +1,4 @@
-"""The certificates of a study in words: whether training in a cohort changes a result."""
+"""The certificates of a study, and its rounding noise, in words."""
 
 import math
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from results.labels import count_text, difference_text, points_text
 from results.ledger.record import Certificate
 from results.search import SearchResults, Trainer
 from results.search_tables import baseline_pair
+from results.statistics.paired import rounding_noise
 from results.verdict import wording
 
 
@@ -68,15 +69,6 @@ def rounding_warning(results: SearchResults) -> str:
         f"Rounding noise alone moves the mean difference from {wording.baseline_name(results)} over "
         f"{count_text(pair.n, 'seed')} by ± {points_text(noise)}, which is more than that difference."
     )
-
-
-def rounding_noise(moved: Sequence[float]) -> float:
-    """Returns the standard deviation of one run, from differences between two runs; 0 without any.
-
-    >>> rounding_noise([0.02, 0.02])
-    0.01414213562373095
-    """
-    return math.sqrt(sum(one**2 for one in moved) / (2 * len(moved))) if moved else 0.0
 
 
 def _repeated(certificates: Sequence[Certificate], trainer: Trainer) -> str:

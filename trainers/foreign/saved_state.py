@@ -1,4 +1,7 @@
-"""The state of a run after its last reported task, kept until the run ends: of trainers with `save` and `load`."""
+"""Saved state of a run after its last reported task.
+
+Of trainers with `save` and `load`; removed when the run ends.
+"""
 
 import platform
 from collections.abc import Mapping
@@ -7,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from trainers.notes import tell
+from trainers.notes import notify
 from trainers.persistence.array_store import Arrays
 from trainers.persistence.places import Folder
 from trainers.persistence.runs import Runs
@@ -16,8 +19,8 @@ MOST = 2**31  # bytes of a state: it is held in memory while it is written and r
 STATE = "state"
 
 
-class Keeping:
-    """Of one run, by all that it depends on. folder: a cache, None to keep nothing.
+class SavedState:
+    """The state of a run, by all that it depends on. folder: a cache, None to store nothing.
 
     A file has a checksum and replaces the one before at once: it holds the rows and the state after the same task.
     """
@@ -46,7 +49,7 @@ class Keeping:
         if self._runs is None or not state.is_file() or state.is_symlink():
             return
         if (size := state.stat().st_size) > MOST:
-            tell(f"the state of a trainer after task {task} is not kept: it has {size:,} bytes, more than {MOST:,}")
+            notify(f"the state of a trainer after task {task} is not kept: it has {size:,} bytes, more than {MOST:,}")
             return
         self._runs.save(self._run, task, arrays | {STATE: np.fromfile(state, np.uint8)})
 

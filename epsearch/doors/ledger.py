@@ -1,0 +1,137 @@
+"""The door to a ledger: studies are trained, read and changed by this process."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from epsearch.doors.door import Request, View
+from epsearch.events import Listener, Warned, together, warner
+from epsearch.failures.errors import UsageError
+from epsearch.ledger.location import ledger_url
+from epsearch.status import StudyStatus
+from epsearch.study.description import Study
+from results.ledger.url import LedgerUrl
+
+
+class LedgerDoor:
+    """A ledger; storage: its URL, by default that of the environment or a file in the folder of reports."""
+
+    def __init__(self, out: Path, storage: str | None) -> None:
+        self._out, self._url = out, storage
+
+    @property
+    def _storage(self) -> LedgerUrl:
+        return ledger_url(self._out, None if self._url is None else Study.options()["storage"].parse(self._url))
+
+    def list(self) -> list[StudyStatus]:
+        """Returns the studies, oldest first."""
+        from epsearch.findings import listing
+
+        return listing.list_studies(self._storage, self._out)
+
+    def show(self, name: str | None) -> View:
+        """Returns options and results of a study."""
+        from epsearch.findings import listing
+        from epsearch.terminal import lists
+
+        loop = listing.load(name, self._storage, self._out)
+        return View(lambda width, colours: lists.study(loop), lambda: lists.study_as_json(loop))
+
+    def report(self, names: Sequence[str], figures: Sequence[str]) -> View:
+        """Writes the report from the ledger alone."""
+        from epsearch import api
+        from epsearch.terminal import outcome
+
+        if len(names) < 2:
+            return _outcome(api.report(names[0] if names else None, self._storage, self._out, figures))
+        several, page = api.side_by_side(names, self._storage, self._out, figures)
+        return View(
+            lambda width, colours: outcome.side_by_side(several, page),
+            lambda: outcome.side_by_side_as_json(several, page),
+        )
+
+    def plan(self, request: Request, listener: Listener) -> View:
+        """Plans a study; measures the speed of this machine for some seconds."""
+        from epsearch.session import session
+        from epsearch.session.plan_text import in_words
+        from epsearch.terminal.consoles import facts
+
+        plan = session.plan(described(request), listener, request.extend)
+        words = in_words(plan)
+        return View(lambda width, colours: facts(words), lambda: plan.as_json() | {"words": words})
+
+    def run(self, request: Request, listener: Listener, resume: bool = False) -> View:
+        """Trains a study here. Raises Cancelled for one that was cancelled, unless it is to be resumed."""
+        return _train(described(request), listener, request.extend, request.wait, resume, request.live)
+
+    def resume(
+        self, name: str | None, failed: bool, options: Mapping[str, Any], wait: bool, live: Sequence[str]
+    ) -> Sequence[Callable[[Listener], View]]:
+        """Trains stored studies on, one after another."""
+        from epsearch.control import resuming
+
+        def train(one: str | None, listener: Listener) -> View:
+            study = resuming.stored(one, self._storage, self._out, options)
+            return _train(study, listener, False, wait, True, live)
+
+        return [partial(train, one) for one in (resuming.failed(self._storage) if failed else [name])]
+
+    def watch(self, name: str, listener: Listener) -> StudyStatus:
+        """Follows a study by its events in the ledger."""
+        from epsearch.control.watching import watch
+
+        return watch(name, self._storage, self._out, listener)
+
+    def cancel(self, name: str, deadline: float) -> StudyStatus:
+        """Stops a study, also that of another machine."""
+        from epsearch.control.cancelling import cancel
+
+        return cancel(name, self._storage, self._out, deadline)
+
+    def delete(self, name: str, sure: Callable[[str], bool]) -> View:
+        """Deletes a study from the ledger, with the members that no other study uses."""
+        from epsearch.control.removing import delete
+        from epsearch.terminal import lists
+
+        def agreed(removal: Any) -> bool:
+            return sure(f"delete study {name} with {lists.removed(removal)}?")
+
+        removal = delete(name, self._storage, self._out, agreed)
+        return View(
+            lambda width, colours: f"deleted study {name} with {lists.removed(removal)}\n",
+            lambda: lists.removal_as_json(removal),
+        )
+
+
+def described(request: Request) -> Study:
+    """Returns the study of a request. Raises UsageError."""
+    from epsearch import api
+    from epsearch.preparation.build import build
+
+    if request.extend:
+        return api.grown(request.options, request.config)
+    return build(request.kind, request.options, request.config)
+
+
+def _train(study: Study, listener: Listener, extend: bool, wait: bool, resume: bool, live: Sequence[str]) -> View:
+    """Trains a study and logs it to tools of others, which get means, evaluation and report at its end."""
+    from epsearch import api
+
+    with ExitStack() as stack:
+        loggers = [stack.enter_context(api.live(one, warner(listener))) for one in live]
+        result = api.run(study, together(listener, *loggers), extend, wait, resume)
+    for one in live:
+        tool, _, where = one.partition(":")
+        try:
+            api.publish(result.study.name, tool, where, result.study.out, result.study.storage)
+        except UsageError as error:  # the training has ended well all the same
+            listener(Warned(str(error)))
+    return _outcome(result)
+
+
+def _outcome(result: Any) -> View:
+    from epsearch.terminal import outcome  # imports pandas, which can wait until the end
+
+    return View(lambda width, colours: outcome.shown(result), lambda: outcome.as_json(result))

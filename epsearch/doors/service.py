@@ -1,0 +1,223 @@
+"""The door to a service: studies are trained, read and changed over HTTP; their reports are downloaded."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from epsearch.control.watching import follow
+from epsearch.doors.client import Client, quoted
+from epsearch.doors.door import Request, View
+from epsearch.events import Listener, Note, Warned
+from epsearch.failures.errors import Interrupted, Unavailable, UsageError
+from epsearch.status import StudyStatus, read_status
+from epsearch.study import file
+from results.labels import count_text
+from results.ledger.writers.events import Event
+from results.ledger.writers.states import CANCELLED, CANCELLING, FAILED, FINISHED
+
+Answer = TypeVar("Answer")
+SERVER_SET = ("storage", "data_dir", "checkpoints", "address")
+"""Options that a service chooses; --out says where a report is downloaded to."""
+POLL_SECONDS = 0.5
+AFTER_A_KILL = 15.0  # seconds beyond the deadline until a cancelled study is cancelled
+PATIENCE = 300.0  # seconds for which a service that has answered before is waited for
+PAUSE = 2.0  # seconds between two tries
+OUT = Path("runs")
+
+
+class ServiceDoor:
+    """A service; out: folder of downloaded reports."""
+
+    def __init__(self, client: Client, out: Path) -> None:
+        self._client, self._out = client, out
+
+    def list(self) -> list[StudyStatus]:
+        """Returns the studies, oldest first."""
+        return [read_status(row) for row in self._client.rows()]
+
+    def show(self, name: str | None) -> View:
+        """Returns options and results of a study."""
+        return self._view(f"/studies/{quoted(name or self._newest())}/shown")
+
+    def report(self, names: Sequence[str], figures: Sequence[str]) -> View:
+        """Downloads the page of a study, or of several side by side."""
+        several = list(names) or [self._newest()]
+        page = self._download(several)
+        if len(several) == 1:
+            return self._view(f"/studies/{quoted(several[0])}/outcome", path=str(page))
+        return View(lambda width, colours: f"report  {page}\n", lambda: {"studies": several, "report": str(page)})
+
+    def plan(self, request: Request, listener: Listener) -> View:
+        """Plans a study on the machine of the service."""
+        from epsearch.terminal.consoles import facts
+
+        _refuse_local(request)
+        if request.extend:
+            raise UsageError("a service plans new studies alone; leave out --extend")
+        ahead = self._client.post("/plan", {"kind": request.kind.kind, **_options(request)})
+        return View(lambda width, colours: facts(ahead["words"]), lambda: ahead)
+
+    def run(self, request: Request, listener: Listener, resume: bool = False) -> View:
+        """Submits a study, follows it, downloads its report. Ctrl-C ends the following, not the study."""
+        _refuse_local(request)
+        options = _options(request)
+        name = str(options.get("name") or "")
+        last = self._last_event(name) if name else 0
+        if not request.extend:
+            answer = self._client.post("/studies", {"kind": request.kind.kind, **options})
+        elif not name:
+            raise UsageError("extend needs --name, the study that is to grow")
+        else:
+            del options["name"]
+            answer = self._client.post(f"/studies/{quoted(name)}/extend", options)
+        return self._follow(read_status(answer), last, listener)
+
+    def resume(
+        self, name: str | None, failed: bool, options: Mapping[str, Any], wait: bool, live: Sequence[str]
+    ) -> Sequence[Callable[[Listener], View]]:
+        """Submits stored studies again; the functions follow them."""
+        _refuse({**options, "wait": wait, "live": live}, (*options, "wait", "live"))
+        names = [row["name"] for row in self._client.rows(state=FAILED)] if failed else [name or self._newest()]
+        if not names:
+            raise UsageError(f"no study of {self._client.url} has failed")
+        last = [self._last_event(one) for one in names]
+        answers = [read_status(self._client.post(f"/studies/{quoted(one)}/resume")) for one in names]
+        return [partial(self._follow, *one) for one in zip(answers, last, strict=True)]
+
+    def watch(self, name: str, listener: Listener, last: int = 0) -> StudyStatus:
+        """Follows a study by its events; a service that goes away after its first answer is waited for."""
+        call = waiting(self._client.url, listener)
+
+        def status() -> StudyStatus:
+            return call(partial(self._status, name))
+
+        def events(after: int) -> Sequence[Event]:
+            return call(partial(self._events, name, after))
+
+        return follow(status, events, listener, last)
+
+    def cancel(self, name: str, deadline: float) -> StudyStatus:
+        """Stops a study, and waits until it has ended."""
+        answer = read_status(self._client.post(f"/studies/{quoted(name)}/cancel", deadline=deadline))
+        status, end = answer, time.monotonic() + deadline + AFTER_A_KILL
+        while status.state == CANCELLING and time.monotonic() < end:
+            time.sleep(POLL_SECONDS)
+            status = self._status(name)
+        return answer if answer.note else status
+
+    def delete(self, name: str, sure: Callable[[str], bool]) -> View:
+        """Deletes a study of the service, with the members that no other study uses."""
+        if self._out != OUT:
+            raise UsageError("--out cannot be combined with --server: the service chooses it")
+        state = self._status(name).state  # that it is there, before the question
+        if not sure(f"delete study {name}, which is {state} at {self._client.url}, with its members?"):
+            raise Interrupted
+        removed = self._client.delete(f"/studies/{quoted(name)}", confirm=name)
+        stay = f" ({removed['shared']} that other studies use stay)" if removed["shared"] else ""
+        text = f"deleted study {name} with {count_text(removed['members'], 'member')}{stay}\n"
+        return View(lambda width, colours: text, lambda: removed)
+
+    def _follow(self, answer: StudyStatus, last: int, listener: Listener) -> View:
+        """Follows a submitted study from an event on, to its report."""
+        from epsearch.terminal import lists
+
+        listener(Note(answer.note or f"submitted {answer.name}; Ctrl-C ends the watching, not the study"))
+        status = self.watch(answer.name, listener, last)
+        if status.state == CANCELLED:
+            raise Interrupted
+        if status.state != FINISHED:
+            return View(lambda width, colours: lists.followed(status), lambda: lists.followed_as_json(status), status=1)
+        page = self._download([answer.name])
+        return self._view(f"/studies/{quoted(answer.name)}/outcome", path=str(page), run=answer.state != FINISHED)
+
+    def _status(self, name: str) -> StudyStatus:
+        return read_status(self._client.get(f"/studies/{quoted(name)}/standing"))
+
+    def _events(self, name: str, after: int) -> Sequence[Event]:
+        return [Event(**row, token=0) for row in self._client.get(f"/studies/{quoted(name)}/log", after=after)]
+
+    def _newest(self) -> str:
+        if not (rows := self._client.get("/studies", per_page=1)["studies"]):
+            url = self._client.url
+            raise UsageError(f"no study at {url} yet; `epsearch run --server {url}` makes one")
+        return str(rows[0]["name"])
+
+    def _last_event(self, name: str) -> int:
+        """Returns the last event of a study, 0 for a new one."""
+        try:
+            return self._status(name).event
+        except UsageError:  # if anything else is wrong, the next call says so
+            return 0
+
+    def _download(self, names: Sequence[str]) -> Path:
+        """Writes the page of a study, or of several side by side, into the folder. Raises UsageError."""
+        from epsearch.api import SIDE_BY_SIDE
+        from epsearch.session.session import make_folder
+        from results.files import write_atomically
+
+        alone = len(names) == 1
+        route = f"/studies/{quoted(names[0])}/report" if alone else "/compare"
+        page = self._client.content(route) if alone else self._client.content(route, study=[*names])
+        folder = self._out / (names[0] if alone else SIDE_BY_SIDE)
+        make_folder(folder)
+        return write_atomically(folder / "report.html", page)
+
+    def _view(self, route: str, **query: Any) -> View:
+        """Returns what the service prints for a terminal like this one, or its JSON."""
+        return View(
+            lambda width, colours: self._client.text(route, width=width, colours=colours, **query),
+            lambda: self._client.get(route, format="json", **query),
+        )
+
+
+def waiting(url: str, listener: Listener, pause: float = PAUSE) -> Callable[[Callable[[], Answer]], Answer]:
+    """Returns a function that calls another one, again while a service that has answered before does not answer."""
+    answered = False
+
+    def call(ask: Callable[[], Answer]) -> Answer:
+        nonlocal answered
+        deadline, gone = time.monotonic() + PATIENCE, False
+        while True:
+            try:
+                answer = ask()
+            except Unavailable as error:
+                if not answered or time.monotonic() > deadline:  # the address of one that never did may be wrong
+                    raise
+                if not gone:
+                    listener(Warned(f"{error}; trying again for up to {PATIENCE:.0f} s"))
+                gone = True
+                time.sleep(pause)
+                continue
+            if gone:
+                listener(Note(f"{url} answers again"))
+            answered = True
+            return answer
+
+    return call
+
+
+def _options(request: Request) -> dict[str, Any]:
+    """Returns the options of a request and its file as a service takes them."""
+    written = {} if request.config is None else file.read(request.config)
+    typed = {name: value for name, value in request.options.items() if value is not None}
+    return {name: _plain(value) for name, value in (written | typed).items() if name != "out"}
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value as JSON has it: tuples as lists, paths as text."""
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def _refuse_local(request: Request) -> None:
+    _refuse({**request.options, "live": request.live, "wait": request.wait}, ("live", "wait", *SERVER_SET))
+
+
+def _refuse(values: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Raises UsageError for options about this machine, which a service chooses for its own."""
+    for name in names:
+        if values.get(name):
+            raise UsageError(f"--{name.replace('_', '-')} cannot be combined with --server: the service chooses it")

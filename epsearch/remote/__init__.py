@@ -1,1 +1,0 @@
-"""HTTP client of a service, used by the command line."""
