@@ -273,11 +273,9 @@ def test_a_newer_ledger_is_left_alone(tmp_path: Path) -> None:
     Store.open(url).close()
     engine = create_engine(url)
     with engine.begin() as connection:
-        connection.execute(schema.versions.update().values(version=schema.VERSION + 1))
+        connection.execute(schema.versions.update().values(version=99))
     engine.dispose()
-    assert f"schema version {schema.VERSION + 1}, made by a newer epsearch; allowed: up to {schema.VERSION}" in refusal(
-        url
-    )
+    assert f"schema version 99, made by a newer epsearch; allowed: up to {schema.VERSION}" in refusal(url)
 
 
 def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
