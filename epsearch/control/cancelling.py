@@ -29,7 +29,7 @@ def cancel(name: str, storage: LedgerUrl, out: Path, deadline: float) -> StudySt
     another machine and has not stopped by then: it will, as soon as it looks into the ledger.
     """
     with changing(name, storage) as store:
-        there = store.cancel(name)
+        there = store.leases.cancel(name)
         if there is None or there.state not in (CANCELLING, CANCELLED):
             state = "has never been trained" if there is None else f"is {there.state}"
             raise UsageError(f"study {name!r} {state}: there is nothing to cancel")
@@ -72,7 +72,7 @@ def _until(store: Store, there: Standing, name: str, seconds: float) -> Standing
     deadline = time.monotonic() + seconds
     while there.state == CANCELLING and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
-        there = store.standing(name) or there
+        there = store.leases.standing(name) or there
         if there.state == CANCELLING and not there.held:  # its process ended without a word
-            there = store.cancel(name) or there
+            there = store.leases.cancel(name) or there
     return there

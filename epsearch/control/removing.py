@@ -51,7 +51,7 @@ def delete(name: str, storage: LedgerUrl, out: Path, sure: Callable[[Removal], b
                 raise Interrupted
             dropped = store.delete_study(name, lambda: removal.runs & _of_study(name, store, storage, out).runs)
         finally:
-            store.release()
+            store.leases.release()
         return replace(removal, runs=dropped, shared=removal.shared + len(removal.runs) - len(dropped))
 
 

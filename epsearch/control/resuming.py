@@ -23,7 +23,7 @@ def stored(name: str | None, storage: LedgerUrl, out: Path, given: Mapping[str, 
 def failed(storage: LedgerUrl) -> list[str]:
     """Names of the studies that have failed, the oldest first. Raises UsageError where there is none."""
     with opened(storage) as store:
-        there = store.standings()
+        there = store.leases.standings()
         names = [row.name for row in store.studies() if row.name in there and there[row.name].state == FAILED]
     if not names:
         raise UsageError(f"no study in {storage} has failed")

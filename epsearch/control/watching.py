@@ -26,7 +26,7 @@ def watch(name: str, storage: LedgerUrl, out: Path, listener: Listener) -> Study
         there = partial(status, store, name, storage, out)
         if there().state == UNKNOWN:
             raise UsageError(f"study {name!r} has never been trained: there is nothing to watch")
-        return follow(there, partial(store.events, name), listener)
+        return follow(there, partial(store.events.read, name), listener)
 
 
 def follow(

@@ -78,8 +78,8 @@ def list_studies(storage: LedgerUrl, out: Path) -> list[StudyStatus]:
 def statuses(store: Store, storage: LedgerUrl, out: Path) -> list[StudyStatus]:
     """Returns the studies of an open ledger, oldest first: trained ones, and submitted ones that have not begun."""
     rows = {row.name: row for row in store.studies()}
-    summaries, standings, submissions = store.summaries(), store.standings(), store.submissions()
-    first, queue = store.first_submitted(), _queue(submissions, standings)
+    summaries, standings, submissions = store.summaries(), store.leases.standings(), store.queue.submissions()
+    first, queue = store.queue.first_submitted(), _queue(submissions, standings)
     made = []
     for name in [*rows, *(name for name in submissions if name not in rows and name in standings)]:
         row, submission = rows.get(name), submissions.get(name)
@@ -90,16 +90,16 @@ def statuses(store: Store, storage: LedgerUrl, out: Path) -> list[StudyStatus]:
 
 def status(store: Store, name: str, storage: LedgerUrl, out: Path) -> StudyStatus:
     """Returns the status of one study, with its progress and newest event. Raises NoStudy."""
-    row, standings, submissions = store.study(name), store.standings(), store.submissions()
+    row, standings, submissions = store.study(name), store.leases.standings(), store.queue.submissions()
     there, submission = standings.get(name), submissions.get(name)
     if row is None and (submission is None or there is None):
         raise NoStudy(unknown("study", brief(name).strip("'"), known(store)))
-    first = store.first_submitted().get(name)
+    first = store.queue.first_submitted().get(name)
     made = _status(name, row, store.summaries().get(name), there, submission, first)
     made = _described(made, row, submission, storage, out)
-    newest = store.newest_event(name)
+    newest = store.events.newest(name)
     made = replace(_in_queue(made, _queue(submissions, standings)), event=0 if newest is None else newest.id)
-    last = store.newest_event(name, Progress.kind) if there is not None and there.held else None
+    last = store.events.newest(name, Progress.kind) if there is not None and there.held else None
     if last is None or there is None or last.token != there.token:
         return made
     return reported(made, last)
@@ -113,7 +113,7 @@ def reported(status: StudyStatus, event: Event) -> StudyStatus:
 
 def known(store: Store) -> list[str]:
     """Names of all studies: those that were trained, and those that were submitted."""
-    return list(dict.fromkeys([*(row.name for row in store.studies()), *store.submissions()]))
+    return list(dict.fromkeys([*(row.name for row in store.studies()), *store.queue.submissions()]))
 
 
 def upgrade(storage: LedgerUrl, out: Path, tell: Callable[[str], None]) -> Upgraded:

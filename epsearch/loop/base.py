@@ -260,9 +260,8 @@ class Loop(ABC):
 
     def _look_up(self, runs: Iterable[Run]) -> None:
         """Takes from the ledger what it knows of these members; what is damaged there counts as not known."""
-        known = self._store.get([self._key(run) for run in self._unknown(runs)])
+        known = self._store.get([self._key(run) for run in self._unknown(runs)], self.damaged)
         self.records.update(known)
-        self.damaged |= known.damaged
         self.reused += len(known)
 
     def _cohorts(self, runs: Sequence[Run], workers: int) -> list[Order]:

@@ -15,7 +15,6 @@ from epsearch.study.description import Study
 from epsearch.study.kinds import Search
 from results import objectives
 from results.ledger.record import ALONE, Certificate, RunRecord, moved_key
-from results.ledger.store import Found
 from trainers.numeric_path import NumericPath
 
 CERTIFICATE = "certificate"
@@ -58,15 +57,13 @@ def wanted(study: Search, records: Iterable[RunRecord]) -> dict[str, str]:
     return alone | {moved_key(key): key for key in sample(study.name, known, study.moved_starts)}
 
 
-def damaged(found: Found[Certificate]) -> dict[str, str]:
-    """Why certificates cannot be used, under keys that begin as those of their members and are none.
+def damaged(damage: Mapping[str, str]) -> dict[str, str]:
+    """Returns why certificates cannot be used, under keys that begin as those of their members.
 
-    >>> found = Found()
-    >>> found.damaged["00ff"] = "its checksum does not match"
-    >>> damaged(found)
+    >>> damaged({"00ff": "its checksum does not match"})
     {'00ff certificate': 'certificate: its checksum does not match'}
     """
-    return {f"{key} {CERTIFICATE}": f"{CERTIFICATE}: {why}" for key, why in found.damaged.items()}
+    return {f"{key} {CERTIFICATE}": f"{CERTIFICATE}: {why}" for key, why in damage.items()}
 
 
 def order(record: RunRecord, records: Mapping[str, RunRecord], runs: Mapping[str, Run]) -> Certify:

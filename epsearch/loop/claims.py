@@ -71,7 +71,7 @@ class Claims:
 
     def elsewhere(self) -> dict[str, int]:
         """Study -> how many of our members it trains now, of those that were taken out of our jobs."""
-        of = list(self._store.claimed(self._without).values())
+        of = list(self._store.claims.claimed(self._without).values())
         return {study: of.count(study) for study in dict.fromkeys(of)}
 
     def _failure(self) -> TrainingFailed:
@@ -87,7 +87,7 @@ class Claims:
         job = pool[number]
         if job.certify is None:  # a certificate's member has been trained; that is its point
             keys = {self._key(run): run for run in job.runs}
-            ours = self._store.claim(keys)
+            ours = self._store.claims.claim(keys)
             self._without |= keys.keys() - ours
             if not ours:
                 del pool[number]
@@ -105,5 +105,5 @@ class Claims:
             return
         if self._token is not None:
             keys = [self._key(run) for job in jobs if job.number in self._ours for run in job.runs]
-            self._store.claim(keys)
+            self._store.claims.claim(keys)
         self._token = lease.token

@@ -259,9 +259,9 @@ class SearchLoop(Loop):
         while not self._jobs:
             self._gather()
             if self.evaluating:
-                known = self._store.certificates(self._uncertified())
-                self.certificates.update(known)
-                self.damaged |= certificates.damaged(known)
+                damage = dict[str, str]()
+                self.certificates |= self._store.certificates(self._uncertified(), damage=damage)
+                self.damaged |= certificates.damaged(damage)
             if self.evaluating or self.missing():
                 return
             self.strategy.tell(self.driver.observations())

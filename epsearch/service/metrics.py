@@ -49,8 +49,8 @@ class Metrics(Collector):
     def collect(self) -> list[Metric]:
         """What is looked at now."""
         store, counts = self._studies.store, dict.fromkeys(STATES, 0)
-        there, submissions = {row.name for row in store.studies()}, store.submissions()
-        for name, standing in store.standings().items():
+        there, submissions = {row.name for row in store.studies()}, store.queue.submissions()
+        for name, standing in store.leases.standings().items():
             if name in there or name in submissions:  # the lease of one that was deleted stays
                 counts[standing.now] = counts.get(standing.now, 0) + 1
         studies = GaugeMetricFamily("epsearch_studies", "Studies of the ledger by their state.", labels=["state"])

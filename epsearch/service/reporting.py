@@ -122,7 +122,7 @@ class Reporter:
         """Study -> keys of its members that are there; looked for again where something has been stored since."""
         own, store = self._studies.settings, self._studies.store
         for row in store.studies():
-            last = store.newest_event(row.name, "records", "state")
+            last = store.events.newest(row.name, "records", "state")
             version = (row.checksum, last and last.id)
             if version != self._known.get(row.name, (None, None))[0]:
                 keys: frozenset[str] = frozenset()
@@ -144,11 +144,11 @@ class Reporter:
     def _last_run(self, name: str, known: Effort) -> Effort:
         """What the last run of a study did; known: without it. What began before events were kept is not told."""
         store = self._studies.store
-        begun, last = store.newest_event(name, "begin"), store.newest_event(name, "progress")
+        begun, last = store.events.newest(name, "begin"), store.events.newest(name, "progress")
         if begun is None:
             return known
         trained, after = 0, begun.id
-        while some := store.events(name, after, EVENTS):
+        while some := store.events.read(name, after, EVENTS):
             after = some[-1].id
             trained += sum(int(one.data.get("stored", 0)) for one in some if one.kind == "records")
         now = {} if last is None or last.id < begun.id else last.data

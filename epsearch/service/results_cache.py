@@ -74,8 +74,8 @@ class ResultsCache:
             return None
         kept = self._of(name)
         with kept.lock:  # two who ask for the same wait for one making
-            there = self._store.standing(name)
-            last = self._store.newest_event(name, "records", "state")  # one whenever members are stored
+            there = self._store.leases.standing(name)
+            last = self._store.events.newest(name, "records", "state")  # one whenever members are stored
             version = (row.checksum, last and last.id, None if there is None else (there.now, there.token))
             resting = there is not None and there.held and self._clock() < kept.until
             if kept.found is None or (version != kept.version and not resting):

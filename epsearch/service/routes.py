@@ -120,7 +120,7 @@ def _reading(api: APIRouter, service: Service) -> None:
     ) -> list[answers.Event]:
         """Events of a study, the oldest first: headings, notes, warnings, states."""
         studies.status(name)
-        return [answers.event(one) for one in studies.store.events(name, after, most)]
+        return [answers.event(one) for one in studies.store.events.read(name, after, most)]
 
     @api.get("/ledger")
     def ledger() -> answers.Ledger:
@@ -130,7 +130,7 @@ def _reading(api: APIRouter, service: Service) -> None:
     @api.get("/audit")
     def audit(most: Annotated[int, Query(ge=1, le=10_000)] = 100) -> list[answers.Change]:
         """Who has asked for which change, the newest first."""
-        return [answers.change(one) for one in studies.store.audited(most)]
+        return [answers.change(one) for one in studies.store.queue.audited(most)]
 
 
 def _shown(api: APIRouter, service: Service) -> None:

@@ -53,7 +53,7 @@ class Streams:
 
     def start(self) -> None:
         """From now on there may be listeners. Raises StoreError."""
-        self._loop, self._last = asyncio.get_running_loop(), self._store.last_event()
+        self._loop, self._last = asyncio.get_running_loop(), self._store.events.last()
         self._thread.start()
 
     def stop(self) -> None:
@@ -75,7 +75,7 @@ class Streams:
         listener = _Listener(study)
         self._listeners.add(listener)
         try:
-            last = after if after is not None else await run_in_threadpool(self._store.last_event)
+            last = after if after is not None else await run_in_threadpool(self._store.events.last)
             while after is not None and (missed := await run_in_threadpool(self._missed, study, last)):
                 for event in missed:
                     if self._over.is_set():
@@ -96,14 +96,14 @@ class Streams:
 
     def _missed(self, study: str | None, after: int) -> list[Event]:
         if study is None:
-            return self._store.events_behind(after, MOST_MISSED)
-        return self._store.events(study, after, MOST_MISSED)
+            return self._store.events.read(None, after, MOST_MISSED)
+        return self._store.events.read(study, after, MOST_MISSED)
 
     def _look(self) -> None:
         """In a thread: hands new events to the event loop."""
         while not self._over.wait(POLL_SECONDS):
             try:
-                new = self._store.events_behind(self._last, MOST_AT_ONCE)
+                new = self._store.events.read(None, self._last, MOST_AT_ONCE)
                 if new:
                     self._last = new[-1].id
                     assert self._loop is not None

@@ -71,7 +71,7 @@ class Studies:
     def _changed(self, who: str, action: str, name: str, detail: Mapping[str, Any]) -> None:
         """Keeps who has changed what; the next list has it."""
         self._until = 0.0
-        self.store.audit(who, action, name, detail)
+        self.store.queue.audit(who, action, name, detail)
 
     def status(self, name: str) -> StudyStatus:
         """Returns how a study stands. Raises NoStudy."""
@@ -85,7 +85,7 @@ class Studies:
                 return growth.read(row, self.settings.storage, self.settings.out).study
             except Unreadable as error:
                 raise UsageError(str(error)) from error
-        submission = self.store.submissions().get(name)
+        submission = self.store.queue.submissions().get(name)
         if submission is None:
             raise NoStudy(unknown("study", brief(name).strip("'"), known(self.store)))
         return of_submission(submission, self.settings)
@@ -108,13 +108,13 @@ class Studies:
         shown = {name: value for name, value in study.shown().items() if name not in SERVER_SET}
         given = {"kind": study.kind, "options": shown, "extend": extend}
         try:
-            before = self.store.submit(name, given, priority, who)
+            before = self.store.queue.submit(name, given, priority, who)
         except LeaseHeld as error:
             raise Busy(f"{error}; cancel it, or wait for its end") from error
         if before is None:
             self._changed(who, action, name, given | {"priority": priority})
             return self.status(name)
-        there = self.store.standing(name)
+        there = self.store.leases.standing(name)
         stands = "is being trained" if there is not None and there.held else "waits"
         if action == "resume" or is_of(before, study, extend, self.settings):
             return replace(self.status(name), note=f"study {name!r} {stands} already; nothing was changed")
@@ -125,7 +125,7 @@ class Studies:
 
     def _is_finished(self, study: Study) -> bool:
         """Whether a study that is there has all that it asks for."""
-        there, row = self.store.standing(study.name), growth.find(self.store, study.name)
+        there, row = self.store.leases.standing(study.name), growth.find(self.store, study.name)
         if row is None or there is None or there.state != FINISHED or there.held:
             return False
         asked = {name: one.show(study.value(name)) for name, one in study.options().items() if name in REQUESTS}
@@ -149,7 +149,7 @@ class Studies:
         """Trains a study on that was cancelled, has failed or was left. Raises NoStudy, Busy and UsageError."""
         row, own = growth.find(self.store, name), self.settings
         study = self.study(name) if row is None else stored(name, own.storage, own.out, self._ways(name))
-        earlier = self.store.submissions().get(name)
+        earlier = self.store.queue.submissions().get(name)
         extend = earlier is not None and bool(earlier.given.get("extend"))
         return self.submit(study, who, priority, extend, action="resume")
 
@@ -159,15 +159,15 @@ class Studies:
         Raises NoStudy, and Busy where there is nothing to cancel.
         """
         self.status(name)
-        before = self.store.standing(name)
+        before = self.store.leases.standing(name)
         if before is not None and before.state == CANCELLED and not before.held:
             return replace(self.status(name), note=f"study {name!r} was cancelled already")
-        there = self.store.cancel(name)
+        there = self.store.leases.cancel(name)
         if there is None or there.state not in (CANCELLING, CANCELLED):
             raise Busy(f"study {name!r} is {UNKNOWN if there is None else there.now}: there is nothing to cancel")
         self._changed(who, "cancel", name, {})
         if there.state == CANCELLED:
-            self.store.close_submission(name)
+            self.store.queue.close(name)
         else:
             threading.Thread(target=self._enforce, args=(name, deadline), name="cancel", daemon=True).start()
         return self.status(name)
@@ -185,7 +185,7 @@ class Studies:
         self.status(name)
         if confirm != name:
             raise UsageError(f"confirm must be the study's name, {name!r}, got {brief(confirm)}")
-        there = self.store.standing(name)
+        there = self.store.leases.standing(name)
         if there is not None and there.held:
             raise Busy(f"study {name!r} is being trained; cancel it first")
         removal = delete(name, self.settings.storage, self.settings.out, lambda removal: True)
@@ -206,7 +206,7 @@ class Studies:
 
     def _ways(self, name: str) -> dict[str, Any]:
         """How a study was to be run when it was submitted last: by which runner, with how many workers."""
-        earlier = self.store.submissions().get(name)
+        earlier = self.store.queue.submissions().get(name)
         given = None if earlier is None else earlier.given.get("options")
         known = {one for one, option in Search.options().items() if not option.identifies} - {*SERVER_SET, "name"}
         return {one: value for one, value in given.items() if one in known} if isinstance(given, dict) else {}

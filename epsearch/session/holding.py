@@ -14,7 +14,7 @@ from results.ledger.retry import Patience
 from results.ledger.store import Store, StoreError
 from results.ledger.writers.errors import LeaseHeld, StudyCancelled
 from results.ledger.writers.holder import here
-from results.ledger.writers.leases import LEASE_SECONDS, RENEW
+from results.ledger.writers.lease import LEASE_SECONDS, RENEW
 from results.ledger.writers.states import CANCELLED, FAILED, FINISHED
 
 POLL_SECONDS = 1.0  # between two looks at a lease that another run has
@@ -36,7 +36,7 @@ class Held:
 
     def runs(self) -> None:
         """From now on the study is running, whatever it was before; what ends it says what it is then."""
-        self._store.begin()
+        self._store.leases.begin()
         self._entered = True
 
     def end(self, error: BaseException | None) -> None:
@@ -46,11 +46,11 @@ class Held:
         self._store.patience = Patience()  # it expires by itself where the database has gone
         with suppress(StoreError):
             if rows := self.listener.take(all_of_it=True):
-                self._store.note(rows)
+                self._store.events.append(rows)
             if self._entered and (state := self._state(error)) is not None:
-                self._store.enter(state, _reason(error) if error is not None and state == FAILED else "")
+                self._store.leases.enter(state, _reason(error) if error is not None and state == FAILED else "")
         with suppress(StoreError):
-            self._store.release()
+            self._store.leases.release()
 
     def _state(self, error: BaseException | None) -> str | None:
         """The state after an end; None where it was interrupted, which is no state."""
@@ -70,13 +70,13 @@ class Held:
             # The next try, or the next write, finds the database again, or does not.
             try:
                 if rows:
-                    self._store.note(rows)
+                    self._store.events.append(rows)
                     renewed = time.monotonic()
                 elif time.monotonic() - renewed > RENEW * LEASE_SECONDS:
                     # One that somebody else has taken is told by the next write.
-                    self._store.renew()
+                    self._store.leases.renew()
                     renewed = time.monotonic()
-                if self._store.cancelling():
+                if self._store.leases.cancelling():
                     self.listener.stop = True
             except StoreError:
                 self.listener.give_back(rows)
@@ -110,7 +110,7 @@ def acquire(store: Store, name: str, listener: Listener, wait: bool = False, res
     told = False
     while True:
         try:
-            store.acquire(name, here(), resume, begin=False)
+            store.leases.acquire(name, here(), resume, begin=False)
             return
         except StudyCancelled as error:
             raise Cancelled(str(error), error.study) from error

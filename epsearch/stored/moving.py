@@ -110,9 +110,9 @@ def import_file(file: Path, storage: LedgerUrl, out: Path, name: str | None = No
         if storage.file is not None:
             make_folder(out)
         with _refusing(), open_store(storage) as store:
-            added = store.adopt(_renamed(archive, name), REQUESTS)
-            _sum_up(store, {*names} - ({*added.studies} & store.summaries().keys()), storage, out)
-    return Moved(file, tuple(names), added.studies, added.runs, added.certificates + added.reruns)
+            new, runs, certificates = store.adopt(_renamed(archive, name), REQUESTS)
+            _sum_up(store, {*names} - ({*new} & store.summaries().keys()), storage, out)
+    return Moved(file, tuple(names), new, runs, certificates)
 
 
 def _refusing() -> Any:

@@ -1,7 +1,7 @@
 """The tables of a ledger in its database: they are made, brought up to date, or refused in one line."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import Connection, Float, Inspector, Integer, String, Table, func, inspect, select, text
 from sqlalchemy.types import TypeEngine
@@ -16,13 +16,8 @@ UPGRADE = "`epsearch db upgrade`"
 """The command that brings a ledger up to date, for messages."""
 
 
-class Layout(NamedTuple):
-    """The state of a ledger after it was opened."""
-
-    tables: frozenset[str]
-    """Names of its tables."""
-    told: str = ""
-    """One line for the user, where the ledger has just been brought up to date."""
+Layout = tuple[frozenset[str], str]
+"""Names of the tables of an open ledger, and one line for the user, where it has just been brought up to date."""
 
 
 def prepare(connection: Connection, upgrade: bool = False) -> Layout:
@@ -44,11 +39,11 @@ def prepare(connection: Connection, upgrade: bool = False) -> Layout:
         tables = [schema.versions, *schema.TABLES_OF[schema.VERSION]]
         schema.metadata.create_all(connection, tables, checkfirst=False)
         connection.execute(schema.versions.insert().values(id=1, version=schema.VERSION))
-        return Layout(_names(schema.VERSION))
+        return _names(schema.VERSION), ""
     # Only the migrations know the tables of versions that cannot be read as they are.
     _check_columns(connection, schema.TABLES_OF.get(version, ()))
     told = _brought_up_to_date(connection, version, upgrade) if version != schema.VERSION else ""
-    return Layout(_names(schema.VERSION), told)
+    return _names(schema.VERSION), told
 
 
 def look(connection: Connection) -> Layout:
@@ -58,11 +53,11 @@ def look(connection: Connection) -> Layout:
     """
     version = _version(connection)
     if version is None:
-        return Layout(frozenset())
+        return frozenset(), ""
     if version not in schema.TABLES_OF:
         raise StoreError(f"{_of_version(version)}; {UPGRADE} brings it up to date")
     _check_columns(connection, schema.TABLES_OF[version])
-    return Layout(_names(version))
+    return _names(version), ""
 
 
 def _names(version: int) -> frozenset[str]:

@@ -3,14 +3,11 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TypeVar
 
 from results.ledger.errors import StoreGone, StoreLocked
-from results.ledger.writers.errors import LeaseLost
 
 T = TypeVar("T")
-P = ParamSpec("P")
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
 """Seconds between two tries; each pause is twice the one before."""
@@ -48,36 +45,3 @@ class Patience:
                     self.tell(f"{error}; trying again for up to {self.seconds:.0f} s")
             self.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
-
-
-class Patient(Protocol):
-    """Who has patience."""
-
-    patience: Patience
-    """For how long its methods are repeated."""
-
-    def regain(self, lost: LeaseLost) -> None:
-        """Takes a lost lease again, or raises the error."""
-
-
-Whose = TypeVar("Whose", bound=Patient)
-
-
-def tried_again(method: Callable[Concatenate[Whose, P], T]) -> Callable[Concatenate[Whose, P], T]:
-    """Returns a method that is repeated with the patience of its object, and once more after a lease was regained.
-
-    The method may be called several times, so it must allow that and must not use up its arguments, as iterators are.
-    """
-
-    @wraps(method)
-    def patiently(self: Whose, /, *args: P.args, **options: P.kwargs) -> T:
-        def again() -> T:
-            return self.patience.again(lambda: method(self, *args, **options))
-
-        try:
-            return again()
-        except LeaseLost as lost:
-            self.regain(lost)
-            return again()
-
-    return patiently

@@ -5,39 +5,29 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, func, select
+from sqlalchemy import ColumnElement, Connection, Engine, Row, Table, func, select
 
 from results.ledger import schema
-from results.ledger.access import Found
 from results.ledger.database import in_groups, insert_new, insertion
 from results.ledger.errors import StoreError, StudyConflict, conflict
-from results.ledger.leased import Leased
 from results.ledger.record import ALONE, KINDS, RERUN, Certificate, RunRecord, StudyRow, Summary, mapping_to_json
-from results.ledger.retry import tried_again
-from results.ledger.writers import claims, leases
-from results.ledger.writers.errors import LeaseHeld
-from results.ledger.writers.leases import now
+from results.ledger.url import LedgerUrl
+from results.ledger.writers import claims
+from results.ledger.writers.access import Access, Prepare, tried_again
+from results.ledger.writers.claims import Claims
+from results.ledger.writers.errors import LeaseHeld, LeaseLost
+from results.ledger.writers.events import Events
+from results.ledger.writers.lease import now, standing
+from results.ledger.writers.leases import Leases
+from results.ledger.writers.queue import Queue
 from results.ledger.writers.removal import Unused, drop_unused
 
-__all__ = ["Found", "Store", "StoreError", "StudyConflict", "StudyRow"]
+__all__ = ["Store", "StoreError", "StudyConflict", "StudyRow"]
 
 OLDEST_RUNS = (schema.runs.c.created, schema.runs.c.key)
 OLDEST_STUDIES = (schema.studies.c.created, schema.studies.c.name)
-
-
-class Adopted(NamedTuple):
-    """What a ledger has taken over from another one."""
-
-    studies: tuple[str, ...]
-    """Names of those that it did not have."""
-    runs: int
-    """That it did not have."""
-    certificates: int
-    """Likewise."""
-    reruns: int
-    """Likewise, or that are newer."""
 
 
 Make = Callable[[Row[Any]], object]
@@ -45,7 +35,7 @@ Values = dict[str, Any]
 Given = Callable[[Table], Iterable[list[Values]]]
 
 
-class Store(Leased):
+class Store(Access):
     """An open ledger, from `Store.open`, `Store.upgrade` or `Store.read`; also a context manager.
 
     It may be used by several threads and processes at once. Every method raises StoreError, with one line, where the
@@ -53,9 +43,17 @@ class Store(Leased):
     writes nothing, where that is no longer its own.
     """
 
-    def get(self, keys: Iterable[str]) -> Found[RunRecord]:
-        """Returns the records of those keys that the ledger has."""
-        return self._find(schema.runs, schema.from_row, sorted(set(keys)))
+    def __init__(self, make: Callable[[], Engine], url: LedgerUrl, prepare: Prepare) -> None:
+        self.leases, self.claims, self.queue, self.events = Leases(self), Claims(self), Queue(self), Events(self)
+        super().__init__(make, url, prepare)
+
+    def regain(self, lost: LeaseLost) -> None:
+        """Takes a lost lease again, as `Leases.regain`, or raises the error."""
+        self.leases.regain(lost)
+
+    def get(self, keys: Iterable[str], damage: dict[str, str] | None = None) -> dict[str, RunRecord]:
+        """Returns the stored records of these keys; damage: gets key -> why a stored record cannot be used."""
+        return self._find(schema.runs, schema.from_row, keys, damage)
 
     def add(self, records: Iterable[RunRecord], summary: Summary | None = None) -> int:
         """Adds records in one transaction, all or none, and returns the number added.
@@ -82,9 +80,11 @@ class Store(Leased):
         with self._writing() as connection:
             _sum_up(connection, summary)
 
-    def certificates(self, keys: Iterable[str], kind: str = ALONE) -> Found[Certificate]:
-        """Returns the certificates of a kind, of those keys that have one."""
-        return self._find(schema.CERTIFICATES[kind], partial(schema.to_certificate, kind=kind), sorted(set(keys)))
+    def certificates(
+        self, keys: Iterable[str], kind: str = ALONE, damage: dict[str, str] | None = None
+    ) -> dict[str, Certificate]:
+        """Returns the stored certificates of a kind of these keys; damage: as of `get`."""
+        return self._find(schema.CERTIFICATES[kind], partial(schema.to_certificate, kind=kind), keys, damage)
 
     @tried_again
     def all_runs(self) -> list[RunRecord]:
@@ -163,13 +163,13 @@ class Store(Leased):
     @tried_again
     def runs_before(self, created: str) -> set[str]:
         """Returns the keys of all records that were created before a time, ISO-8601 in UTC."""
-        with self._transaction("read") as connection:
+        with self.transaction("read") as connection:
             return set(connection.execute(select(schema.runs.c.key).where(schema.runs.c.created < created)).scalars())
 
     @tried_again
     def count_events(self, older_than: float) -> int:
         """Returns the number of events that are older than so many seconds, by the database's clock."""
-        with self._transaction("read") as connection:
+        with self.transaction("read") as connection:
             query = select(func.count()).where(_older(connection, older_than))
             return int(connection.execute(query).scalar_one())
 
@@ -202,24 +202,25 @@ class Store(Leased):
 
     def _put(self, connection: Connection, table: Table, make: Make, rows: list[Values], replace: bool = False) -> int:
         """Inserts rows whose key is not there, or damaged; with `replace` all of them. Returns how many."""
-        keys = [str(row["key"]) for row in rows]
+        keys, damage = [str(row["key"]) for row in rows], dict[str, str]()
+        self.load(connection, table, make, keys, damage)
         # What is replaced goes in the same transaction: the new rows have the same keys.
-        for group in in_groups(keys if replace else [*self._known(connection, table, make, keys).damaged]):
+        for group in in_groups(keys if replace else [*damage]):
             connection.execute(table.delete().where(table.c.key.in_(group)))
         return insert_new(connection, table, rows, table.c.key) if rows else 0
 
     @tried_again
     def names(self, table: Table) -> list[str]:
         """Returns what tells the rows of a table apart, its first column, in an order that every database has."""
-        with self._transaction("read") as connection:
+        with self.transaction("read") as connection:
             first = table.columns[0]
-            return sorted(connection.execute(select(first)).scalars()) if table.name in self._tables else []
+            return sorted(connection.execute(select(first)).scalars()) if self.has(table) else []
 
     @tried_again
     def sealed(self, table: Table, names: Sequence[str]) -> list[Values]:
         """Returns those rows of a table, with their checksums, that are not damaged, in the order of the names."""
         found: dict[str, Values] = {}
-        with self._transaction("read") as connection:
+        with self.transaction("read") as connection:
             for group in in_groups(names):
                 for row in self._rows(connection, table, table.columns[0].in_(group)):
                     with suppress(schema.Damaged):
@@ -228,39 +229,39 @@ class Store(Leased):
         return [found[name] for name in names if name in found]
 
     @tried_again
-    def adopt(self, rows: Given, ignored: Collection[str] = ()) -> Adopted:
-        """Adds sealed rows of another ledger, all or none; `rows` yields those of a table in groups, whenever called.
+    def adopt(self, rows: Given, ignored: Collection[str] = ()) -> tuple[tuple[str, ...], int, int]:
+        """Adds sealed rows of another ledger, all or none; returns (new studies, number of runs, of certificates).
 
-        What is there stays, unless it is damaged or, of a rerun, older. Raises StudyConflict where a study of a name
-        has another configuration, apart from the ignored options, and LeaseHeld while somebody trains it.
+        rows: yields those of a table in groups, each time that it is called. Stored rows stay, unless they are damaged
+        or, of a rerun, older. Raises StudyConflict where a study of a name has another configuration, apart from the
+        ignored options, and LeaseHeld while it is being trained.
         """
         with self._writing() as connection:
-            new, added = set[str](), dict.fromkeys(("runs", "certificates", "reruns"), 0)
+            new, runs, certificates = set[str](), 0, 0
             for group in rows(schema.studies):
                 new |= {row["name"] for row in group if self._adopt_study(connection, row, ignored)}
             for group in rows(schema.runs):
-                added["runs"] += self._put(connection, schema.runs, schema.from_row, group)
+                runs += self._put(connection, schema.runs, schema.from_row, group)
                 claims.drop(connection, [row["key"] for row in group])
             for kind, table in schema.CERTIFICATES.items():
                 make = partial(schema.to_certificate, kind=kind)
                 for group in rows(table):
-                    there = self._known(connection, table, make, [row["key"] for row in group])
+                    there = self.load(connection, table, make, [row["key"] for row in group])
                     newer = [row for row in group if kind == RERUN and _newer(row, there.get(row["key"]))]
                     others = [row for row in group if row not in newer]
-                    added["certificates" if kind == ALONE else "reruns"] += self._put(
-                        connection, table, make, newer, replace=True
-                    ) + self._put(connection, table, make, others)
+                    certificates += self._put(connection, table, make, newer, replace=True)
+                    certificates += self._put(connection, table, make, others)
             for group in rows(schema.summaries):
                 if fresh := [row for row in group if row["name"] in new]:
                     insert_new(connection, schema.summaries, fresh, schema.summaries.c.name)
-            return Adopted(tuple(sorted(new)), **added)
+            return tuple(sorted(new)), runs, certificates
 
     def _adopt_study(self, connection: Connection, row: Values, ignored: Collection[str]) -> bool:
         """Returns whether the study is new. Raises StudyConflict, StoreError and LeaseHeld."""
         table, name = schema.studies, str(row["name"])
         new = insert_new(connection, table, [row], table.c.name) == 1  # first, as it locks an SQLite file
-        if (standing := leases.standing(connection, name)) is not None and standing.held:
-            raise LeaseHeld(name, standing.holder, standing.seconds)
+        if (present := standing(connection, name)) is not None and present.held:
+            raise LeaseHeld(name, present.holder, present.seconds)
         if not new:
             there = schema.to_study(connection.execute(select(table).where(table.c.name == name)).one())
             if there.damage:

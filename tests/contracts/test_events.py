@@ -20,57 +20,57 @@ AWKWARD = {"text": "a\nb \x00 \udc80 ε", "numbers": [0.1, 1e308, -1], "nothing"
 
 
 def ids(store: Store, name: str = "demo") -> list[int]:
-    return [one.id for one in store.events(name)]
+    return [one.id for one in store.events.read(name)]
 
 
 def test_what_is_noted_comes_back(store: Store) -> None:
-    lease = store.acquire("demo", here())
-    store.note([("note", AWKWARD), ("warning", {})])
-    store.note([])
-    begun, note, warning = store.events("demo")
+    lease = store.leases.acquire("demo", here())
+    store.events.append([("note", AWKWARD), ("warning", {})])
+    store.events.append([])
+    begun, note, warning = store.events.read("demo")
     assert (begun.kind, begun.data) == ("state", {"state": "running", "reason": ""})
     assert (note.kind, note.data, note.study, note.token) == ("note", AWKWARD, "demo", lease.token)
     assert warning.data == {} and begun.time <= note.time == warning.time
-    assert store.events("another") == []
+    assert store.events.read("another") == []
     with pytest.raises(ValueError, match="JSON"):
-        store.note([("progress", {"done": 1}), ("progress", {"done": float("nan")})])
-    assert len(store.events("demo")) == 3
+        store.events.append([("progress", {"done": 1}), ("progress", {"done": float("nan")})])
+    assert len(store.events.read("demo")) == 3
 
 
 def test_a_reader_goes_on_from_the_last_one(url: str, store: Store) -> None:
-    store.acquire("demo", here())
+    store.leases.acquire("demo", here())
     with Store.read(url) as reader:
-        (begun,) = reader.events("demo")
-        assert reader.events("demo", begun.id) == []
-        store.note([("note", {"n": n}) for n in range(5)])
-        behind = reader.events("demo", begun.id)
+        (begun,) = reader.events.read("demo")
+        assert reader.events.read("demo", begun.id) == []
+        store.events.append([("note", {"n": n}) for n in range(5)])
+        behind = reader.events.read("demo", begun.id)
         assert [one.data for one in behind] == [{"n": n} for n in range(5)]
-        assert reader.events("demo", begun.id, most=2) == behind[:2] and reader.events("demo", most=0) == []
-        assert reader.events("demo", behind[1].id, most=2) == behind[2:4]
+        assert reader.events.read("demo", begun.id, most=2) == behind[:2] and reader.events.read("demo", most=0) == []
+        assert reader.events.read("demo", behind[1].id, most=2) == behind[2:4]
 
 
 def test_numbers_grow_over_all_studies(store: Store, other: Store) -> None:
-    store.acquire("demo", here())
-    other.acquire("another", here())
+    store.leases.acquire("demo", here())
+    other.leases.acquire("another", here())
     numbers = [*ids(store), *ids(store, "another")]
     for one, name in [(store, "demo"), (other, "another"), (store, "demo")]:
-        one.note([("note", {}), ("note", {})])
+        one.events.append([("note", {}), ("note", {})])
         numbers += ids(store, name)[-2:]
     assert numbers == sorted(set(numbers)) and len(numbers) == 8
 
 
 def test_no_number_is_given_twice(url: str, store: Store) -> None:
     """Also not after the newest ones were deleted, and by whoever opens the ledger next."""
-    store.acquire("demo", here())
-    store.note([("note", {})] * 3)
+    store.leases.acquire("demo", here())
+    store.events.append([("note", {})] * 3)
     last = ids(store)[-1]
-    with store._transaction("write to") as connection:
+    with store.transaction("write to") as connection:
         connection.execute(delete(schema.events).where(schema.events.c.id > 1))
-    store.note([("note", {})])
+    store.events.append([("note", {})])
     assert ids(store)[-1] == last + 1
     change(store, "DELETE FROM epsearch_events")
     with Store.open(url) as again:
-        again.acquire("another", here())
+        again.leases.acquire("another", here())
         assert ids(again, "another") == [last + 2]
 
 
@@ -78,76 +78,76 @@ def test_the_last_ones_of_a_study_are_kept_and_those_of_others_stay(
     store: Store, other: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "KEPT", 10)
-    other.acquire("another", here())
-    other.note([("note", {})] * 3)
+    other.leases.acquire("another", here())
+    other.events.append([("note", {})] * 3)
     before = ids(other, "another")
-    store.acquire("demo", here())
+    store.leases.acquire("demo", here())
     seen = ids(store)
     for turn in range(12):
-        store.note([("note", {"n": 2 * turn}), ("note", {"n": 2 * turn + 1})])
+        store.events.append([("note", {"n": 2 * turn}), ("note", {"n": 2 * turn + 1})])
         seen += ids(store)[-2:]
         assert ids(store) == seen[-10:] and ids(other, "another") == before
-    store.note([("note", {"many": n}) for n in range(25)])
-    assert [one.data for one in store.events("demo")] == [{"many": n} for n in range(15, 25)]
+    store.events.append([("note", {"many": n}) for n in range(25)])
+    assert [one.data for one in store.events.read("demo")] == [{"many": n} for n in range(15, 25)]
     assert ids(other, "another") == before
 
 
 def test_ten_thousand_are_kept(store: Store) -> None:
-    lease = store.acquire("demo", here())
+    lease = store.leases.acquire("demo", here())
     row = {"study": "demo", "token": lease.token, "kind": "note", "data": "{}", "time": 1.0}
-    with store._transaction("write to") as connection:
+    with store.transaction("write to") as connection:
         connection.execute(schema.events.insert(), [row] * 10_500)
-    store.note([("note", {"the": "last"})])
-    found = store.events("demo")
+    store.events.append([("note", {"the": "last"})])
+    found = store.events.read("demo")
     assert len(found) == 10_000 == events.KEPT and found[-1].data == {"the": "last"}
 
 
 @pytest.mark.parametrize("junk", ["'{'", "'[]'", "'NaN'", "''", "'null'"])
 def test_damaged_ones_are_left_out(store: Store, junk: str) -> None:
-    store.acquire("demo", here())
-    store.note([("note", {"n": n}) for n in range(4)])
+    store.leases.acquire("demo", here())
+    store.events.append([("note", {"n": n}) for n in range(4)])
     _, first, *rest = ids(store)
     change(store, f"UPDATE epsearch_events SET data = {junk} WHERE id IN ({first}, {rest[0]})")
     change(store, f"UPDATE epsearch_events SET time = 1e308 WHERE id = {rest[1]}")
-    assert [one.data for one in store.events("demo", 1)] == [{"n": 3}]
-    assert [one.data for one in store.events("demo", 1, most=1)] == [{"n": 3}], "a reader goes on behind them"
+    assert [one.data for one in store.events.read("demo", 1)] == [{"n": 3}]
+    assert [one.data for one in store.events.read("demo", 1, most=1)] == [{"n": 3}], "a reader goes on behind them"
 
 
 def test_values_of_other_types_are_left_out(store: Store) -> None:
     if store._engine.name != "sqlite":
         pytest.skip("this database keeps the types of its columns")
-    store.acquire("demo", here())
-    store.note([("note", {})] * 3)
+    store.leases.acquire("demo", here())
+    store.events.append([("note", {})] * 3)
     for column, number in (("kind", 2), ("time", 3), ("token", 4)):
         change(store, f"UPDATE epsearch_events SET {column} = x'00ff' WHERE id = {number}")
     assert ids(store) == [1]
 
 
 def test_who_has_lost_its_lease_notes_nothing(store: Store, other: Store) -> None:
-    store.acquire("demo", FAR)
+    store.leases.acquire("demo", FAR)
     expire(store)
-    store.note([("note", {})])  # nobody has taken it
+    store.events.append([("note", {})])  # nobody has taken it
     expire(store)
-    other.acquire("demo", here())
+    other.leases.acquire("demo", here())
     before = content(store)
     with pytest.raises(LeaseLost):
-        store.note([("note", {})])
-    other.release()
+        store.events.append([("note", {})])
+    other.leases.release()
     with pytest.raises(LeaseLost):
-        other.note([("note", {})])
+        other.events.append([("note", {})])
     assert content(store)["epsearch_events"] == before["epsearch_events"]
 
 
 WRITER = """
-from results.ledger.writers import leases
+from results.ledger.writers import lease
 from results.ledger.writers.holder import here
-leases.LEASE_SECONDS = {seconds}  # none is over before the end
+lease.LEASE_SECONDS = {seconds}  # none is over before the end
 name, count = input().split()
-store.acquire(name, here())
+store.leases.acquire(name, here())
 print(flush=True)
 input()
 for number in range(int(count)):
-    store.note([("note", {{"number": number}})] * (1 + number % 3))
+    store.events.append([("note", {{"number": number}})] * (1 + number % 3))
     store.add([record(seed=number)])
 print("done", flush=True)
 """
@@ -171,7 +171,7 @@ def test_a_reader_misses_none_while_four_processes_write(url: str, store: Store)
             while at_work:
                 at_work = any(writer.poll() is None for writer in writers)
                 # All studies in one transaction, as one reader of them all sees them.
-                with reader._transaction("read") as connection:
+                with reader.transaction("read") as connection:
                     last = max(seen, default=0)
                     rows = connection.execute(
                         schema.events.select().where(schema.events.c.id > last).order_by(schema.events.c.id)
@@ -182,8 +182,8 @@ def test_a_reader_misses_none_while_four_processes_write(url: str, store: Store)
         for writer in writers:
             writer.kill()
             writer.communicate()
-    stored = {one.id: one for name in names for one in store.events(name)}
+    stored = {one.id: one for name in names for one in store.events.read(name)}
     assert seen.keys() == stored.keys()
     for name in names:
-        numbers = [one.data["number"] for one in store.events(name) if one.kind == "note"]
+        numbers = [one.data["number"] for one in store.events.read(name) if one.kind == "note"]
         assert numbers == [number for number in range(EACH) for _ in range(1 + number % 3)]

@@ -18,7 +18,8 @@ from results.ledger.store import Store, StoreError
 from results.ledger.writers import leases
 from results.ledger.writers.errors import LeaseHeld, LeaseLost
 from results.ledger.writers.holder import UNKNOWN, Holder, here
-from results.ledger.writers.leases import Lease
+from results.ledger.writers.lease import CLOCKS, Lease
+from results.ledger.writers.lease import now as clock
 from results.ledger.writers.states import Standing
 from tests.support.holders import another_process, dead, killed, needs_proc
 from tests.support.leases import FAR, answer, change, content, expire, has_to_wait, tell, waits_for_nobody
@@ -33,36 +34,36 @@ A_DAY = 86_400
 def held(store: Store, name: str = "demo", holder: Holder | None = None) -> LeaseHeld:
     before = content(store)
     with pytest.raises(LeaseHeld) as caught:
-        store.acquire(name, here() if holder is None else holder)
+        store.leases.acquire(name, here() if holder is None else holder)
     assert content(store) == before and "\n" not in str(caught.value)
     return caught.value
 
 
 def test_a_clock_before_1970_is_one(store: Store, other: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a machine whose clock was never set: a lease is held, renewed, written under and released."""
-    for name in leases.CLOCKS:
-        monkeypatch.setitem(leases.CLOCKS, name, "(-300000000.0)")
-    store.acquire("demo", here())
+    for name in CLOCKS:
+        monkeypatch.setitem(CLOCKS, name, "(-300000000.0)")
+    store.leases.acquire("demo", here())
     held(other)
-    assert store.renew()
+    assert store.leases.renew()
     assert store.add(MEMBERS[:1]) == 1
-    store.release()
-    assert not store.renew()
-    assert other.acquire("demo", here()).token == 2
+    store.leases.release()
+    assert not store.leases.renew()
+    assert other.leases.acquire("demo", here()).token == 2
 
 
 def test_a_study_has_one_holder(store: Store, other: Store) -> None:
     assert store.lease is None
-    lease = store.acquire("demo", here())
+    lease = store.leases.acquire("demo", here())
     assert lease == Lease("demo", 1) == store.lease
     assert held(other).holder == here()
     held(store)  # the same process has it once
     assert other.lease is None and store.lease == lease
-    assert other.acquire("another", here()) == Lease("another", 1)
+    assert other.leases.acquire("another", here()) == Lease("another", 1)
 
 
 def test_who_has_it_is_said(store: Store, other: Store) -> None:
-    store.acquire("demo", FAR)
+    store.leases.acquire("demo", FAR)
     error = held(other)
     error_again = type(error)(*error.args)  # as pickle makes it
     for one in (error, error_again):
@@ -72,37 +73,37 @@ def test_who_has_it_is_said(store: Store, other: Store) -> None:
 
 
 def test_a_holder_of_another_version_is_unknown(store: Store, other: Store) -> None:
-    store.acquire("demo", here())
+    store.leases.acquire("demo", here())
     change(store, "UPDATE epsearch_leases SET holder = '{\"container\": 7}'")
     error = held(other)
     assert error.holder == UNKNOWN and str(error).startswith("study 'demo' is being trained by an unknown process (le")
 
 
 def test_the_clock_is_the_databases(store: Store) -> None:
-    with store._transaction("read") as connection:
-        now = connection.execute(select(leases.now(connection))).scalar_one()
+    with store.transaction("read") as connection:
+        now = connection.execute(select(clock(connection))).scalar_one()
     assert isinstance(now, float) and abs(now - time.time()) < A_DAY
 
 
 def test_a_lease_that_is_over_is_free(store: Store, other: Store) -> None:
-    store.acquire("demo", FAR)
+    store.leases.acquire("demo", FAR)
     expire(store)
-    assert other.acquire("demo", here()) == Lease("demo", 2)
+    assert other.leases.acquire("demo", here()) == Lease("demo", 2)
     assert held(store, holder=FAR).holder == here()
 
 
 def test_an_expiry_that_nobody_wrote_is_over(store: Store, other: Store) -> None:
-    store.acquire("demo", FAR)
+    store.leases.acquire("demo", FAR)
     change(store, "UPDATE epsearch_leases SET expires = 1e300")
-    assert other.acquire("demo", here()) == Lease("demo", 2)
+    assert other.leases.acquire("demo", here()) == Lease("demo", 2)
 
 
 def test_tokens_grow_and_never_repeat(store: Store, other: Store) -> None:
-    ends: list[Callable[[Store], None]] = [Store.release, expire] * 3
+    ends: list[Callable[[Store], None]] = [lambda store: store.leases.release(), expire] * 3
     tokens = []
     for number, end in enumerate(ends):
         one = (store, other)[number % 2]
-        tokens.append(one.acquire("demo", FAR).token)
+        tokens.append(one.leases.acquire("demo", FAR).token)
         end(one)
     assert tokens == [1, 2, 3, 4, 5, 6]
 
@@ -110,10 +111,10 @@ def test_tokens_grow_and_never_repeat(store: Store, other: Store) -> None:
 @needs_proc
 def test_the_lease_of_a_process_that_has_ended_is_free_at_once(store: Store, other: Store) -> None:
     with another_process() as (child, holder):
-        store.acquire("demo", holder)
+        store.leases.acquire("demo", holder)
         assert held(other).holder == holder
         killed(child)
-        assert other.acquire("demo", here()) == Lease("demo", 2)
+        assert other.leases.acquire("demo", here()) == Lease("demo", 2)
     assert held(store).holder == here()
 
 
@@ -121,18 +122,18 @@ def test_the_lease_of_a_process_that_has_ended_is_free_at_once(store: Store, oth
 def test_of_two_that_see_the_same_dead_one_the_first_has_it(
     store: Store, other: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.acquire("demo", dead())
+    store.leases.acquire("demo", dead())
     store.lease, standing, first = None, leases.standing, [other]
 
     def overtaken(connection: Connection, name: str) -> Standing | None:
         there = standing(connection, name)
         if first:
-            assert first.pop().acquire("demo", FAR) == Lease("demo", 2)
+            assert first.pop().leases.acquire("demo", FAR) == Lease("demo", 2)
         return there
 
     monkeypatch.setattr(leases, "standing", overtaken)
     with pytest.raises(LeaseHeld) as caught:
-        store.acquire("demo", here())
+        store.leases.acquire("demo", here())
     assert caught.value.holder == FAR and not first
 
 
@@ -142,13 +143,13 @@ def test_of_two_that_see_the_same_dead_one_the_first_has_it(
 )
 def test_nothing_is_known_of_processes_elsewhere(store: Store, other: Store, elsewhere: dict[str, str | int]) -> None:
     holder = replace(dead(), **elsewhere)  # type: ignore[arg-type]
-    store.acquire("demo", holder)
+    store.leases.acquire("demo", holder)
     assert held(other).holder == holder
 
 
 def test_a_lost_answer_takes_it_once(store: Store, other: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The database commits and is gone before it says so."""
-    original, lost = store._transaction, [True]
+    original, lost = store.transaction, [True]
 
     @contextmanager
     def losing(action: str) -> Iterator[object]:
@@ -158,40 +159,40 @@ def test_a_lost_answer_takes_it_once(store: Store, other: Store, monkeypatch: py
             lost.clear()
             raise StoreGone("the answer was lost")
 
-    monkeypatch.setattr(store, "_transaction", losing)
+    monkeypatch.setattr(store, "transaction", losing)
     store.patience = Patience(60, sleep=lambda seconds: None, clock=lambda: 0.0)
-    lease = store.acquire("demo", here())
-    assert not lost and lease == store.lease and store.renew()
+    lease = store.leases.acquire("demo", here())
+    assert not lost and lease == store.lease and store.leases.renew()
     held(other)
 
 
 def test_a_lease_is_renewed_as_long_as_nobody_has_taken_it(store: Store, other: Store) -> None:
-    store.acquire("demo", FAR)
-    assert store.renew()
+    store.leases.acquire("demo", FAR)
+    assert store.leases.renew()
     expire(store)
     assert store.add(MEMBERS[:1]) == 1  # which is nobody else's business so far
-    assert store.renew()
+    assert store.leases.renew()
     held(other)
     expire(store)
-    other.acquire("demo", FAR)
+    other.leases.acquire("demo", FAR)
     before = content(store)
-    assert not store.renew()
-    store.release()
+    assert not store.leases.renew()
+    store.leases.release()
     assert content(store) == before
-    assert other.renew()
+    assert other.leases.renew()
 
 
 def test_a_lease_that_is_released_is_free_and_writes_no_more(store: Store, other: Store) -> None:
-    store.acquire("demo", FAR)
-    store.release()
-    store.release()
-    assert not store.renew()
+    store.leases.acquire("demo", FAR)
+    store.leases.release()
+    store.leases.release()
+    assert not store.leases.renew()
     with pytest.raises(LeaseLost) as caught:
         store.add(MEMBERS)
     assert caught.value.released
     assert str(caught.value) == "study 'demo' was released by this run; nothing of this one was written since"
     assert store.all_runs() == []
-    assert other.acquire("demo", here()) == Lease("demo", 2)
+    assert other.leases.acquire("demo", here()) == Lease("demo", 2)
     with pytest.raises(LeaseLost, match="taken over"):
         store.add(MEMBERS)
 
@@ -216,17 +217,17 @@ WRITES: dict[str, Callable[[Store], object]] = {
     "sum_up the same": lambda store: store.sum_up(summed_up(store, "begun")),
     "save_study": lambda store: store.save_study("demo", {"repeats": 5}),
     "change_study": change_study,
-    "claim": lambda store: store.claim(KEYS),
+    "claim": lambda store: store.claims.claim(KEYS),
 }
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_who_has_lost_a_lease_writes_nothing(store: Store, other: Store, write: Callable[[Store], object]) -> None:
     store.save_study("demo", {"repeats": 5})
-    store.acquire("demo", FAR)
+    store.leases.acquire("demo", FAR)
     store.add(MEMBERS[:1], summed_up(store, "begun"))
     expire(store)
-    other.acquire("demo", here())
+    other.leases.acquire("demo", here())
     before = content(store)
     with pytest.raises(LeaseLost) as caught:
         write(store)
@@ -238,9 +239,9 @@ def test_who_has_lost_a_lease_writes_nothing(store: Store, other: Store, write: 
 
 
 def test_a_study_of_another_name_is_saved_in_any_case(store: Store, other: Store) -> None:
-    store.acquire("demo", FAR)
+    store.leases.acquire("demo", FAR)
     expire(store)
-    other.acquire("demo", here())
+    other.leases.acquire("demo", here())
     store.save_study("another", {"repeats": 5})
     with pytest.raises(LeaseLost):
         store.save_study("demo", {"repeats": 5})
@@ -249,26 +250,26 @@ def test_a_study_of_another_name_is_saved_in_any_case(store: Store, other: Store
 
 def test_nobody_takes_a_lease_while_its_holder_writes(store: Store, other: Store) -> None:
     """The row is locked from the first statement on, also when the lease has expired in the meantime."""
-    other.lease = store.acquire("demo", FAR)
+    other.lease = store.leases.acquire("demo", FAR)
     expire(store)
     waits_for_nobody(other)
     with store._writing():
-        has_to_wait(lambda: other.acquire("demo", here()), other.renew, other.release)
+        has_to_wait(lambda: other.leases.acquire("demo", here()), other.leases.renew, other.leases.release)
     assert held(other).seconds > 50  # whoever writes renews in the same transaction
     expire(store)
-    assert other.acquire("demo", here()) == Lease("demo", 2)
+    assert other.leases.acquire("demo", here()) == Lease("demo", 2)
 
 
 RACER = """
 from dataclasses import replace
-from results.ledger.writers import leases
+from results.ledger.writers import lease
 from results.ledger.writers.holder import Holder, here
 from results.ledger.writers.errors import LeaseHeld
-leases.LEASE_SECONDS = {seconds}  # none is over before the end
+lease.LEASE_SECONDS = {seconds}  # none is over before the end
 print(flush=True)
 while name := input():
     try:
-        print(store.acquire(name, here()).token, flush=True)
+        print(store.leases.acquire(name, here()).token, flush=True)
     except LeaseHeld:
         print(0, flush=True)
 """
@@ -280,9 +281,9 @@ def test_of_eight_processes_that_try_at_once_one_wins(url: str, store: Store) ->
     names, ended = [f"{kind} {number}" for number in range(5) for kind in ("new", "over", "ended")], dead()
     for name in names:
         if not name.startswith("new"):
-            store.acquire(name, ended if name.startswith("ended") else FAR)
+            store.leases.acquire(name, ended if name.startswith("ended") else FAR)
             if name.startswith("over"):
-                store.release()
+                store.leases.release()
     racers = [process(url, *RACER.format(seconds=HANGS).splitlines()) for _ in range(8)]
     try:
         for racer in racers:

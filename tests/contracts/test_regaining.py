@@ -11,7 +11,7 @@ from results.ledger.retry import Patience
 from results.ledger.store import Store, StoreError
 from results.ledger.writers.errors import LeaseLost
 from results.ledger.writers.holder import here
-from results.ledger.writers.leases import Lease
+from results.ledger.writers.lease import Lease
 from results.ledger.writers.states import CANCELLED, FINISHED
 from tests.support.leases import FAR, content, expire
 from tests.support.limits import HANGS
@@ -39,14 +39,14 @@ class Clock:
 @pytest.fixture
 def lost(store: Store, other: Store) -> Callable[[], None]:
     """Store has lost its lease to the other one; it is called when that is to end."""
-    store.acquire("demo", FAR)
+    store.leases.acquire("demo", FAR)
     expire(store)
-    other.acquire("demo", here())
+    other.leases.acquire("demo", here())
 
     def end() -> None:
         other.add(MEMBERS[:2])
-        other.enter(FINISHED)
-        other.release()
+        other.leases.enter(FINISHED)
+        other.leases.release()
 
     return end
 
@@ -63,14 +63,14 @@ def test_what_was_trained_is_stored_when_the_other_one_has_ended(
     assert told.startswith("study 'demo' is being trained by pid") and told.endswith(
         "; waiting for up to 60 s to store results"
     )
-    standing = store.standing("demo")
+    standing = store.leases.standing("demo")
     assert standing is not None and (standing.state, standing.token) == (FINISHED, 3)  # as the other one left it
-    assert store.renew() and not other.renew()
+    assert store.leases.renew() and not other.leases.renew()
 
 
 WRITES: dict[str, Callable[[Store], object]] = {
-    "claim": lambda store: store.claim([*KEYS, "00ff"]),
-    "enter": lambda store: store.enter(FINISHED),
+    "claim": lambda store: store.claims.claim([*KEYS, "00ff"]),
+    "enter": lambda store: store.leases.enter(FINISHED),
     "add": lambda store: store.add(MEMBERS),
     "save_study": lambda store: store.save_study("demo", {"repeats": 5}),
 }
@@ -82,11 +82,11 @@ def test_every_call_goes_on_under_the_lease_that_it_got_back(
 ) -> None:
     store.patience = Clock(lost).patience()
     write(store)
-    assert store.lease == Lease("demo", 3) and store.renew()
-    store.note([("note", {})])
-    assert store.events("demo")[-1].token == 3
-    store.release()
-    assert other.acquire("demo", here()) == Lease("demo", 4), "the one that it got back was given back"
+    assert store.lease == Lease("demo", 3) and store.leases.renew()
+    store.events.append([("note", {})])
+    assert store.events.read("demo")[-1].token == 3
+    store.leases.release()
+    assert other.leases.acquire("demo", here()) == Lease("demo", 4), "the one that it got back was given back"
 
 
 def test_one_that_is_free_again_is_taken_at_once(store: Store, lost: Callable[[], None]) -> None:
@@ -110,19 +110,19 @@ def test_patience_ends(store: Store, lost: Callable[[], None], seconds: float) -
 def test_after_its_own_release_a_store_regains_nothing(store: Store, other: Store, taken: bool) -> None:
     clock = Clock()
     store.patience = clock.patience()
-    store.acquire("demo", FAR)
-    store.release()
+    store.leases.acquire("demo", FAR)
+    store.leases.release()
     if taken:
-        other.acquire("demo", here())
-        other.release()
+        other.leases.acquire("demo", here())
+        other.leases.release()
     before = content(store)
     with pytest.raises(LeaseLost) as caught:
         store.add(MEMBERS)
     assert caught.value.released is not taken and clock.now == 0 and content(store) == before
-    store.acquire("demo", FAR)
+    store.leases.acquire("demo", FAR)
     expire(store)
-    other.acquire("demo", here())
-    other.release()
+    other.leases.acquire("demo", here())
+    other.leases.release()
     assert store.add(MEMBERS) == len(MEMBERS), "another one that it acquires is regained again"
 
 
@@ -130,9 +130,9 @@ def test_a_study_that_the_other_one_was_told_to_cancel_stays_cancelled(
     store: Store, other: Store, lost: Callable[[], None]
 ) -> None:
     def cancelled() -> None:
-        store.cancel("demo")
-        other.enter(CANCELLED)
-        other.release()
+        store.leases.cancel("demo")
+        other.leases.enter(CANCELLED)
+        other.leases.release()
 
     store.patience = Clock(cancelled).patience()
     with pytest.raises(StoreError, match="was cancelled; `epsearch resume demo`"):

@@ -11,7 +11,7 @@ from results.ledger.retry import Patience
 from results.ledger.store import Store, StoreError
 from results.ledger.writers.errors import LeaseHeld, LeaseLost, NotAllowed, StudyCancelled
 from results.ledger.writers.holder import here
-from results.ledger.writers.leases import Lease
+from results.ledger.writers.lease import Lease
 from results.ledger.writers.states import (
     CANCELLED,
     CANCELLING,
@@ -31,19 +31,19 @@ ENDED = (CANCELLED, FAILED, FINISHED)
 
 
 def standing(store: Store) -> Standing:
-    found = store.standing("demo")
-    assert found is not None and replace(store.standings()["demo"], seconds=found.seconds) == found
+    found = store.leases.standing("demo")
+    assert found is not None and replace(store.leases.standings()["demo"], seconds=found.seconds) == found
     return found
 
 
 def told(store: Store) -> list[tuple[str, str]]:
     """The states that its events say."""
-    return [(one.data["state"], one.data["reason"]) for one in store.events("demo") if one.kind == "state"]
+    return [(one.data["state"], one.data["reason"]) for one in store.events.read("demo") if one.kind == "state"]
 
 
 def put(store: Store, state: str) -> None:
     """Lets a study that FAR trains be in a state, whatever may follow what."""
-    store.acquire("demo", FAR)
+    store.leases.acquire("demo", FAR)
     change(store, f"UPDATE epsearch_leases SET state = '{state}', changed = 7")
 
 
@@ -57,16 +57,16 @@ def test_the_table_knows_every_state() -> None:
 def test_under_one_lease_a_state_follows_those_of_the_table(store: Store, before: str, state: str) -> None:
     put(store, before)
     if before in FOLLOWS[state]:
-        store.enter(state, "what\nwas wrong: \x00\udc80")
+        store.leases.enter(state, "what\nwas wrong: \x00\udc80")
         assert (standing(store).state, standing(store).reason) == (state, "what was wrong:   ")
         assert standing(store).changed > 7 and told(store) == [(RUNNING, ""), (state, "what was wrong:   ")]
     elif before == state:
-        store.enter(state, "again")
+        store.leases.enter(state, "again")
         assert (standing(store).state, standing(store).changed, told(store)) == (state, 7, [(RUNNING, "")])
     else:
         rows = content(store)
         with pytest.raises(NotAllowed) as caught:
-            store.enter(state)
+            store.leases.enter(state)
         assert str(caught.value) == f"study 'demo' is {before} and cannot become {state}"
         assert isinstance(caught.value, StoreError) and content(store)["epsearch_events"] == rows["epsearch_events"]
         assert standing(store).state == before and standing(store).changed == 7
@@ -79,29 +79,36 @@ def test_whoever_acquires_a_study_runs_it_unless_it_was_cancelled(
 ) -> None:
     put(store, before)
     with pytest.raises(LeaseHeld):
-        other.acquire("demo", here(), resume)
+        other.leases.acquire("demo", here(), resume)
     expire(store)
     rows = content(store)
     if not resume and before in (CANCELLED, CANCELLING):
         with pytest.raises(StudyCancelled) as caught:
-            other.acquire("demo", here(), resume)
+            other.leases.acquire("demo", here(), resume)
         assert str(caught.value) == "study 'demo' was cancelled; `epsearch resume demo` takes it up again"
         assert content(store) == rows and other.lease is None and isinstance(caught.value, StoreError)
     else:
-        assert other.acquire("demo", here(), resume) == Lease("demo", 2)
+        assert other.leases.acquire("demo", here(), resume) == Lease("demo", 2)
         assert (standing(store).state, standing(store).reason) == (RUNNING, "") and standing(store).changed > 7
         assert told(store) == [(RUNNING, "")] * 2
 
 
 def test_a_study_that_nobody_has_trained_has_no_state(store: Store) -> None:
     store.save_study("demo", {})
-    assert store.standing("demo") is None and store.standings() == {} and store.cancel("demo") is None
+    assert (
+        store.leases.standing("demo") is None and store.leases.standings() == {} and store.leases.cancel("demo") is None
+    )
     assert content(store)["epsearch_leases"] == content(store)["epsearch_events"] == []
-    assert store.acquire("demo", here(), resume=False) == Lease("demo", 1)
+    assert store.leases.acquire("demo", here(), resume=False) == Lease("demo", 1)
 
 
 def test_a_store_without_a_lease_enters_nothing(store: Store) -> None:
-    for work in (store.renew, store.release, lambda: store.enter(RUNNING), lambda: store.note([])):
+    for work in (
+        store.leases.renew,
+        store.leases.release,
+        lambda: store.leases.enter(RUNNING),
+        lambda: store.events.append([]),
+    ):
         with pytest.raises(RuntimeError, match="no lease"):
             work()
 
@@ -118,11 +125,11 @@ def test_a_study_is_interrupted_where_nobody_trains_it(store: Store, state: str)
 @needs_proc
 def test_a_study_is_interrupted_as_soon_as_its_process_is_gone(store: Store) -> None:
     with another_process() as (child, holder):
-        store.acquire("demo", holder)
+        store.leases.acquire("demo", holder)
         assert standing(store).now == RUNNING and standing(store).seconds > 0
         killed(child)
         assert standing(store).now == INTERRUPTED and standing(store).state == RUNNING
-        after = store.cancel("demo")
+        after = store.leases.cancel("demo")
         assert after is not None and after.now == CANCELLED
 
 
@@ -131,13 +138,13 @@ def test_a_study_is_interrupted_as_soon_as_its_process_is_gone(store: Store) -> 
 def test_a_study_that_is_trained_is_asked_to_stop(store: Store, other: Store, before: str, end: str) -> None:
     """Whoever trains it goes on writing, and says how it ended."""
     put(store, before)
-    after = other.cancel("demo")
+    after = other.leases.cancel("demo")
     assert after is not None and (after.state, after.token, after.held) == (CANCELLING, 1, True)
     assert after.changed == 7 if before == CANCELLING else after.changed > 7
-    other.cancel("demo")  # once more changes nothing
+    other.leases.cancel("demo")  # once more changes nothing
     assert store.add([record()]) == 1
-    store.enter(end)
-    store.release()
+    store.leases.enter(end)
+    store.leases.release()
     assert (standing(store).state, standing(store).now) == (end, end)
     asked = [(CANCELLING, "")] if before == RUNNING else []
     assert told(store) == [(RUNNING, ""), *asked, (end, "")]
@@ -150,7 +157,7 @@ def test_what_is_queued_or_left_over_is_cancelled_at_once(store: Store, other: S
     if over:
         expire(store)
     rows = content(store)
-    after = other.cancel("demo")
+    after = other.leases.cancel("demo")
     assert after is not None
     if before in ENDED:
         assert content(store) == rows and after.state == before
@@ -159,10 +166,10 @@ def test_what_is_queued_or_left_over_is_cancelled_at_once(store: Store, other: S
         assert told(store) == [(RUNNING, ""), (CANCELLED, "")]
         before_writes = content(store)
         with pytest.raises(LeaseLost):  # whoever was only stopped, or waited for its turn
-            store.enter(RUNNING)
+            store.leases.enter(RUNNING)
         with pytest.raises(LeaseLost):
             store.add([record()])
-        assert not store.renew() and content(store) == before_writes
+        assert not store.leases.renew() and content(store) == before_writes
     else:
         assert (after.state, after.token, after.held) == (CANCELLING, 1, True)
 
@@ -171,7 +178,7 @@ def test_who_was_cancelled_while_it_was_stopped_does_not_regain_its_study(store:
     put(store, RUNNING)
     store.patience = Patience(60, sleep=lambda seconds: None, clock=lambda: 0.0)
     expire(store)
-    other.cancel("demo")
+    other.leases.cancel("demo")
     with pytest.raises(StudyCancelled):
         store.add([record()])
     assert standing(store).state == CANCELLED and store.all_runs() == []
@@ -179,16 +186,20 @@ def test_who_was_cancelled_while_it_was_stopped_does_not_regain_its_study(store:
 
 def test_a_cancelled_writer_that_was_taken_over_cannot_write(store: Store, other: Store) -> None:
     put(store, RUNNING)
-    other.cancel("demo")
+    other.leases.cancel("demo")
     expire(store)
     with pytest.raises(StudyCancelled):
-        other.acquire("demo", here(), resume=False)
-    assert other.acquire("demo", here()) == Lease("demo", 2)
+        other.leases.acquire("demo", here(), resume=False)
+    assert other.leases.acquire("demo", here()) == Lease("demo", 2)
     before = content(store)
     for state in FOLLOWS:
         with pytest.raises(LeaseLost):
-            store.enter(state)
-    for work in (lambda: store.add([record()]), lambda: store.note([("note", {})]), lambda: store.claim(["00ff"])):
+            store.leases.enter(state)
+    for work in (
+        lambda: store.add([record()]),
+        lambda: store.events.append([("note", {})]),
+        lambda: store.claims.claim(["00ff"]),
+    ):
         with pytest.raises(LeaseLost):
             work()
     assert content(store) == before and standing(store).state == RUNNING
@@ -196,34 +207,34 @@ def test_a_cancelled_writer_that_was_taken_over_cannot_write(store: Store, other
 
 def test_only_the_one_that_trains_a_study_is_told_to_stop(store: Store, other: Store) -> None:
     put(store, RUNNING)
-    assert not store.cancelling()
+    assert not store.leases.cancelling()
     expire(store)
-    other.acquire("demo", here())
-    store.cancel("demo")
-    assert other.cancelling() and not store.cancelling()
+    other.leases.acquire("demo", here())
+    store.leases.cancel("demo")
+    assert other.leases.cancelling() and not store.leases.cancelling()
 
 
 @pytest.mark.parametrize("end", ENDED)
 def test_a_study_that_has_ended_runs_again_by_another_acquisition_alone(store: Store, other: Store, end: str) -> None:
-    store.acquire("demo", FAR)
-    store.enter(end, "why")
+    store.leases.acquire("demo", FAR)
+    store.leases.enter(end, "why")
     for state in FOLLOWS.keys() - {end}:
         with pytest.raises(NotAllowed):
-            store.enter(state)
-    after = other.cancel("demo")
+            store.leases.enter(state)
+    after = other.leases.cancel("demo")
     assert after is not None and (after.state, after.reason) == (end, "why")
-    store.release()
-    assert other.cancel("demo") is not None and (standing(store).state, standing(store).reason) == (end, "why")
-    other.acquire("demo", here())
+    store.leases.release()
+    assert other.leases.cancel("demo") is not None and (standing(store).state, standing(store).reason) == (end, "why")
+    other.leases.acquire("demo", here())
     assert (standing(store).state, standing(store).reason) == (RUNNING, "")
     assert told(store) == [(RUNNING, ""), (end, "why"), (RUNNING, "")]
 
 
 def test_who_only_reads_sees_how_studies_stand(url: str, store: Store) -> None:
     with Store.read(url) as reader:
-        assert reader.standings() == {} and reader.standing("demo") is None
-        store.acquire("demo", FAR)
-        store.enter(QUEUED)
+        assert reader.leases.standings() == {} and reader.leases.standing("demo") is None
+        store.leases.acquire("demo", FAR)
+        store.leases.enter(QUEUED)
         assert standing(reader).holder == FAR and standing(reader).now == QUEUED
 
 
@@ -233,9 +244,9 @@ def test_who_only_reads_sees_how_studies_stand(url: str, store: Store) -> None:
 )
 def test_what_is_damaged_of_a_lease_says_nothing(store: Store, other: Store, column: str, junk: str) -> None:
     """It has no checksum, and is no result; so it never keeps anybody from going on."""
-    store.acquire("demo", FAR)
+    store.leases.acquire("demo", FAR)
     change(store, f"UPDATE epsearch_leases SET {column} = {junk}")
     found = standing(store)
     assert found.state == RUNNING and 0 <= found.changed < 1e11 and found.seconds < 200
     expire(store)
-    assert other.cancel("demo") is not None and other.acquire("demo", here()).token > 1
+    assert other.leases.cancel("demo") is not None and other.leases.acquire("demo", here()).token > 1

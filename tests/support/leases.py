@@ -17,7 +17,7 @@ FAR = Holder("far", "another boot", "pid:[1]", 4711, 99)
 
 
 def change(store: Store, statement: str) -> None:
-    with store._transaction("write to") as connection:
+    with store.transaction("write to") as connection:
         assert connection.exec_driver_sql(statement).rowcount > 0
 
 
@@ -28,7 +28,7 @@ def expire(store: Store) -> None:
 
 def content(store: Store) -> dict[str, list[str]]:
     """All rows of every table."""
-    with store._transaction("read") as connection:
+    with store.transaction("read") as connection:
         return {
             table.name: sorted(map(repr, connection.execute(select(table)).all()))
             for table in schema.TABLES_OF[schema.VERSION]

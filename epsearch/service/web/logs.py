@@ -35,12 +35,12 @@ class Logs:
 
     def of(self, name: str) -> list[Line]:
         """The lines of a study, the newest first."""
-        newest = self._store.newest_event(name, *KINDS)
+        newest = self._store.events.newest(name, *KINDS)
         with self._lock:
             last, lines = self._kept.pop(name, (0, deque(maxlen=LAST)))
             if newest is None or (lines and newest.id < lines[-1].id):  # deleted meanwhile
                 last, lines = 0, deque(maxlen=LAST)
-            while newest is not None and last < newest.id and (new := self._store.events(name, last, AT_ONCE)):
+            while newest is not None and last < newest.id and (new := self._store.events.read(name, last, AT_ONCE)):
                 last = new[-1].id
                 lines.extend(_line(event) for event in new if event.kind in KINDS)
             self._kept[name] = (last, lines)

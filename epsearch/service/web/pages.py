@@ -171,7 +171,7 @@ def _ledger(pages: APIRouter, service: Service) -> None:
 
     @pages.get("/changes")
     def changes(request: Request) -> Response:
-        found = service.studies.store.audited(MOST_CHANGES)
+        found = service.studies.store.queue.audited(MOST_CHANGES)
         return rendered(request, "changes.html", changes=[(one, answers.when(one.time)) for one in found])
 
 
@@ -215,7 +215,7 @@ def _lead(status: StudyStatus, heading: str) -> list[str]:
 
 def _progress(store: Store, status: StudyStatus) -> Progress | None:
     """Returns the last progress of a study of a list that is being trained."""
-    last = store.newest_event(status.name, Progress.kind) if status.state == RUNNING else None
+    last = store.events.newest(status.name, Progress.kind) if status.state == RUNNING else None
     return None if last is None else _now(reported(status, last))
 
 

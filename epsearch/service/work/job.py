@@ -46,19 +46,20 @@ def _work(arguments: list[str]) -> None:
     url = ledger_url(given.out)
     own = Settings(url, given.out, given.data_dir, address=given.address, checkpoints=given.checkpoints)
     with kept_within(), Store.open(url) as store:
-        submission = store.submissions().get(given.name)
+        submission = store.queue.submissions().get(given.name)
         if submission is None:
             raise UsageError(f"no study {given.name!r} was submitted")
         study = of_submission(submission, own)
         try:
-            run(study, LogListener(partial(store.started, given.name, 0)), extend=bool(submission.given.get("extend")))
+            begun = partial(store.queue.set_tries, given.name, 0)
+            run(study, LogListener(begun), extend=bool(submission.given.get("extend")))
         except TimeSpent:
             with suppress(StoreError):
-                store.close_submission(given.name)  # or it would go on at once
+                store.queue.close(given.name)  # or it would go on at once
             raise
         except (Interrupted, KeyboardInterrupt):
             with suppress(StoreError):
-                store.put_back(given.name)  # not one that was cancelled
+                store.queue.put_back(given.name)  # not one that was cancelled
             raise
 
 

@@ -70,8 +70,8 @@ class Scheduler:
 
     def step(self) -> None:
         """Looks at what has ended, and starts what may begin. Raises StoreError where the ledger fails."""
-        standings = self._store.standings()
-        open_ones = [one for one in self._store.submissions().values() if one.open]
+        standings = self._store.leases.standings()
+        open_ones = [one for one in self._store.queue.submissions().values() if one.open]
         self._reap(standings, {one.study: one for one in open_ones})
         busy, waiting = set(self._processes), []
         for one in open_ones:
@@ -79,11 +79,11 @@ class Scheduler:
             if there is None:
                 continue
             if ended(there.state, there.held):
-                self._store.close_submission(one.study)
+                self._store.queue.close(one.study)
             elif there.held and there.state != QUEUED:
                 busy.add(one.study)
             elif there.state == CANCELLING:  # its process was killed
-                self._store.cancel(one.study)
+                self._store.leases.cancel(one.study)
             elif waits(there.state, there.held) and one.study not in self._processes:
                 waiting.append(one)
         if not waiting or self._over.is_set() or monotonic() < self._until:
@@ -104,12 +104,12 @@ class Scheduler:
     def _begin(self, one: Submission) -> bool:
         """Starts the process of a study, and returns False where a trouble of the machine is in the way."""
         if one.tries >= MOST_TRIES:
-            self._store.fail(one.study, f"its process ended {count_text(one.tries, 'time')} without a word")
+            self._store.queue.fail(one.study, f"its process ended {count_text(one.tries, 'time')} without a word")
             return True
         try:
             check_name(one.study, self._settings.out, self._settings.storage)
         except UsageError as error:  # submitted to an earlier version: its folder must not be made
-            self._store.fail(one.study, str(error))
+            self._store.queue.fail(one.study, str(error))
             return True
         try:
             probe(self._settings.out)
@@ -119,10 +119,10 @@ class Scheduler:
             if error.errno in PASSING:
                 self._troubled(why)
                 return False
-            self._store.fail(one.study, why)
+            self._store.queue.fail(one.study, why)
             return True
         self._processes[one.study] = process
-        self._store.started(one.study, one.tries + 1)
+        self._store.queue.set_tries(one.study, one.tries + 1)
         return True
 
     def _reap(self, standings: dict[str, Standing], open_ones: dict[str, Submission]) -> None:
@@ -133,16 +133,16 @@ class Scheduler:
             del self._processes[name]
             # As the ledger was read before: of a process that ended since, the next step knows more.
             standings.pop(name, None)
-            there = self._store.standing(name)
+            there = self._store.leases.standing(name)
             if there is None or there.held or name not in open_ones or there.state not in (QUEUED, RUNNING):
                 continue
             if status > 0 and (trouble := self._met(process)):
-                self._store.started(name, max(0, open_ones[name].tries - 1))  # it is none of the study's own
+                self._store.queue.set_tries(name, max(0, open_ones[name].tries - 1))  # it is none of the study's own
                 self._troubled(f"{name}: {trouble}")
             elif status == REFUSED:
-                self._store.fail(name, process.last_words() or "it was refused")
+                self._store.queue.fail(name, process.last_words() or "it was refused")
             elif status > 0 and open_ones[name].tries >= MOST_TRIES:
-                self._store.fail(name, process.last_words() or f"its process ended with status {status}")
+                self._store.queue.fail(name, process.last_words() or f"its process ended with status {status}")
 
     def _met(self, process: Process) -> str:
         """The trouble of the machine that a process has met; "" where it has met none."""

@@ -1,1 +1,1 @@
-"""Write access to a study: leases, claims on members, states, events."""
+"""Access to an open ledger, and its repositories: leases, claims, queue, events."""

@@ -3,18 +3,49 @@
 A claim is live as long as the lease under which it was made, so that claims need no time of their own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import ColumnElement, Connection, exists, func, not_, select
 
 from results.ledger import schema
 from results.ledger.database import in_groups, insertion
-from results.ledger.writers.leases import Lease, lasts
+from results.ledger.writers.lease import Lease, guard, lasts
+from results.ledger.writers.repository import Repository, reads, writes
 
 CLAIMING = 0x65707365616C63  # "epsealc"
 """Number of PostgreSQL's lock under which claims change."""
 
 leases, claims = schema.leases, schema.claims
+
+
+class Claims(Repository):
+    """The claims of a store."""
+
+    @writes
+    def claim(self, connection: Connection, keys: Collection[str]) -> set[str]:
+        """Claims keys for our study, and returns those that are claimed by it now: it is to train their members.
+
+        The others have a record or a live claim of another study. Raises LeaseLost.
+        """
+        lease = self._lease()
+        guard(connection, lease)
+        # Before records are read: a transaction that adds one drops the claim on it, too.
+        lock(connection)
+        stored = self._access.load(connection, schema.runs, schema.from_row, sorted(set(keys)))
+        ours: set[str] = set()
+        for group in in_groups(sorted(set(keys) - stored.keys())):
+            among = claims.c.key.in_(group)
+            connection.execute(claims.delete().where(among, not_(_live(connection))))
+            rows = [{"key": key, "study": lease.name, "token": lease.token} for key in group]
+            connection.execute(insertion(connection, claims).on_conflict_do_nothing(), rows)
+            mine = (claims.c.study == lease.name) & (claims.c.token == lease.token)
+            ours |= set(connection.execute(select(claims.c.key).where(among, mine)).scalars())
+        return ours
+
+    @reads(claims, dict)
+    def claimed(self, connection: Connection, keys: Collection[str]) -> dict[str, str]:
+        """Returns key -> study that has claimed it, for those keys that a study is training now."""
+        return claimed(connection, sorted(set(keys)))
 
 
 def lock(connection: Connection) -> None:
@@ -25,22 +56,6 @@ def lock(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
         # Claims are few and made in milliseconds. Locks of single rows would be taken in another order by everyone.
         connection.execute(select(func.pg_advisory_xact_lock(CLAIMING)))
-
-
-def claim(connection: Connection, lease: Lease, keys: Sequence[str]) -> set[str]:
-    """Claims those of the keys on which there is no live claim, and returns the ones that are then claimed by us.
-
-    After `leases.guard`, `lock`, and a look at which keys have a record: they are not to be among these.
-    """
-    ours: set[str] = set()
-    for group in in_groups(sorted(keys)):
-        among = claims.c.key.in_(group)
-        connection.execute(claims.delete().where(among, not_(_live(connection))))
-        rows = [{"key": key, "study": lease.name, "token": lease.token} for key in group]
-        connection.execute(insertion(connection, claims).on_conflict_do_nothing(), rows)
-        mine = (claims.c.study == lease.name) & (claims.c.token == lease.token)
-        ours |= set(connection.execute(select(claims.c.key).where(among, mine)).scalars())
-    return ours
 
 
 def drop(connection: Connection, keys: Sequence[str]) -> None:

@@ -4,14 +4,15 @@ Identifiers grow with every change of the ledger: whoever has seen all events up
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, func, select
 
 from results.ledger import schema
-from results.ledger.writers.leases import now
+from results.ledger.writers.lease import guard, now
+from results.ledger.writers.repository import Repository, reads
 
 KEPT = 10_000
 """Events of a study that are kept, the newest ones."""
@@ -38,6 +39,47 @@ class Event(NamedTuple):
     """Seconds since 1970, by the database's clock."""
 
 
+class Events(Repository):
+    """The events of a store."""
+
+    def append(self, new: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        """Appends (kind, data) to the events of our study. Raises LeaseLost; tried once, as events are not results."""
+        lease = self._lease()
+        with self._access.transaction("write to") as connection:
+            guard(connection, lease)
+            append(connection, lease.name, lease.token, new)
+
+    @reads(events, list)
+    def read(self, connection: Connection, study: str | None, after: int = 0, most: int = KEPT) -> list[Event]:
+        """Returns the events of a study behind one, the oldest first, at most so many; unreadable ones are left out.
+
+        study: None for those of all studies.
+        """
+        query, readable = select(events).order_by(events.c.id), list[Event]()
+        query = query if study is None else query.where(events.c.study == study)
+        while rows := connection.execute(query.where(events.c.id > after).limit(most - len(readable))).all():
+            after = rows[-1].id
+            for row in rows:
+                with suppress(schema.Damaged):
+                    readable.append(_event(row))
+        return readable
+
+    @reads(events, int)
+    def last(self, connection: Connection) -> int:
+        """Returns the number of the newest event, 0 without one."""
+        return int(connection.execute(select(func.coalesce(func.max(events.c.id), 0))).scalar_one())
+
+    @reads(events, lambda: None)
+    def newest(self, connection: Connection, study: str, *kinds: str) -> Event | None:
+        """Returns the newest event of a study, of one of these kinds if some are named; None where it is unreadable."""
+        query = select(events).where(events.c.study == study).order_by(events.c.id.desc())
+        query = query.where(events.c.kind.in_(kinds)) if kinds else query
+        row = connection.execute(query.limit(1)).one_or_none()
+        with suppress(schema.Damaged):
+            return None if row is None else _event(row)
+        return None
+
+
 def append(connection: Connection, study: str, token: int, new: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
     """Appends (kind, data) of a study; whoever calls it has checked that the study may be written to.
 
@@ -56,34 +98,14 @@ def append(connection: Connection, study: str, token: int, new: Sequence[tuple[s
     connection.execute(events.delete().where(events.c.study == study, events.c.id <= oldest))
 
 
-def after(connection: Connection, study: str | None, last: int, most: int) -> list[Event]:
-    """Returns the events of a study behind one, the oldest first, at most so many; unreadable ones are left out.
-
-    study: None for those of all studies.
-    """
-    query, found = select(events).order_by(events.c.id), list[Event]()
-    query = query if study is None else query.where(events.c.study == study)
-    while rows := connection.execute(query.where(events.c.id > last).limit(most - len(found))).all():
-        last = rows[-1].id
-        for row in rows:
-            with suppress(schema.Damaged):
-                found.append(_event(row))
-    return found
+def enter(connection: Connection, study: str, token: int, state: str, reason: str = "") -> None:
+    """Appends the event of a study that enters a state."""
+    append(connection, study, token, [("state", {"state": state, "reason": reason})])
 
 
-def last(connection: Connection) -> int:
-    """Returns the number of the newest event, 0 without one."""
-    return int(connection.execute(select(func.coalesce(func.max(events.c.id), 0))).scalar_one())
-
-
-def newest(connection: Connection, study: str, kinds: Collection[str]) -> Event | None:
-    """Returns the newest event of a study, of one of these kinds if some are named; None where it is unreadable."""
-    query = select(events).where(events.c.study == study).order_by(events.c.id.desc())
-    query = query.where(events.c.kind.in_(kinds)) if kinds else query
-    row = connection.execute(query.limit(1)).one_or_none()
-    with suppress(schema.Damaged):
-        return None if row is None else _event(row)
-    return None
+def one_line(reason: str) -> str:
+    """Returns a reason with spaces for what cannot be printed."""
+    return "".join(letter if letter.isprintable() else " " for letter in reason)
 
 
 def _event(row: Row[Any]) -> Event:

@@ -5,7 +5,6 @@ import os
 import socket
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
 from uuid import uuid4
 
 PROC = Path("/proc")
@@ -61,13 +60,13 @@ class Holder:
         if not (near.boot and self.started) or (self.boot, self.namespace) != (near.boot, near.namespace):
             return False
         try:
-            there = _process(str(self.pid))
+            _, state, threads, started = _process(str(self.pid))
         except (FileNotFoundError, ProcessLookupError):
             return not _may_exist(self.pid)
         except (OSError, ValueError, IndexError):
             return False
         # The first thread of a process may have ended before the others.
-        return there.started != self.started or (there.state in ENDED and there.threads <= 1)
+        return started != self.started or (state in ENDED and threads <= 1)
 
 
 UNKNOWN = Holder("", "", "", 0, 0)
@@ -78,29 +77,25 @@ def here() -> Holder:
     """Returns the process that calls this."""
     host, pid = socket.gethostname(), os.getpid()
     try:
-        own = _process("self")
+        number, _, _, started = _process("self")
         # Not so where /proc is that of another namespace, whose numbers say nothing about our processes.
-        if own.pid == pid:
+        if number == pid:
             boot = (PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-            return Holder(host, boot, os.readlink(PROC / "self/ns/pid"), pid, own.started)
+            return Holder(host, boot, os.readlink(PROC / "self/ns/pid"), pid, started)
     except (OSError, ValueError, IndexError):  # no Linux
         pass
     return Holder(host, "", "", pid, 0)
 
 
-class _Process(NamedTuple):
-    pid: int
-    state: str
-    threads: int
-    started: int
+def _process(name: str) -> tuple[int, str, int, int]:
+    """Returns number, state, number of threads and start of a process of Linux.
 
-
-def _process(name: str) -> _Process:
-    """Returns what Linux says of a process. Raises OSError, and ValueError or IndexError for another form of it."""
+    Raises OSError, and ValueError or IndexError for another form of its file.
+    """
     # A program's name stands in brackets and may contain any bytes, also brackets and spaces.
     head, _, tail = (PROC / name / "stat").read_bytes().rpartition(b")")
     values = tail.split()  # from the third field on
-    return _Process(int(head.split()[0]), values[0].decode(), int(values[17]), int(values[19]))
+    return int(head.split()[0]), values[0].decode(), int(values[17]), int(values[19])
 
 
 def _may_exist(pid: int) -> bool:

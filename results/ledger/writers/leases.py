@@ -1,178 +1,204 @@
-"""Leases: one writer per study, and the study's state, which only that writer changes.
+"""Leases: one writer per study, and the study's state, which only that writer changes."""
 
-The row of a lease stays for ever, and whoever takes the lease gets the next token. Every write begins with `guard`,
-which locks the row until the transaction ends: only the holder of the last token writes, however long another process
-was stopped before it tried. The clock of the database alone says when a lease expires.
+import threading
 
-All functions work in the transaction of their connection.
-"""
-
-from dataclasses import dataclass
-from typing import Any
-
-from sqlalchemy import ColumnElement, Connection, Double, Row, and_, literal_column, not_, select
+from sqlalchemy import Connection, not_
 
 from results.ledger import schema
 from results.ledger.database import insertion
+from results.ledger.writers import claims, events
+from results.ledger.writers.access import Access
 from results.ledger.writers.errors import LeaseHeld, LeaseLost, NotAllowed, StudyCancelled
-from results.ledger.writers.holder import Holder
+from results.ledger.writers.holder import Holder, here
+from results.ledger.writers.lease import (
+    Lease,
+    expiry,
+    guard,
+    is_current,
+    lasts,
+    now,
+    renew,
+    standing,
+    standings,
+)
+from results.ledger.writers.repository import Repository, reads, writes
 from results.ledger.writers.states import CANCELLED, CANCELLING, FOLLOWS, QUEUED, RUNNING, STOPPED, Standing
 
-LEASE_SECONDS = 60.0
-"""How long a lease lasts after it was acquired or renewed, by the database's clock."""
-RENEW = 1 / 3
-"""Share of these seconds after which the holder renews it."""
-LONGEST = 2.0
-"""Leases that expire after more than so many of LEASE_SECONDS are damaged, or the clock was set back: they are over."""
-CLOCKS = {
-    "sqlite": "((julianday('now') - 2440587.5) * 86400.0)",
-    "postgresql": "CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)",
-}
-"""Database -> its clock in SQL; PostgreSQL's `now()` is when the transaction began, which may have waited since."""
+REGAIN_SECONDS = 1.0
+"""Between two tries to get a lease back."""
 
 leases = schema.leases
 
 
-@dataclass(frozen=True)
-class Lease:
-    """The right to write to a study, until somebody else takes it."""
+class Leases(Repository):
+    """The leases of a store: its own, and the states of all studies.
 
-    name: str
-    """The study."""
-    token: int
-    """Number of this acquisition among all of the study, from 1: no later one has the same."""
+    `begin`, `renew`, `release`, `enter` and `cancelling` are of the lease that the store has then: another one than
+    `acquire` returned, where that was lost and regained meanwhile. They raise RuntimeError where it never had one.
+    """
+
+    def __init__(self, access: Access) -> None:
+        super().__init__(access)
+        self._regaining = threading.Lock()
+        self._released = False
+
+    def acquire(self, name: str, holder: Holder, resume: bool = True, begin: bool = True) -> Lease:
+        """Takes the lease of a study, stored or not, under which this store then writes.
+
+        holder: from `here`; resume: also of a study that was cancelled; begin: the study runs from now on, else from
+        `begin` on, and until then its state stays as it was. Raises LeaseHeld while another holder has it, and
+        StudyCancelled. A lease that is over, or whose holder is gone, is taken over.
+        """
+        own = holder.acquiring()
+
+        def work() -> Lease:
+            with self._access.transaction("write to") as connection:
+                lease = _acquire(connection, name, own, resume)
+                claims.drop_all(connection, name)  # of the holder before
+                if begin:
+                    _begin(connection, lease)
+                return lease
+
+        self._access.lease = lease = self._access.patience.again(work)
+        self._released = False
+        return lease
+
+    @writes
+    def begin(self, connection: Connection) -> None:
+        """Starts our study, whatever its state when it was acquired. Raises LeaseLost."""
+        _begin(connection, self._lease())
+
+    def renew(self) -> bool:
+        """Lets our lease last LEASE_SECONDS from now; returns False if it was taken over or released.
+
+        It is tried once, whatever the store's patience: the caller knows how much time is left for more.
+        """
+        lease = self._lease()
+        with self._access.transaction("write to") as connection:
+            return renew(connection, lease)
+
+    def release(self) -> None:
+        """Releases our lease with its claims; then this store writes no more, until it acquires another.
+
+        Nothing is done where another holder has it.
+        """
+        lease, self._released = self._lease(), True
+        self._release(lease)
+
+    @writes
+    def _release(self, connection: Connection, lease: Lease) -> None:
+        connection.execute(leases.update().where(is_current(lease)).values(expires=0.0))
+        claims.drop_of(connection, lease)
+
+    def regain(self, lost: LeaseLost) -> None:
+        """Takes a lost lease again as soon as it is free: what was trained is still to be stored.
+
+        Records that others have stored meanwhile are recognised by their keys. Raises `lost` where the store's patience
+        is over, and where it released the lease itself; StudyCancelled for a study that was cancelled.
+        """
+        patience, waiting = self._access.patience, False
+        deadline = patience.clock() + patience.seconds
+        with self._regaining:  # threads that lost it together regain it once
+            while not self._released and patience.clock() + REGAIN_SECONDS <= deadline:
+                if patience.again(self.renew):
+                    return
+                try:
+                    self.acquire(lost.study, here(), resume=False, begin=False)
+                    return
+                except LeaseHeld as held:
+                    if not waiting:
+                        patience.tell(f"{held}; waiting for up to {patience.seconds:.0f} s to store results")
+                        waiting = True
+                patience.sleep(REGAIN_SECONDS)
+        raise lost
+
+    @writes
+    def enter(self, connection: Connection, state: str, reason: str = "") -> None:
+        """Lets our study enter a state. Raises LeaseLost, and NotAllowed where it may not follow the present one.
+
+        reason: why it failed; what cannot be printed becomes spaces.
+        """
+        lease, reason = self._lease(), events.one_line(reason)
+        guard(connection, lease)
+        before = standings(connection, leases.c.name == lease.name)[lease.name].state
+        if before == state:
+            return
+        if before not in FOLLOWS[state]:
+            raise NotAllowed(lease.name, before, state)
+        values = {"state": state, "reason": reason, "changed": now(connection)}
+        connection.execute(leases.update().where(is_current(lease)).values(values))
+        events.enter(connection, lease.name, lease.token, state, reason)
+
+    @writes
+    def cancel(self, connection: Connection, name: str) -> Standing | None:
+        """Cancels a study: at once one that is queued or left over, else by its holder. Returns how it stands then.
+
+        None for a study that was never trained; one that has ended stays as it is.
+        """
+        row = leases.c.name == name
+        connection.execute(leases.update().where(row).values(token=leases.c.token))  # nobody changes it meanwhile
+        before = standing(connection, name)
+        if before is None:
+            return None
+        wanted = CANCELLING if before.held and before.state != QUEUED else CANCELLED
+        if before.state in FOLLOWS[wanted]:
+            values: dict[str, object] = {"state": wanted, "reason": "", "changed": now(connection)}
+            if wanted == CANCELLED:  # a process that was stopped, and goes on, must not write to it any more
+                values |= {"token": leases.c.token + 1, "expires": 0.0}
+            connection.execute(leases.update().where(row).values(values))
+        after = standings(connection, row)[name]
+        if before.state != after.state:
+            events.enter(connection, name, after.token, after.state)
+        return after
+
+    @reads(leases, dict)
+    def standings(self, connection: Connection) -> dict[str, Standing]:
+        """Returns study -> how it stands, for all that have ever been trained."""
+        return standings(connection)
+
+    @reads(leases, lambda: None)
+    def standing(self, connection: Connection, name: str) -> Standing | None:
+        """Returns how a study stands; None for one that was never trained."""
+        return standing(connection, name)
+
+    def cancelling(self) -> bool:
+        """Returns whether our study is to be cancelled; tried once, whatever the store's patience."""
+        lease = self._lease()
+        with self._access.transaction("read") as connection:
+            present = standing(connection, lease.name)
+        return present is not None and (present.token, present.state) == (lease.token, CANCELLING)
 
 
-def now(connection: Connection) -> ColumnElement[float]:
-    """Returns the database's clock in SQL: seconds since 1970, UTC."""
-    return literal_column(CLOCKS[connection.dialect.name], Double)
-
-
-def acquire(connection: Connection, name: str, holder: Holder, resume: bool = True) -> Lease:
+def _acquire(connection: Connection, name: str, holder: Holder, resume: bool) -> Lease:
     """Takes the lease of a study: a new one, one that is over or released, or one whose holder is gone.
 
-    The study's state stays as it is until `begin`; that of a new one is `running`.
-
-    holder: as `Holder.acquiring` returns it; the same once more takes what it took before. resume: also one that was
-    cancelled. Raises LeaseHeld and StudyCancelled.
+    The study's state stays as it is; that of a new one is RUNNING. The same holder once more takes what it took before.
+    Raises LeaseHeld and StudyCancelled.
     """
-    there = standing(connection, name)
+    present = standing(connection, name)
     free = not_(lasts(connection)) | (leases.c.holder == holder.to_json())
-    if there is not None and there.holder.gone():
-        free |= leases.c.token == there.token  # unless somebody else has taken it from the dead one since
+    if present is not None and present.holder.gone():
+        free |= leases.c.token == present.token  # unless it was taken from the dead one since
     if not resume:
         free &= leases.c.state.not_in(STOPPED)
-    clock = now(connection)
-    values = {"holder": holder.to_json(), "expires": clock + LEASE_SECONDS}
+    values = {"holder": holder.to_json(), "expires": expiry(connection)}
     # One statement, so that of many who try at once one wins; the others wait for it and see what it has written.
-    begun = {"token": 1, "state": RUNNING, "reason": "", "changed": clock}
+    begun = {"token": 1, "state": RUNNING, "reason": "", "changed": now(connection)}
     statement = insertion(connection, leases).values(name=name, **begun, **values)
     taking = statement.on_conflict_do_update(
         index_elements=[leases.c.name], set_={"token": leases.c.token + 1, **values}, where=free
     )
     token = connection.execute(taking.returning(leases.c.token)).scalar_one_or_none()
     if token is None:
-        there = standings(connection, leases.c.name == name)[name]
-        if not (resume or there.held) and there.state in STOPPED:
+        present = standings(connection, leases.c.name == name)[name]
+        if not (resume or present.held) and present.state in STOPPED:
             raise StudyCancelled(name)
-        raise LeaseHeld(name, there.holder, max(0.0, there.seconds))
+        raise LeaseHeld(name, present.holder, max(0.0, present.seconds))
     return Lease(name, int(token))
 
 
-def begin(connection: Connection, lease: Lease) -> None:
-    """Lets our study run, whatever it was when we acquired it. Raises LeaseLost."""
+def _begin(connection: Connection, lease: Lease) -> None:
     guard(connection, lease)
     values = {"state": RUNNING, "reason": "", "changed": now(connection)}
-    connection.execute(leases.update().where(_ours(lease)).values(values))
-
-
-def renew(connection: Connection, lease: Lease) -> bool:
-    """Lets a lease last LEASE_SECONDS from now, also one that is over; returns False if it was taken or released."""
-    values = {"expires": now(connection) + LEASE_SECONDS}
-    return connection.execute(leases.update().where(_ours(lease)).values(values)).rowcount == 1
-
-
-def release(connection: Connection, lease: Lease) -> None:
-    """Gives a lease back; nothing is done if somebody else has it."""
-    connection.execute(leases.update().where(_ours(lease)).values(expires=0.0))
-
-
-def guard(connection: Connection, lease: Lease) -> None:
-    """Raises LeaseLost unless the lease is ours; renews it, and keeps it ours until the transaction ends.
-
-    It is ours as long as nobody else has taken it, also when it is over: then this takes it again, so that nobody
-    writes under a lease that has not been renewed. This is to be the first statement of the transaction: it writes,
-    whereby SQLite locks its file, and PostgreSQL the row.
-    """
-    if not renew(connection, lease):
-        token = connection.execute(select(leases.c.token).where(leases.c.name == lease.name)).scalar_one_or_none()
-        raise LeaseLost(lease.name, released=token == lease.token)
-
-
-def enter(connection: Connection, lease: Lease, state: str, reason: str = "") -> bool:
-    """Lets our study enter a state, and returns whether it was in another one.
-
-    Raises LeaseLost, and NotAllowed where it may not follow the present one.
-    """
-    guard(connection, lease)
-    there = standings(connection, leases.c.name == lease.name)[lease.name].state
-    if there != state:
-        if there not in FOLLOWS[state]:
-            raise NotAllowed(lease.name, there, state)
-        values = {"state": state, "reason": reason, "changed": now(connection)}
-        connection.execute(leases.update().where(_ours(lease)).values(values))
-    return there != state
-
-
-def cancel(connection: Connection, name: str) -> tuple[Standing, Standing] | None:
-    """Lets a study that is being trained begin to be cancelled, and one that is queued or left over be cancelled.
-
-    Returns how it stood and how it stands; None for a study that nobody has trained yet. One that has ended stays as it
-    is.
-    """
-    row = leases.c.name == name
-    connection.execute(leases.update().where(row).values(token=leases.c.token))  # nobody changes it meanwhile
-    there = standing(connection, name)
-    if there is None:
-        return None
-    wanted = CANCELLING if there.held and there.state != QUEUED else CANCELLED
-    if there.state in FOLLOWS[wanted]:
-        values: dict[str, object] = {"state": wanted, "reason": "", "changed": now(connection)}
-        if wanted == CANCELLED:  # whoever was stopped, and goes on, must not write to it any more
-            values |= {"token": leases.c.token + 1, "expires": 0.0}
-        connection.execute(leases.update().where(row).values(values))
-    return there, standings(connection, row)[name]
-
-
-def standing(connection: Connection, name: str) -> Standing | None:
-    """Returns how a study stands; None for one whose lease nobody has ever taken."""
-    return standings(connection, leases.c.name == name).get(name)
-
-
-def standings(connection: Connection, where: ColumnElement[bool] | None = None) -> dict[str, Standing]:
-    """Returns study -> how it stands, for all studies whose lease has ever been taken.
-
-    What is damaged of a lease, which has no checksum, says nothing: as if the study had been left running.
-    """
-    left = (leases.c.expires - now(connection)).label("left")
-    query = select(leases, left, lasts(connection).label("lasts"))
-    rows = connection.execute(query if where is None else query.where(where)).all()
-    return {row.name: _standing(row) for row in rows if isinstance(row.name, str)}
-
-
-def _standing(row: Row[Any]) -> Standing:
-    state = row.state if row.state in FOLLOWS else RUNNING
-    reason, token = (row.reason if isinstance(row.reason, str) else ""), (row.token if type(row.token) is int else 0)
-    changed = row.changed if schema.is_moment(row.changed) else 0.0
-    return Standing(state, reason, changed, token, Holder.from_json(row.holder), row.left if row.lasts else 0.0)
-
-
-def lasts(connection: Connection) -> ColumnElement[bool]:
-    """Returns, in SQL, whether a lease has not expired."""
-    clock = now(connection)
-    return and_(leases.c.expires > clock, leases.c.expires <= clock + LONGEST * LEASE_SECONDS)
-
-
-def _ours(lease: Lease) -> ColumnElement[bool]:
-    # By a clock before 1970 a lease expires below 0; 0 is one that was released.
-    return and_(leases.c.name == lease.name, leases.c.token == lease.token, leases.c.expires != 0)
+    connection.execute(leases.update().where(is_current(lease)).values(values))
+    events.enter(connection, lease.name, lease.token, RUNNING)

@@ -2,8 +2,6 @@
 
 A submission stays when its study has ended, as it says who submitted it; it is *open* until then. A study in the queue
 is nobody's until its process acquires the lease, so that several services may work on one queue.
-
-All functions work in the transaction of their connection.
 """
 
 import json
@@ -14,10 +12,12 @@ from sqlalchemy import Connection, Row, func, select
 
 from results.ledger import schema
 from results.ledger.database import insertion
+from results.ledger.writers import events
 from results.ledger.writers.errors import LeaseHeld
 from results.ledger.writers.holder import UNKNOWN
-from results.ledger.writers.leases import now, standing
-from results.ledger.writers.states import FAILED, QUEUED, RUNNING, STOPPED
+from results.ledger.writers.lease import now, standing
+from results.ledger.writers.repository import Repository, reads, writes
+from results.ledger.writers.states import FAILED, QUEUED, RUNNING, STOPPED, Standing
 
 queue, leases, audit = schema.queue, schema.leases, schema.audit
 
@@ -63,79 +63,97 @@ class Audited(NamedTuple):
     """More about it, as JSON."""
 
 
-def submit(
-    connection: Connection, name: str, given: Mapping[str, Any], priority: int, submitter: str
-) -> Submission | None:
-    """Puts a study into the queue, unless one of its name is there; returns that, which stays as it is, else None.
+class Queue(Repository):
+    """The queue of a store, and the log of changes that were asked of a service."""
 
-    A study that has ended, and one whose submission cannot be read, enters again. Raises LeaseHeld while somebody
-    trains a study that is not in the queue.
-    """
-    clock = now(connection)
-    values = {
-        **{"open": 1, "priority": priority, "submitted": clock, "submitter": submitter, "tries": 0},
-        "given": json.dumps(dict(given), allow_nan=False),
-    }
-    put = insertion(connection, queue).values(study=name, **values)  # first, as it locks an SQLite file
-    put = put.on_conflict_do_nothing(index_elements=[queue.c.study])
-    new = connection.execute(put.returning(queue.c.study)).scalar_one_or_none() is not None
-    # The rows are locked: of two who submit at once the second sees what the first has done.
-    connection.execute(queue.update().where(queue.c.study == name).values(open=queue.c.open))
-    connection.execute(leases.update().where(leases.c.name == name).values(token=leases.c.token))
-    there = standing(connection, name)
-    before = None if new else _submission(connection.execute(select(queue).where(queue.c.study == name)).one())
-    if (
-        before is not None
-        and before.open
-        and before.readable
-        and there is not None
-        and there.state in (QUEUED, RUNNING)
-    ):
-        return before
-    if there is not None and there.held and there.state != QUEUED:
-        raise LeaseHeld(name, there.holder, max(0.0, there.seconds))
-    connection.execute(queue.update().where(queue.c.study == name).values(values))
-    entered = {"token": leases.c.token + 1, "state": QUEUED, "reason": "", "changed": clock, "expires": 0.0}
-    fresh = insertion(connection, leases).values(name=name, holder=UNKNOWN.to_json(), **entered | {"token": 0})
-    connection.execute(fresh.on_conflict_do_update(index_elements=[leases.c.name], set_=entered))
-    return None
+    @writes
+    def submit(
+        self, connection: Connection, name: str, given: Mapping[str, Any], priority: int = 0, submitter: str = ""
+    ) -> Submission | None:
+        """Puts a study into the queue, unless one of its name is there; returns that, which stays as it is, else None.
 
+        given: JSON. A study that has ended, and one whose submission cannot be read, enters again. Raises LeaseHeld
+        while a study that is not in the queue is being trained.
+        """
+        clock = now(connection)
+        values = {
+            **{"open": 1, "priority": priority, "submitted": clock, "submitter": submitter, "tries": 0},
+            "given": json.dumps(dict(given), allow_nan=False),
+        }
+        put = insertion(connection, queue).values(study=name, **values)  # first, as it locks an SQLite file
+        put = put.on_conflict_do_nothing(index_elements=[queue.c.study])
+        new = connection.execute(put.returning(queue.c.study)).scalar_one_or_none() is not None
+        present = _locked(connection, name)
+        before = None if new else _submission(connection.execute(select(queue).where(queue.c.study == name)).one())
+        waiting = present is not None and present.state in (QUEUED, RUNNING)
+        if before is not None and before.open and before.readable and waiting:
+            return before
+        if present is not None and present.held and present.state != QUEUED:
+            raise LeaseHeld(name, present.holder, max(0.0, present.seconds))
+        connection.execute(queue.update().where(queue.c.study == name).values(values))
+        entered = {"token": leases.c.token + 1, "state": QUEUED, "reason": "", "changed": clock, "expires": 0.0}
+        fresh = insertion(connection, leases).values(name=name, holder=UNKNOWN.to_json(), **entered | {"token": 0})
+        connection.execute(fresh.on_conflict_do_update(index_elements=[leases.c.name], set_=entered))
+        _enter(connection, name, QUEUED)
+        return None
 
-def submissions(connection: Connection) -> dict[str, Submission]:
-    """Returns study -> its last submission, in the order in which they are to be trained.
+    @reads(queue, dict)
+    def submissions(self, connection: Connection) -> dict[str, Submission]:
+        """Returns study -> its last submission, in the order in which they are to be trained.
 
-    What is damaged of one, which has no checksum, says nothing.
-    """
-    found = [_submission(row) for row in connection.execute(select(queue)).all() if isinstance(row.study, str)]
-    return {one.study: one for one in sorted(found, key=lambda one: (-one.priority, one.submitted, one.study))}
+        Damaged values of one, which has no checksum, are replaced by neutral ones.
+        """
+        rows = [_submission(row) for row in connection.execute(select(queue)).all() if isinstance(row.study, str)]
+        return {one.study: one for one in sorted(rows, key=lambda one: (-one.priority, one.submitted, one.study))}
 
+    @writes
+    def close(self, connection: Connection, name: str) -> None:
+        """Closes a submission: its study has ended."""
+        _close(connection, name)
 
-def close(connection: Connection, name: str) -> None:
-    """Closes a submission: its study has ended."""
-    connection.execute(queue.update().where(queue.c.study == name).values(open=0))
+    @writes
+    def set_tries(self, connection: Connection, name: str, tries: int) -> None:
+        """Stores how often a process was started for a study."""
+        connection.execute(queue.update().where(queue.c.study == name).values(tries=tries))
 
+    @writes
+    def put_back(self, connection: Connection, name: str) -> bool:
+        """Queues a study again that was left running, unless it is being trained; returns whether it is queued now."""
+        return _leave(connection, name, QUEUED)
 
-def started(connection: Connection, name: str, tries: int) -> None:
-    """Keeps how often a process was started for a study."""
-    connection.execute(queue.update().where(queue.c.study == name).values(tries=tries))
+    @writes
+    def fail(self, connection: Connection, name: str, reason: str) -> bool:
+        """Lets a study of the queue fail that nobody trains, and closes its submission; whether it has failed now.
 
+        reason: why, of any form; what cannot be printed becomes spaces.
+        """
+        left = _leave(connection, name, FAILED, events.one_line(reason))
+        if left:
+            _close(connection, name)
+        return left
 
-def leave(connection: Connection, name: str, state: str, reason: str = "") -> bool:
-    """Lets a study that nobody trains, and that is queued or was left running, be QUEUED or FAILED; whether it is now.
+    @writes
+    def audit(self, connection: Connection, who: str, action: str, study: str, detail: Mapping[str, Any]) -> None:
+        """Stores that a change was asked for; detail: JSON, without secrets."""
+        values = {"time": now(connection), "who": who, "action": action, "study": study}
+        connection.execute(audit.insert().values(**values, detail=json.dumps(dict(detail), allow_nan=False)))
 
-    FAILED also closes its submission; reason: why, in one line.
-    """
-    # In the order of `submit`, as two that wait for each other would both fail.
-    connection.execute(queue.update().where(queue.c.study == name).values(open=queue.c.open))
-    connection.execute(leases.update().where(leases.c.name == name).values(token=leases.c.token))
-    there = standing(connection, name)
-    if there is None or there.held or there.state not in (QUEUED, RUNNING):
-        return False
-    values: dict[str, object] = {"state": state, "reason": reason, "changed": now(connection)}
-    connection.execute(leases.update().where(leases.c.name == name).values(values))
-    if state == FAILED:
-        close(connection, name)
-    return True
+    @reads(schema.audit, list)
+    def audited(self, connection: Connection, most: int, name: str | None = None) -> list[Audited]:
+        """Returns the newest changes that were asked for, at most so many, newest first; name: of one study alone."""
+        query = select(audit).order_by(audit.c.id.desc()).limit(most)
+        rows = connection.execute(query if name is None else query.where(audit.c.study == name)).all()
+        return [Audited(*row) for row in rows]
+
+    @reads(schema.audit, dict)
+    def first_submitted(self, connection: Connection) -> dict[str, float]:
+        """Returns study -> when it was submitted first since one of its name was deleted, in seconds since 1970."""
+        deleted = select(audit.c.study, func.max(audit.c.id).label("last")).where(audit.c.action == "delete")
+        before = deleted.group_by(audit.c.study).subquery()
+        first = select(audit.c.study, func.min(audit.c.time)).outerjoin(before, before.c.study == audit.c.study)
+        first = first.where(audit.c.action == "submit", audit.c.id > func.coalesce(before.c.last, 0))
+        rows = connection.execute(first.group_by(audit.c.study)).all()
+        return {study: time for study, time in rows if isinstance(study, str) and schema.is_moment(time)}
 
 
 def waits(there: str, held: bool) -> bool:
@@ -148,27 +166,31 @@ def ended(there: str, held: bool) -> bool:
     return not held and there not in (QUEUED, RUNNING, STOPPED[1])
 
 
-def keep(connection: Connection, who: str, action: str, study: str, detail: Mapping[str, Any]) -> None:
-    """Keeps that somebody has asked for a change."""
-    values = {"time": now(connection), "who": who, "action": action, "study": study}
-    connection.execute(audit.insert().values(**values, detail=json.dumps(dict(detail), allow_nan=False)))
+def _locked(connection: Connection, name: str) -> Standing | None:
+    """Locks the rows of a study, always in this order, and returns how it stands."""
+    connection.execute(queue.update().where(queue.c.study == name).values(open=queue.c.open))
+    connection.execute(leases.update().where(leases.c.name == name).values(token=leases.c.token))
+    return standing(connection, name)
 
 
-def audited(connection: Connection, most: int, name: str | None = None) -> list[Audited]:
-    """Returns the newest changes that were asked for, at most so many, the newest first; name: of one study alone."""
-    query = select(audit).order_by(audit.c.id.desc()).limit(most)
-    rows = connection.execute(query if name is None else query.where(audit.c.study == name)).all()
-    return [Audited(*row) for row in rows]
+def _leave(connection: Connection, name: str, state: str, reason: str = "") -> bool:
+    """Changes the state of a study that nobody trains, and that is queued or was left running; whether it did."""
+    present = _locked(connection, name)
+    if present is None or present.held or present.state not in (QUEUED, RUNNING):
+        return False
+    values: dict[str, object] = {"state": state, "reason": reason, "changed": now(connection)}
+    connection.execute(leases.update().where(leases.c.name == name).values(values))
+    _enter(connection, name, state, reason)
+    return True
 
 
-def first_submitted(connection: Connection) -> dict[str, float]:
-    """Returns study -> when it was submitted for the first time since one of its name was deleted."""
-    gone = select(audit.c.study, func.max(audit.c.id).label("last")).where(audit.c.action == "delete")
-    before = gone.group_by(audit.c.study).subquery()
-    asked = select(audit.c.study, func.min(audit.c.time)).outerjoin(before, before.c.study == audit.c.study)
-    asked = asked.where(audit.c.action == "submit", audit.c.id > func.coalesce(before.c.last, 0))
-    rows = connection.execute(asked.group_by(audit.c.study)).all()
-    return {study: time for study, time in rows if isinstance(study, str) and schema.is_moment(time)}
+def _close(connection: Connection, name: str) -> None:
+    connection.execute(queue.update().where(queue.c.study == name).values(open=0))
+
+
+def _enter(connection: Connection, name: str, state: str, reason: str = "") -> None:
+    present = standing(connection, name)
+    events.enter(connection, name, 0 if present is None else present.token, state, reason)
 
 
 def _submission(row: Row[Any]) -> Submission:

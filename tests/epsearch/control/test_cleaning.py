@@ -63,9 +63,9 @@ def test_kept_tasks_go_when_they_are_old(storage, tmp_path):
 
 def test_a_study_that_was_cancelled_is_deleted(store, storage, tmp_path):
     store.save_study("mine", {})
-    store.acquire("mine", here())
-    store.enter(CANCELLED)
-    store.release()
+    store.leases.acquire("mine", here())
+    store.leases.enter(CANCELLED)
+    store.leases.release()
     for _ in range(2):  # it is free again
         with pytest.raises(Interrupted):
             delete("mine", storage, tmp_path, lambda removal: False)
@@ -75,9 +75,9 @@ def test_a_study_that_was_cancelled_is_deleted(store, storage, tmp_path):
 def test_failed_studies_are_found_beside_others(store, storage):
     for name, state in (("bad", FAILED), ("cancelled", CANCELLED), ("worse", FAILED)):
         store.save_study(name, {})
-        store.acquire(name, here())
-        store.enter(state, "why")
-        store.release()
+        store.leases.acquire(name, here())
+        store.leases.enter(state, "why")
+        store.leases.release()
     store.lease = None
     store.save_study("new", {})
     assert failed(storage) == ["bad", "worse"]

@@ -45,7 +45,7 @@ def test_a_deleted_study_leaves_what_another_one_uses(two, epsearch):
     assert again.effort.trained == 0 and again.results.chosen == before.results.chosen
     assert [row["name"] for row in epsearch("list", "--json").json] == ["second"]
     with Store.read(first.storage) as store:
-        assert store.events("first") == [] and set(store.summaries()) == {"second"}
+        assert store.events.read("first") == [] and set(store.summaries()) == {"second"}
     assert run(first).effort.trained == len(removal.runs), "what was deleted is trained again"
 
 
@@ -96,7 +96,7 @@ def test_members_that_are_claimed_stay(small_study):
     run(first)
     one, *_ = sorted(keys(first))
     with Store.open(first.storage) as store:
-        lease = store.acquire("other", here())
+        lease = store.leases.acquire("other", here())
         claim = f"INSERT INTO epsearch_claims VALUES ('{one}', 'other', {lease.token})"
         execute(first.out, claim)
         assert one not in delete("first", first.storage, first.out, yes).runs
@@ -139,7 +139,7 @@ def test_nothing_is_deleted_unless_somebody_is_sure(two, epsearch):
 def test_a_study_that_is_being_trained_is_not_deleted(two):
     first, *_ = two
     with Store.open(first.storage) as store:
-        store.acquire("first", here())
+        store.leases.acquire("first", here())
         with pytest.raises(UsageError, match="is being trained by"):
             delete("first", first.storage, first.out, yes)
 

@@ -28,9 +28,9 @@ import subprocess, sys, time
 from results.ledger.store import Store
 from results.ledger.writers.holder import here
 store = Store.open(sys.argv[1])
-store.acquire("mine", here())
+store.leases.acquire("mine", here())
 store.save_study("mine", {})
-store.enter("running")
+store.leases.enter("running")
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
 print(child.pid, flush=True)
 time.sleep(1000)
@@ -50,7 +50,7 @@ def study(small_study):
 
 def standing(study):
     with Store.read(study.storage) as store:
-        return store.standing("mine")
+        return store.leases.standing("mine")
 
 
 class Slow(Recorded):
@@ -137,12 +137,12 @@ def test_what_a_killed_run_left_is_cancelled_at_once(study):
 def test_a_process_of_another_machine_cannot_be_killed_from_here(study):
     study.out.mkdir(parents=True)
     with Store.open(study.storage) as store:
-        store.acquire("mine", Holder("far", "another boot", "pid:[1]", 4711, 99))
+        store.leases.acquire("mine", Holder("far", "another boot", "pid:[1]", 4711, 99))
         store.save_study("mine", {})
-        store.enter("running")
+        store.leases.enter("running")
         with pytest.raises(Unavailable, match="pid 4711 on host far has not stopped by now and cannot be killed from"):
             cancel("mine", study.storage, study.out, deadline=0.1)
-        assert store.standing("mine").state == "cancelling"
+        assert store.leases.standing("mine").state == "cancelling"
 
 
 def test_what_has_ended_or_is_not_there_cannot_be_cancelled(study):
@@ -224,5 +224,5 @@ def test_events_stay_few(study):
     """At most one of progress a second."""
     run(study)
     with Store.read(study.storage) as store:
-        kinds = [event.kind for event in store.events("mine")]
+        kinds = [event.kind for event in store.events.read("mine")]
     assert kinds[0] == "state" and kinds[-1] == "state" and "begin" in kinds and "records" in kinds

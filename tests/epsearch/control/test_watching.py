@@ -58,19 +58,19 @@ def watched(url, monkeypatch):
 
 
 def test_it_ends_with_the_training(store, watched):
-    store.acquire("mine", here())
-    store.enter(QUEUED)
+    store.leases.acquire("mine", here())
+    store.leases.enter(QUEUED)
 
     def cancelled():
-        store.note([("warning", {"line": "third"})])
-        store.enter(CANCELLED)
-        store.release()
+        store.events.append([("warning", {"line": "third"})])
+        store.leases.enter(CANCELLED)
+        store.leases.release()
 
     seen, events = watched(
-        lambda: store.note([BEGIN, progress(1), ("note", {"line": "first"})]),
-        lambda: store.enter(RUNNING),
-        lambda: store.note([progress(2), progress(3), ("note", {"line": "second"})]),
-        lambda: store.cancel("mine"),
+        lambda: store.events.append([BEGIN, progress(1), ("note", {"line": "first"})]),
+        lambda: store.leases.enter(RUNNING),
+        lambda: store.events.append([progress(2), progress(3), ("note", {"line": "second"})]),
+        lambda: store.leases.cancel("mine"),
         lambda: None,
         cancelled,
     )
@@ -83,11 +83,11 @@ def test_it_ends_with_the_training(store, watched):
 
 def test_of_what_is_over_the_last_run_is_told(store, watched):
     for number in range(2):
-        store.acquire("mine", here())
-        store.note([BEGIN, ("note", {"line": f"run {number}"}), progress(number), progress(10 + number)])
-        store.enter(FAILED, f"no luck {number}")
+        store.leases.acquire("mine", here())
+        store.events.append([BEGIN, ("note", {"line": f"run {number}"}), progress(number), progress(10 + number)])
+        store.leases.enter(FAILED, f"no luck {number}")
         store.sum_up(Summary("mine", store.study("mine").checksum, "1 of 4 members trained", None, None, False))
-        store.release()
+        store.leases.release()
     seen, events = watched()
     assert (seen.state, seen.summary) == (FAILED, "1 of 4 members trained")
     assert events.notes == ["mine · all of it; cpu, local runner", "run 1", "mine is failed: no luck 1"]
@@ -95,7 +95,7 @@ def test_of_what_is_over_the_last_run_is_told(store, watched):
 
 
 def test_what_another_version_has_written_is_left_out(store, watched):
-    store.acquire("mine", here())
+    store.leases.acquire("mine", here())
     junk = [
         ("begin", {}),
         ("plan", {"lines": ["a"]}),
@@ -103,16 +103,18 @@ def test_what_another_version_has_written_is_left_out(store, watched):
         ("note", {}),
         ("guess", {"line": "x"}),
     ]
-    store.note([BEGIN, *junk, ("plan", {"lines": {"members": "4", "time": "an hour"}}), ("note", {"line": "last"})])
-    store.enter(FINISHED)
-    store.release()
+    store.events.append(
+        [BEGIN, *junk, ("plan", {"lines": {"members": "4", "time": "an hour"}}), ("note", {"line": "last"})]
+    )
+    store.leases.enter(FINISHED)
+    store.leases.release()
     _, events = watched()
     assert events.notes == ["members: 4; time: an hour", "last", "mine is finished"]
     assert events.seen == events.warnings == []
 
 
 def test_a_training_whose_process_is_gone_is_over(store, watched):
-    store.acquire("mine", FAR)
+    store.leases.acquire("mine", FAR)
     expire(store)
     seen, _ = watched()
     assert seen.state == "interrupted"

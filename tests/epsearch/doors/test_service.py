@@ -90,7 +90,7 @@ def test_a_study_is_submitted_followed_and_cancelled(served, epsearch, monkeypat
     with Store.open(service.settings(served).storage) as store:
 
         def looks(*arguments):
-            store.cancel("mine")
+            store.leases.cancel("mine")
             return followed(*arguments)
 
         followed = ServiceDoor._events
@@ -98,7 +98,7 @@ def test_a_study_is_submitted_followed_and_cancelled(served, epsearch, monkeypat
         answer = epsearch("run", *ledgers.ARGUMENTS, "--name", "mine")
         assert answer.status == 130
         assert answer.err.startswith("submitted mine; Ctrl-C ends the watching, not the study\nmine is queued\n")
-        assert store.submissions()["mine"].given["options"]["points"] == ledgers.STUDY["points"]
+        assert store.queue.submissions()["mine"].given["options"]["points"] == ledgers.STUDY["points"]
         again = epsearch("list", "--json").json
         assert {one["name"]: one["state"] for one in again} == {ledgers.NAME: "finished", "mine": "cancelled"}
         assert epsearch("resume", "mine", "--quiet").status == 130

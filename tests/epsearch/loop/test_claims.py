@@ -27,8 +27,8 @@ def two(small_study, tmp_path):
     """A loop of each of two studies, in stores of their own; the second has half of the first one's seeds."""
     url = f"sqlite:///{tmp_path / 'shared.sqlite'}"
     with Store.open(url) as one, Store.open(url) as other:
-        one.acquire("one", here())
-        other.acquire("other", here())
+        one.leases.acquire("one", here())
+        other.leases.acquire("other", here())
         yield (
             make(small_study(name="one", seeds="0,1", certify=0), one).catch_up(),
             make(small_study(name="other", seeds="1,2", certify=0), other).catch_up(),
@@ -82,7 +82,7 @@ def test_of_a_cohort_the_members_that_another_study_trains_are_left_out(two):
     one.workers = 1
     (job, *_) = one.upcoming(1)
     first, *rest = job.runs
-    assert rest and other._store.claim([one._key(first)])
+    assert rest and other._store.claims.claim([one._key(first)])
     assert one.ask()[0].runs == rest and one.claims.elsewhere() == {"other": 1}
 
 
@@ -105,7 +105,7 @@ def test_what_a_dead_study_had_claimed_is_trained(two):
     one.ask()
     other.tell([TRAIN(job) for job in other.ask()])
     assert other.ask() == []
-    one._store.release()
+    one._store.leases.release()
     assert {run.learner.seed for run in trained(other.ask())} == {1}
 
 
@@ -114,7 +114,7 @@ def test_a_job_is_claimed_when_a_worker_is_there_for_it(two):
     one.workers = 1
     (job,) = one.ask()
     assert one.ask() == [job], "the same one until it is told"
-    claimed = set(one._store.claimed(map(one._key, one.missing())))
+    claimed = set(one._store.claims.claimed(map(one._key, one.missing())))
     assert claimed == {one._key(run) for run in job.runs}
     one.claims.closing = True
     one.tell([TRAIN(job)])
@@ -132,8 +132,8 @@ def test_after_a_lease_was_taken_again_what_is_on_its_way_is_claimed_anew(two):
     one.workers = other.workers = 100
     jobs = one.ask()
     lease = one._store.lease
-    one._store.release()
-    one._store.acquire("one", here())
+    one._store.leases.release()
+    one._store.leases.acquire("one", here())
     assert one._store.lease.token == lease.token + 1
     assert one.ask() == jobs
     assert {run.learner.seed for run in trained(other.ask())} == {2}
@@ -147,12 +147,12 @@ def test_a_job_that_is_given_up_frees_its_place_and_is_not_claimed_again(two):
         (job,) = one.ask()
         seen.append(job.number)
         one.tell([JobResult(job.number, None, error="no")])
-    one._store.release()
-    one._store.acquire("one", here())
+    one._store.leases.release()
+    one._store.leases.acquire("one", here())
     (job,) = one.ask()
     assert job.number not in seen and len(set(seen)) == 3
     missing = [one._key(run) for run in one.missing()]
-    assert set(one._store.claimed(missing)) == {one._key(run) for run in job.runs} & {*missing}
+    assert set(one._store.claims.claimed(missing)) == {one._key(run) for run in job.runs} & {*missing}
     one.claims.closing = True
     one.tell([TRAIN(job)])
     with pytest.raises(TrainingFailed, match=r"^3 cohorts could not be trained: no$"):

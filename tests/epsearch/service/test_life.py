@@ -133,7 +133,7 @@ def test_a_name_that_was_given_before_it_was_too_long_can_be_cancelled_and_delet
         refused = client.post(f"{API}/studies", json=STUDY | {"name": long})
         assert refused.status_code == 422 and "name must have at most 100 characters, got 300" in refused.text
         store = client.app.state.service.studies.store
-        store.submit(long, {"kind": "run", "options": STUDY | {"name": long}})
+        store.queue.submit(long, {"kind": "run", "options": STUDY | {"name": long}})
         assert client.post(f"{API}/studies/{long}/cancel").json()["state"] == "cancelled"
         page = client.get(f"/studies/{long}/change", headers={"accept": "text/html"})
         assert page.status_code == 200 and f"Delete {long}" in page.text
@@ -326,7 +326,7 @@ def test_a_whole_life(tmp_path, monkeypatch):
         grown = client.post(f"{API}/studies/mine/extend", json={"seeds": 3, "name": "mine"})
         assert (grown.status_code, grown.json()["state"]) == (200, "queued"), grown.text
         assert work() == 0 and now()["members"] > trained and now()["config"]["seeds"] == [0, 1, 2]
-        assert client.app.state.service.studies.store.submissions()["mine"].given["options"]["runner"] == "local"
+        assert client.app.state.service.studies.store.queue.submissions()["mine"].given["options"]["runner"] == "local"
         assert client.post(f"{API}/studies/mine/resume").status_code == 200 and work() == 0
 
         other = client.post(f"{API}/studies", json=study | {"name": "yours", "strategy": "grid"})
@@ -354,7 +354,7 @@ def test_a_study_that_is_trained_is_not_submitted_extended_resumed_or_deleted(tm
 
     with asked(with_a_finished_study(tmp_path / "runs")) as client:
         store = client.app.state.service.studies.store
-        store.acquire(NAME, FAR)
+        store.leases.acquire(NAME, FAR)
         asks = [
             ("POST", "studies", STUDY | {"name": NAME}),
             ("POST", f"studies/{NAME}/extend", {"seeds": 3}),
@@ -410,7 +410,7 @@ def test_what_is_kept_of_a_study_is_made_again_where_something_is_new(tmp_path):
         first = findings.get(NAME)
         assert findings.get(NAME) is first
         store = client.app.state.service.studies.store
-        store.submit(NAME, {})
+        store.queue.submit(NAME, {})
         again = findings.get(NAME)
         assert again is not first and [one.key for one in again.records] == [one.key for one in first.records]
         assert findings.get("nothing") is None

@@ -39,7 +39,7 @@ async def streaming(store):
 
 def note(store, count, first=0):
     for begin in range(first, first + count, 500):
-        store.note([("note", {"n": n}) for n in range(begin, min(first + count, begin + 500))])
+        store.events.append([("note", {"n": n}) for n in range(begin, min(first + count, begin + 500))])
 
 
 async def listening_to(made, asked, count):
@@ -51,8 +51,8 @@ async def listening_to(made, asked, count):
 @pytest.fixture
 def asked(store, monkeypatch):
     """Grows whenever a listener has asked for the newest event."""
-    found, real = [], store.last_event
-    monkeypatch.setattr(store, "last_event", lambda: [real(), found.append(1)][0])
+    found, real = [], store.events.last
+    monkeypatch.setattr(store.events, "last", lambda: [real(), found.append(1)][0])
     return found
 
 
@@ -70,7 +70,7 @@ async def heard(stream, count):
 
 def test_whoever_comes_again_misses_nothing_and_hears_nothing_twice(store, quick):
     """Also where more than a page was missed, and while more are stored all the time."""
-    store.acquire("demo", here())
+    store.leases.acquire("demo", here())
     first, total = MOST_MISSED + 7, 2 * MOST_MISSED
     note(store, first)
 
@@ -87,11 +87,11 @@ def test_whoever_comes_again_misses_nothing_and_hears_nothing_twice(store, quick
             return ids, made.open
 
     ids, still = asyncio.run(listen())
-    assert ids == [one.id for one in store.events("demo", 0)] and len(ids) == total + 1 and still == 0
+    assert ids == [one.id for one in store.events.read("demo", 0)] and len(ids) == total + 1 and still == 0
 
 
 def test_from_now_on_means_none_of_before_and_every_one_behind(store, quick, asked):
-    store.acquire("demo", here())
+    store.leases.acquire("demo", here())
     note(store, 3 * MOST_WAITING)
 
     async def listen():
@@ -99,7 +99,7 @@ def test_from_now_on_means_none_of_before_and_every_one_behind(store, quick, ask
             own, every = made.of("demo", None), made.of(None, None)
             waiting = [asyncio.create_task(heard(one, 2)) for one in (own, every)]
             await listening_to(made, asked, 2)
-            await asyncio.to_thread(store.submit, "another", {})
+            await asyncio.to_thread(store.queue.submit, "another", {})
             await asyncio.to_thread(note, store, 2, 7)
             return [await one for one in waiting]
 
@@ -109,7 +109,7 @@ def test_from_now_on_means_none_of_before_and_every_one_behind(store, quick, ask
 
 
 def test_many_events_at_once_cut_nobody_off_who_keeps_up(store, quick):
-    store.acquire("demo", here())
+    store.leases.acquire("demo", here())
 
     async def listen():
         async with streaming(store) as made:
@@ -120,11 +120,11 @@ def test_many_events_at_once_cut_nobody_off_who_keeps_up(store, quick):
             return await waiting
 
     ids = [one.id for one in asyncio.run(listen())]
-    assert ids == [one.id for one in store.events_behind(0, len(ids))]
+    assert ids == [one.id for one in store.events.read(None, 0, len(ids))]
 
 
 def test_a_slow_listener_is_cut_off_and_comes_again(store, quick, asked):
-    store.acquire("demo", here())
+    store.leases.acquire("demo", here())
 
     async def listen():
         async with streaming(store) as made:
@@ -173,9 +173,9 @@ def test_a_sign_of_life_now_and_then(store, monkeypatch):
 
 
 def test_a_database_that_is_gone_for_a_while_ends_no_stream(store, quick, asked, monkeypatch):
-    store.acquire("demo", here())
+    store.leases.acquire("demo", here())
     failing = threading.Event()
-    real, failed = store.events_behind, threading.Event()
+    real, failed = store.events.read, threading.Event()
 
     def behind(*arguments):
         if failing.is_set():
@@ -183,7 +183,7 @@ def test_a_database_that_is_gone_for_a_while_ends_no_stream(store, quick, asked,
             raise streams.StoreError("gone")
         return real(*arguments)
 
-    monkeypatch.setattr(store, "events_behind", behind)
+    monkeypatch.setattr(store.events, "read", behind)
 
     async def listen():
         async with streaming(store) as made:
@@ -205,7 +205,7 @@ def checked_out(store):
 def test_a_hundred_streams_hold_no_connection(store, url, tmp_path, quick):
     """On either database; and a client that is gone is no listener any more."""
     own = settings(tmp_path / "runs", storage=LedgerUrl.of(url))
-    store.submit("demo", {"kind": "run", "options": {"dataset": "permuted_digits"}})
+    store.queue.submit("demo", {"kind": "run", "options": {"dataset": "permuted_digits"}})
 
     async def one(place, events):
         reader, writer = await asyncio.open_connection(*place)
@@ -256,8 +256,8 @@ def with_events(tmp_path_factory):
     own = settings(tmp_path_factory.mktemp("service") / "runs")
     with listening(own) as (address, app):
         store = app.state.service.studies.store
-        store.submit("demo", {"kind": "run", "options": {"dataset": "permuted_digits"}})
-        store.acquire("demo", here())
+        store.queue.submit("demo", {"kind": "run", "options": {"dataset": "permuted_digits"}})
+        store.leases.acquire("demo", here())
         note(store, 3)
         yield address
 

@@ -33,11 +33,11 @@ def test_the_same_study_once_more_is_the_one_that_is_being_trained(tmp_path):
         study = studies.build(STUDY)
         status = studies.submit(study, "ann")
         assert (status.name, status.state, status.note, status.place) == ("mine", QUEUED, "", 1)
-        far.acquire("mine", FAR)
-        before = store.submissions()["mine"]
+        far.leases.acquire("mine", FAR)
+        before = store.queue.submissions()["mine"]
         status = studies.submit(study, "ben")
         assert (status.name, status.note) == ("mine", "study 'mine' is being trained already; nothing was changed")
-        assert store.submissions()["mine"] == before and store.standing("mine").state == RUNNING
+        assert store.queue.submissions()["mine"] == before and store.leases.standing("mine").state == RUNNING
         with pytest.raises(
             Busy, match=r"^study 'mine' was submitted by 'ann' with other options, and is being trained; "
         ):
@@ -144,5 +144,5 @@ def test_of_two_who_submit_at_once_one_is_told_that_the_other_was_first(tmp_path
         for one in threads:
             one.join()
         (first,) = (one for one in told if not one.startswith("busy: "))
-        assert store.submissions()["mine"].submitter == first and len(told) == 6
-        assert [one.who for one in store.audited(10)] == [first]
+        assert store.queue.submissions()["mine"].submitter == first and len(told) == 6
+        assert [one.who for one in store.queue.audited(10)] == [first]

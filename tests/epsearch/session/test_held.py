@@ -30,7 +30,7 @@ def store(url, monkeypatch):
     monkeypatch.setattr(holding, "TICK_SECONDS", 0.01)
     monkeypatch.setattr(recording, "PROGRESS_SECONDS", math.inf)
     with Store.open(url) as opened:
-        opened.acquire("mine", here(), begin=False)
+        opened.leases.acquire("mine", here(), begin=False)
         yield opened
 
 
@@ -59,15 +59,15 @@ def test_an_end_is_kept_and_the_study_is_free(store, error, cancelled, state):
     held = Held(store, Recorded())
     held.runs()
     if cancelled:
-        store.cancel("mine")
+        store.leases.cancel("mine")
         until(lambda: stops(held.listener))
     for steps in range(3):  # of progress all but the last may be left out
         held.listener(Progress("narrowing", 1, 4, "", steps, None, None, 1.0))
     held.listener(Note("the last words"))
     held.end(error)
-    there = store.standing("mine")
+    there = store.leases.standing("mine")
     assert (there.state, there.held, bool(there.reason)) == (state, False, state == FAILED)
-    events = store.events("mine")
+    events = store.events.read("mine")
     assert "the last words" in [event.data.get("line") for event in events]
     assert [event.data["member_steps"] for event in events if event.kind == "progress"][-1] == 2
 
@@ -78,9 +78,9 @@ def test_what_ends_before_it_begins_leaves_the_state_as_it_was(store, url, befor
     held.runs()
     held.end(before)
     with Store.open(url) as again:
-        again.acquire("mine", here(), begin=False)
+        again.leases.acquire("mine", here(), begin=False)
         Held(again, Recorded()).end(ValueError("refused"))
-        there = again.standing("mine")
+        there = again.leases.standing("mine")
     assert (there.state, there.reason, there.held) == (state, "", False)
 
 
@@ -91,12 +91,12 @@ def test_why_it_failed_is_one_line_without_how_to_go_on(store, monkeypatch):
     held = Held(store, Recorded())
     held.runs()
     held.end(TrainingFailed("out of\nluck"))
-    assert store.standing("mine").reason == "out of luck"
+    assert store.leases.standing("mine").reason == "out of luck"
 
 
 def test_events_wait_for_a_database_that_has_gone(store, monkeypatch):
     """They are written later, in their order, and the lease is looked after meanwhile."""
-    note, failures = store.note, [StoreGone("gone")] * 3
+    note, failures = store.events.append, [StoreGone("gone")] * 3
 
     def sometimes(rows):
         if failures:
@@ -104,12 +104,12 @@ def test_events_wait_for_a_database_that_has_gone(store, monkeypatch):
             raise failures.pop()
         note(rows)
 
-    monkeypatch.setattr(store, "note", sometimes)
+    monkeypatch.setattr(store.events, "append", sometimes)
     held = Held(store, Recorded())
     held.listener(Note("number 0"))
-    until(lambda: len([event for event in store.events("mine") if event.kind == "note"]) == 4)
+    until(lambda: len([event for event in store.events.read("mine") if event.kind == "note"]) == 4)
     held.end(None)
-    lines = [event.data["line"] for event in store.events("mine") if event.kind == "note"]
+    lines = [event.data["line"] for event in store.events.read("mine") if event.kind == "note"]
     assert lines == [f"number {number}" for number in range(4)]
 
 
@@ -123,9 +123,9 @@ def test_an_end_waits_for_no_database(store, monkeypatch):
         raise StoreGone("gone")
 
     with monkeypatch.context() as away:
-        away.setattr(store, "_transaction", gone)
+        away.setattr(store, "transaction", gone)
         held.end(None)
-    assert store.standing("mine").state == RUNNING
+    assert store.leases.standing("mine").state == RUNNING
 
 
 def test_what_cannot_be_kept_of_an_end_keeps_nobody_from_releasing(store, monkeypatch):
@@ -136,9 +136,9 @@ def test_what_cannot_be_kept_of_an_end_keeps_nobody_from_releasing(store, monkey
         raise StoreGone("gone")
 
     with monkeypatch.context() as away:
-        away.setattr(store, "enter", gone)
+        away.setattr(store.leases, "enter", gone)
         held.end(None)
-    assert not store.standing("mine").held
+    assert not store.leases.standing("mine").held
 
 
 def test_it_is_cancelled_from_outside_only_when_somebody_asks(store):
@@ -146,9 +146,9 @@ def test_it_is_cancelled_from_outside_only_when_somebody_asks(store):
     held.runs()
     for number in range(3):  # it has looked by then
         held.listener(Note(str(number)))
-        until(lambda number=number: str(number) in [event.data.get("line") for event in store.events("mine")])
+        until(lambda number=number: str(number) in [event.data.get("line") for event in store.events.read("mine")])
     assert not stops(held.listener)
-    assert store.cancel("mine").state == CANCELLING
+    assert store.leases.cancel("mine").state == CANCELLING
     until(lambda: stops(held.listener))
     held.end(Interrupted())
 
@@ -160,7 +160,7 @@ def test_whoever_waits_says_so_once(store, url, monkeypatch):
         def stop_wanted(self):
             self.looks += 1
             if self.looks == 3:
-                store.release()
+                store.leases.release()
             return False
 
     monkeypatch.setattr(holding, "POLL_SECONDS", 0.0)

@@ -12,6 +12,7 @@ from epsearch.session import holding, session
 from results.ledger.store import Store
 from results.ledger.writers.errors import LeaseLost
 from results.ledger.writers.holder import here
+from results.ledger.writers.leases import Leases
 from tests.support.events import Recorded
 from tests.support.limits import HANGS
 
@@ -28,7 +29,7 @@ def other(study):
     """Another run that holds the study."""
     study.out.mkdir(parents=True, exist_ok=True)
     with Store.open(study.storage) as store:
-        store.acquire("mine", here())
+        store.leases.acquire("mine", here())
         yield store
 
 
@@ -39,7 +40,7 @@ def test_another_run_of_the_study_is_refused_in_one_line(other, study, small_stu
         run(study)
     assert other.all_runs() == [] and other.studies() == [], "nothing was trained or stored"
     assert run(small_study(**OPTIONS | {"name": "another"})).effort.trained > 0, "of other studies nothing is held"
-    other.release()
+    other.leases.release()
     assert run(study).effort.trained == 0, "the other one has trained the same members"
 
 
@@ -49,7 +50,7 @@ def test_a_run_can_wait_for_the_end_of_another(other, study, monkeypatch):
     class Patient(Recorded):
         def stop_wanted(self):
             if len(self.warnings) == 1 and other.lease is not None:
-                other.release()
+                other.leases.release()
                 other.lease = None
             return False
 
@@ -68,7 +69,8 @@ def test_the_same_command_after_a_kill_never_waits(study):
 import sys
 from results.ledger.writers.holder import here
 from results.ledger.store import Store
-Store.open({study.storage.revealed!r}).acquire("mine", here())
+from results.ledger.writers.leases import Leases
+Store.open({study.storage.revealed!r}).leases.acquire("mine", here())
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -84,14 +86,14 @@ sys.stdin.read()
 
 def test_a_lease_is_renewed_and_given_back(study, monkeypatch):
     monkeypatch.setattr(holding, "LEASE_SECONDS", 0.03)
-    renewed, renew = threading.Event(), Store.renew
+    renewed, renew = threading.Event(), Leases.renew
 
-    def seen(store):
-        answer = renew(store)
+    def seen(leases):
+        answer = renew(leases)
         renewed.set()
         return answer
 
-    monkeypatch.setattr(Store, "renew", seen)
+    monkeypatch.setattr(Leases, "renew", seen)
 
     class Waits(Recorded):
         def begin(self, event):
@@ -100,7 +102,7 @@ def test_a_lease_is_renewed_and_given_back(study, monkeypatch):
     run(study, Waits())
     assert not [one for one in threading.enumerate() if one.name == "lease"]
     with Store.open(study.storage) as store:
-        store.acquire("mine", here())
+        store.leases.acquire("mine", here())
 
 
 def test_a_run_that_has_lost_its_lease_writes_no_more(study, monkeypatch):

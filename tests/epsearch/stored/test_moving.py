@@ -73,11 +73,11 @@ def test_a_name_that_is_taken(epsearch, runs):
 def test_a_study_that_is_being_trained(epsearch, runs):
     epsearch("export", NAME, "first.zip")
     with Store.open(f"sqlite:///{runs}/epsearch.sqlite") as store:
-        store.acquire(NAME, here())
+        store.leases.acquire(NAME, here())
         refused = epsearch("import", "first.zip")
         assert refused.status == 2 and "study 'first' is being trained by" in refused.err
         assert epsearch("verify", NAME, "--sample", "1").status == 0  # which writes no runs
-        store.release()
+        store.leases.release()
     assert epsearch("import", "first.zip").status == 0
 
 

@@ -49,7 +49,7 @@ def make_older(url: str, number: int = DEVELOPMENT) -> None:
     """A ledger of an older version with MEMBERS and the study `demo`."""
     with Store.open(url) as store:
         store.add(MEMBERS)
-        with store._transaction("write to") as connection:
+        with store.transaction("write to") as connection:
             connection.execute(schema.studies.insert().values(STUDY))
             connection.execute(schema.summaries.insert().values(schema.summary_to_row(SUMMARY)))
             connection.execute(schema.versions.update().values(version=number))
@@ -101,13 +101,14 @@ def names(folder: Path) -> list[str]:
 
 
 def check_members(store: Store) -> None:
-    found = store.get(KEYS)
-    assert not found.damaged and len(found) == len(MEMBERS)
+    damage: dict[str, str] = {}
+    found = store.get(KEYS, damage)
+    assert not damage and len(found) == len(MEMBERS)
     assert all(same_result(found[member.key], member) for member in MEMBERS)
     study = store.study("demo")
     assert study is not None and study.config == {"repeats": 5} and not study.damage
     assert store.summaries() == {"demo": SUMMARY}
-    assert store.claimed(KEYS) == {} and store.standings() == {} and store.events("demo") == []
+    assert store.claims.claimed(KEYS) == {} and store.leases.standings() == {} and store.events.read("demo") == []
 
 
 def test_every_version_leads_to_the_next() -> None:
@@ -371,5 +372,5 @@ def test_the_layout_that_is_made_is_the_last(url: str) -> None:
     assert version(url) == schema.VERSION
     engine = connect(url)
     with engine.connect() as connection:
-        assert layout.look(connection).tables == {table.name for table in schema.TABLES_OF[schema.VERSION]}
+        assert layout.look(connection)[0] == {table.name for table in schema.TABLES_OF[schema.VERSION]}
     engine.dispose()

@@ -70,7 +70,7 @@ def test_a_reader_follows_the_name(store: Store, file: Path, tmp_path: Path) -> 
 def test_reopened_a_store_knows_what_was_overwritten(store: Store, file: Path, tmp_path: Path, harm: str) -> None:
     """As SQLite has pages in memory, nothing seems to lack before."""
     store.add(MANY)
-    with store._transaction("read") as connection:
+    with store.transaction("read") as connection:
         connection.exec_driver_sql("PRAGMA wal_checkpoint(FULL)")
     if harm == "truncated":
         os.truncate(file, 0)

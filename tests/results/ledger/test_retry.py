@@ -103,7 +103,7 @@ def test_a_change_whose_answer_was_lost_is_no_conflict(store: Store, monkeypatch
     store.save_study("mine", {"seeds": 1})
     store.patience = Clock().patience(60)
     (row,) = store.studies()
-    original, lost = store._transaction, [True]
+    original, lost = store.transaction, [True]
 
     def transaction(action: str) -> object:
         class Losing:
@@ -118,7 +118,7 @@ def test_a_change_whose_answer_was_lost_is_no_conflict(store: Store, monkeypatch
 
         return Losing()
 
-    monkeypatch.setattr(store, "_transaction", transaction)
+    monkeypatch.setattr(store, "transaction", transaction)
     store.change_study(row, {"seeds": 2})
     assert not lost and store.studies()[0].config == {"seeds": 2}
 

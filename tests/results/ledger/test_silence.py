@@ -77,7 +77,7 @@ class TestPostgresql:
     def test_a_run_goes_on_when_the_server_does(self, server: postgres.Server) -> None:
         lines: list[str] = []
         with Store.open(server.url()) as store:
-            store.acquire("demo", here())
+            store.leases.acquire("demo", here())
             with silent(server) as go_on:
                 store.patience = Patience(HANGS, lines.append, lambda seconds: go_on())
                 assert store.add([record(seed=1)]) == 1
@@ -86,7 +86,7 @@ class TestPostgresql:
 
     def test_long_answers_are_waited_for(self, server: postgres.Server, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(dialect, "SILENT_SECONDS", HANGS)
-        with Store.open(server.url()) as store, store._transaction("read") as connection:
+        with Store.open(server.url()) as store, store.transaction("read") as connection:
             connection.execute(text("SELECT pg_sleep(2)"))
 
     @pytest.mark.parametrize("setting", ["statement_timeout", "lock_timeout"])
@@ -94,7 +94,7 @@ class TestPostgresql:
         with Store.open(server.url()) as store, Store.open(server.url()) as other:
             holding = store._engine.connect()
             holding.execute(text("LOCK TABLE epsearch_runs"))
-            with pytest.raises(StoreGone), other._transaction("read") as connection:
+            with pytest.raises(StoreGone), other.transaction("read") as connection:
                 connection.execute(text(f"SET {setting} = 100"))
                 connection.execute(text("SELECT count(*) FROM epsearch_runs"))
             holding.close()
@@ -109,12 +109,12 @@ class TestPostgresql:
             def cancel() -> None:
                 query = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(50%'"
                 while not over.wait(0.1):
-                    with other._transaction("read") as connection:
+                    with other.transaction("read") as connection:
                         connection.execute(text(f"{query} AND pid <> pg_backend_pid()"))
 
             canceller = threading.Thread(target=cancel)
             canceller.start()
-            with pytest.raises(StoreUnavailable) as caught, store._transaction("read") as connection:
+            with pytest.raises(StoreUnavailable) as caught, store.transaction("read") as connection:
                 connection.execute(text("SELECT pg_sleep(500)"))
             over.set()
             canceller.join()
@@ -123,12 +123,12 @@ class TestPostgresql:
     def test_a_run_that_is_stopped_in_a_transaction_ends_nobody(self, server: postgres.Server) -> None:
         """Its locks are given up by the server, and it goes on later."""
         with Store.open(server.url()) as stopped, Store.open(server.url()) as other:
-            stopped.acquire("one", here())
-            other.acquire("two", here())
+            stopped.leases.acquire("one", here())
+            other.leases.acquire("two", here())
             other.patience = Patience(HANGS, lambda line: None)
             with pytest.raises(StoreGone), stopped._writing() as connection:
                 connection.execute(text("LOCK TABLE epsearch_claims"))
-                assert other.claim(["0" * 64]) == {"0" * 64}
+                assert other.claims.claim(["0" * 64]) == {"0" * 64}
                 connection.execute(text("SELECT 1"))
             stopped.patience = Patience(HANGS, lambda line: None)
             assert stopped.add([record(seed=2)]) == 1

@@ -201,7 +201,7 @@ def test_no_form_of_a_page_works_for_somebody_who_may_only_read(settings, secret
             answer = post(client, path.replace("{name}", "mine"), confirm="mine", seeds="9", name="other")
             assert answer.status_code == 403 and "may only read" in answer.text, path
             assert answer.headers["content-type"].startswith("text/html"), path
-        assert client.get("/api/v1/studies").json()["total"] == 1 and len(store.audited(10)) == 1
+        assert client.get("/api/v1/studies").json()["total"] == 1 and len(store.queue.audited(10)) == 1
 
 
 def test_addresses_of_forms_lead_to_the_page_that_has_them(web):
@@ -261,7 +261,7 @@ def test_a_finished_study_that_is_submitted_again_leads_to_its_page(trained, web
 def test_what_failed_before_it_began_is_to_be_changed(settings, web):
     post(web, "/new", kind="run", do="submit", name="mine", points="7", seeds="0,1", priority="3")
     with open_store(settings.storage) as store:
-        store.fail("mine", "the data are not there")
+        store.queue.fail("mine", "the data are not there")
     page = web.get("/studies/mine").text
     assert page.split('id="log"')[0].count("the data are not there") == 1
     assert '<p class="lead">priority 3</p>' in page and "No member was trained." in page and "curves" not in page

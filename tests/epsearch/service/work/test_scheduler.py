@@ -73,7 +73,7 @@ def holder(own):
 
 def submit(store, *names):
     for name in names:
-        store.submit(name, GIVEN)
+        store.queue.submit(name, GIVEN)
 
 
 def started():
@@ -87,37 +87,37 @@ def looked(worker):
 
 
 def state(store, name="a"):
-    there = store.standing(name)
+    there = store.leases.standing(name)
     return there.state, there.reason
 
 
 def test_so_many_at_a_time_by_priority_and_age(worker, store):
     submit(store, "a", "b")
-    store.submit("urgent", GIVEN, priority=5)
+    store.queue.submit("urgent", GIVEN, priority=5)
     worker.step()
     assert started() == ["urgent", "a"] and worker.pids == {"urgent": 1, "a": 1}
     worker.step()
     assert started() == ["urgent", "a"]
-    store.submit("more", GIVEN, priority=9)
+    store.queue.submit("more", GIVEN, priority=9)
     Fake.made[1].ended = -9
     worker.step()
     assert started() == ["urgent", "a", "more"], "a waits again, behind what is more urgent"
-    assert [store.submissions()[name].tries for name in ("urgent", "a", "b", "more")] == [1, 1, 0, 1]
+    assert [store.queue.submissions()[name].tries for name in ("urgent", "a", "b", "more")] == [1, 1, 0, 1]
 
 
 def test_what_others_train_counts_and_is_left_alone(own, worker, store, holder):
     submit(store, "a", "b", "c")
-    holder.acquire("a", FAR)
+    holder.leases.acquire("a", FAR)
     worker.step()
     assert started() == ["b"]
-    holder.release()
+    holder.leases.release()
     worker.step()
     assert started() == ["b", "a"], "it was left running"
 
 
 def test_one_that_another_service_is_about_to_train_is_not_started_twice(worker, store, holder):
     submit(store, "a")
-    holder.acquire("a", FAR, begin=False)
+    holder.leases.acquire("a", FAR, begin=False)
     worker.step()
     assert started() == []
 
@@ -126,17 +126,17 @@ def test_one_that_another_service_is_about_to_train_is_not_started_twice(worker,
 def test_what_has_ended_is_closed(worker, store, holder, end):
     submit(store, "a")
     worker.step()
-    holder.acquire("a", here())
+    holder.leases.acquire("a", here())
     if end == CANCELLED:
-        store.cancel("a")
-    holder.enter(end, "why")
+        store.leases.cancel("a")
+    holder.leases.enter(end, "why")
     worker.step()
-    assert store.submissions()["a"].open, "its process still writes the report, and holds it"
-    holder.release()
+    assert store.queue.submissions()["a"].open, "its process still writes the report, and holds it"
+    holder.leases.release()
     Fake.made[0].ended = 0 if end == FINISHED else 1
     worker.step()
     worker.step()
-    assert not store.submissions()["a"].open and state(store)[0] == end and started() == ["a"] and not worker.pids
+    assert not store.queue.submissions()["a"].open and state(store)[0] == end and started() == ["a"] and not worker.pids
 
 
 def test_a_study_that_is_refused_fails_with_the_line_that_says_why(worker, store):
@@ -148,7 +148,7 @@ def test_a_study_that_is_refused_fails_with_the_line_that_says_why(worker, store
     assert state(store, "a") == (FAILED, "cv-tasks must be at least 1")
     assert state(store, "b") == (FAILED, "it was refused")
     worker.step()
-    assert started() == ["a", "b"] and not any(one.open for one in store.submissions().values())
+    assert started() == ["a", "b"] and not any(one.open for one in store.queue.submissions().values())
 
 
 def test_a_process_that_is_killed_again_and_again_is_given_up(worker, store):
@@ -160,7 +160,7 @@ def test_a_process_that_is_killed_again_and_again_is_given_up(worker, store):
     looked(worker)
     assert len(Fake.made) == MOST_TRIES == 5
     assert state(store) == (FAILED, "its process ended 5 times without a word")
-    store.submit("a", GIVEN)
+    store.queue.submit("a", GIVEN)
     looked(worker)
     assert len(Fake.made) == 6, "whoever submits it once more has it tried again"
 
@@ -179,9 +179,9 @@ def test_one_that_goes_on_is_never_given_up(worker, store, holder):
     for number in range(3 * MOST_TRIES):
         looked(worker)
         assert len(Fake.made) == number + 1
-        holder.acquire("a", here())
+        holder.leases.acquire("a", here())
         if number % 2:
-            store.started("a", 0)  # as a process does that has stored a member
+            store.queue.set_tries("a", 0)  # as a process does that has stored a member
         expire(store)
         change(store, "UPDATE epsearch_leases SET expires = 0")
         Fake.made[-1].ended = -9
@@ -190,19 +190,19 @@ def test_one_that_goes_on_is_never_given_up(worker, store, holder):
 
 def test_a_cancelled_study_whose_process_was_killed_is_cancelled(worker, store, holder):
     submit(store, "a")
-    holder.acquire("a", here())
-    assert store.cancel("a").state == CANCELLING
+    holder.leases.acquire("a", here())
+    assert store.leases.cancel("a").state == CANCELLING
     expire(store)
     worker.step()
     worker.step()
-    assert state(store)[0] == CANCELLED and not store.submissions()["a"].open and started() == []
+    assert state(store)[0] == CANCELLED and not store.queue.submissions()["a"].open and started() == []
 
 
 def test_one_that_was_deleted_is_forgotten(worker, store, holder):
     submit(store, "a")
-    holder.acquire("a", here())
+    holder.leases.acquire("a", here())
     holder.delete_study("a", list)
-    holder.release()
+    holder.leases.release()
     worker.step()
     assert started() == []
 
@@ -229,8 +229,8 @@ def test_a_trouble_of_the_machine_is_waited_for_and_said_once(worker, store, mon
     words = f"no process could be started for s0: {os.strerror(number)}"
     assert [later - before for before, later in pairwise(tries)][:5] == [1, 2, 4, 5, 5]
     assert capfd.readouterr().err == f"epsearch: studies of the queue wait: {words}\n"
-    assert all(one.open and one.tries == 0 for one in store.submissions().values()) and started() == []
-    assert {there.state for there in store.standings().values()} == {QUEUED}
+    assert all(one.open and one.tries == 0 for one in store.queue.submissions().values()) and started() == []
+    assert {there.state for there in store.leases.standings().values()} == {QUEUED}
     monkeypatch.setattr(scheduler, where, real)
     clock[0] += 5
     worker.step()
@@ -311,26 +311,26 @@ def test_a_service_that_ends_starts_nothing_more_and_interrupts_what_it_has_star
 def test_another_service_takes_over_what_one_has_left(own, worker, store, holder):
     submit(store, "a", "b")
     worker.step()
-    holder.acquire("a", here())
+    holder.leases.acquire("a", here())
     after = Scheduler(own, store)  # of a service that was killed nothing but the ledger is left
     after.step()
     assert started() == ["a", "b", "b"], "b had not begun: whichever of its processes is first has it"
-    holder.enter(FINISHED)
-    holder.release()
+    holder.leases.enter(FINISHED)
+    holder.leases.release()
     after.step()
-    assert not store.submissions()["a"].open and started().count("a") == 1
+    assert not store.queue.submissions()["a"].open and started().count("a") == 1
 
 
 def test_a_database_that_is_gone_is_told_and_found_again(worker, store, monkeypatch):
     monkeypatch.setattr(scheduler, "POLL_SECONDS", 0.01)
-    real, gone = store.standings, [True]
+    real, gone = store.leases.standings, [True]
 
     def standings():
         if gone:
             raise StoreError("cannot read from the ledger: gone")
         return real()
 
-    monkeypatch.setattr(store, "standings", standings)
+    monkeypatch.setattr(store.leases, "standings", standings)
     worker.start()
     try:
         until(lambda: worker.problem)
@@ -380,7 +380,7 @@ def test_a_name_that_an_earlier_version_took_fails_and_no_folder_is_made(worker,
     submit(store, name, "fine")
     worker.step()
     assert started() == ["fine"] and state(store, name)[0] == FAILED and "name " in state(store, name)[1]
-    assert not (own.out / name).is_dir() and not store.submissions()[name].open
+    assert not (own.out / name).is_dir() and not store.queue.submissions()[name].open
 
 
 @pytest.mark.parametrize("name", ["--help", "-rf", "--out", "plain"])

@@ -1,34 +1,39 @@
 """An open ledger: its database and tables, transactions, and rows that are not damaged."""
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import partial
-from typing import Any, Generic, Self, TypeVar
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from sqlalchemy import Column, Connection, Engine, Row, Table, event, select
 
 from results.ledger import layout, schema
 from results.ledger.database import connect, in_groups, one_line_errors
 from results.ledger.dialects.sqlite import identity_of_log, remove_log
-from results.ledger.retry import Patience, tried_again
+from results.ledger.retry import Patience
 from results.ledger.url import LedgerUrl
-from results.ledger.writers import leases
 from results.ledger.writers.errors import LeaseLost
-from results.ledger.writers.leases import Lease
+from results.ledger.writers.lease import Lease, guard
 
 One = TypeVar("One")
+T = TypeVar("T")
+P = ParamSpec("P")
 Prepare = Callable[[Connection], layout.Layout]
 """What looks at the tables, or makes them, when a ledger is opened."""
 
 
-class Found(dict[str, One], Generic[One]):
-    """Key -> what the ledger has under it, for the keys that it was asked for."""
+Own = TypeVar("Own", bound="Access")
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.damaged: dict[str, str] = {}
-        """Key -> why its row cannot be used."""
+
+def tried_again(method: Callable[Concatenate[Own, P], T]) -> Callable[Concatenate[Own, P], T]:
+    """Returns a method that is repeated as `Access.again` says; it must allow that, and use up no arguments."""
+
+    @wraps(method)
+    def call(self: Own, /, *args: P.args, **options: P.kwargs) -> T:
+        return self.again(lambda: method(self, *args, **options))
+
+    return call
 
 
 class Access(AbstractContextManager["Access"]):
@@ -97,12 +102,27 @@ class Access(AbstractContextManager["Access"]):
 
     def check_writing(self) -> None:
         """Writes what is there already. Raises StoreError where nothing can be written."""
-        with self._transaction("write to") as connection:
+        with self.transaction("write to") as connection:
             connection.execute(schema.versions.update().values(version=schema.versions.c.version))
 
+    def again(self, work: Callable[[], T]) -> T:
+        """Returns what `work` returns, repeated with the store's patience, and once more after its lease was regained.
+
+        `work` may be called several times.
+        """
+        try:
+            return self.patience.again(work)
+        except LeaseLost as lost:
+            self.regain(lost)
+            return self.patience.again(work)
+
     def regain(self, lost: LeaseLost) -> None:
-        """Raises the error: `Leased` knows what to do."""
+        """Raises the error; a `Store` takes the lease again."""
         raise lost
+
+    def has(self, table: Table) -> bool:
+        """Returns whether the ledger has a table: a missing ledger that is read has none."""
+        return table.name in self._tables
 
     def close(self) -> None:
         """Closes every connection."""
@@ -115,37 +135,46 @@ class Access(AbstractContextManager["Access"]):
         self.close()
 
     @tried_again
-    def _find(self, table: Table, make: Callable[[Row[Any]], One], keys: Sequence[str]) -> Found[One]:
-        with self._transaction("read") as connection:
-            return self._known(connection, table, make, keys)
+    def _find(
+        self, table: Table, make: Callable[[Row[Any]], One], keys: Iterable[str], damage: dict[str, str] | None
+    ) -> dict[str, One]:
+        with self.transaction("read") as connection:
+            return self.load(connection, table, make, sorted(set(keys)), damage)
 
     @tried_again
     def lacking(self, keys: Collection[str], table: Table = schema.runs) -> set[str]:
         """Returns those of the keys under which a table has no row."""
         lacking = set(keys)
-        with self._transaction("read") as connection:
+        with self.transaction("read") as connection:
             for group in in_groups(sorted(keys)):
                 lacking -= set(connection.execute(select(table.c.key).where(table.c.key.in_(group))).scalars())
         return lacking
 
-    def _known(
-        self, connection: Connection, table: Table, make: Callable[[Row[Any]], One], keys: Sequence[str]
-    ) -> Found[One]:
-        known: Found[One] = Found()
+    def load(
+        self,
+        connection: Connection,
+        table: Table,
+        make: Callable[[Row[Any]], One],
+        keys: Sequence[str],
+        damage: dict[str, str] | None = None,
+    ) -> dict[str, One]:
+        """Returns key -> what `make` makes of its row; damage: gets key -> why its row cannot be used."""
+        made = {}
         for group in in_groups(keys):
             for row in self._rows(connection, table, table.c.key.in_(group)):
                 try:
-                    known[row.key] = make(row)
+                    made[row.key] = make(row)
                 except schema.Damaged as error:
-                    known.damaged[str(row.key)] = str(error)
-        return known
+                    if damage is not None:
+                        damage[str(row.key)] = str(error)
+        return made
 
     def _sound(
         self, table: Table, make: Callable[[Row[Any]], One], *order: Column[str], where: Any = None
     ) -> list[tuple[Row[Any], One]]:
         """Returns every row that is not damaged, with what `make` makes of it, in the given order."""
         made = []
-        with self._transaction("read") as connection:
+        with self.transaction("read") as connection:
             for row in self._rows(connection, table, where, *order):
                 with suppress(schema.Damaged):
                     made.append((row, make(row)))
@@ -153,7 +182,7 @@ class Access(AbstractContextManager["Access"]):
 
     def _rows(self, connection: Connection, table: Table, where: Any = None, *order: Column[str]) -> list[Row[Any]]:
         """Returns rows of a table; an older ledger that is read may lack the table, and then there are none."""
-        if table.name not in self._tables:
+        if not self.has(table):
             return []
         query = select(table).order_by(*order)
         return list(connection.execute(query if where is None else query.where(where)))
@@ -161,13 +190,14 @@ class Access(AbstractContextManager["Access"]):
     @contextmanager
     def _writing(self, name: str | None = None) -> Iterator[Connection]:
         """Begins a transaction, with the store's lease if it has one; name: of the study, where that may be another."""
-        with self._transaction("write to") as connection:
+        with self.transaction("write to") as connection:
             if self.lease is not None and name in (None, self.lease.name):
-                leases.guard(connection, self.lease)
+                guard(connection, self.lease)
             yield connection
 
     @contextmanager
-    def _transaction(self, action: str) -> Iterator[Connection]:
+    def transaction(self, action: str) -> Iterator[Connection]:
+        """Begins a transaction; action: "read" or "write to", for messages. Raises StoreError."""
         with one_line_errors(self._url, action):
             with self._opening:
                 if not self._under_way:  # no connection to a replaced file is to be left
