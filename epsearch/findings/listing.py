@@ -125,16 +125,17 @@ def upgrade(storage: LedgerUrl, out: Path, tell: Callable[[str], None]) -> Upgra
     from epsearch.session.confirmation import sum_up
     from epsearch.session.session import stored_loop
 
-    with opened(storage, upgrade=True) as store:
-        if store.told:
-            tell(store.told)
+    lines: list[str] = []
+    with opened(storage, Patience(notify=lines.append), upgrade=True) as store:
+        for line in lines:
+            tell(line)
         summaries, summed_up = store.summaries(), 0
         for row in store.studies():
             if row.name not in summaries:
                 with suppress(Unreadable):  # `epsearch list` says so; the others are summed up all the same
                     sum_up(stored_loop(row, store, storage, out), row)
                     summed_up += 1
-        return Upgraded(str(storage), VERSION, store.told, summed_up)
+        return Upgraded(str(storage), VERSION, "; ".join(lines), summed_up)
 
 
 @contextmanager
@@ -152,9 +153,8 @@ def opened(storage: LedgerUrl, patience: Patience | None = None, upgrade: bool =
         )
     try:
         patience = patience or Patience()
-        # The ledger itself is told of the patience only once it is open, and opening it may take some, too.
-        with patience.again(partial(Store.upgrade if upgrade else Store.read, storage)) as store:
-            store.patience = patience
+        # Opening is tried once by the store itself.
+        with patience.again(partial(Store.upgrade if upgrade else Store.read, storage, patience)) as store:
             yield store
     except StoreUnavailable:
         raise

@@ -6,7 +6,7 @@ knows is derived from the ledger, so opening it anew resumes the work. Making on
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -52,7 +52,7 @@ class Loop(ABC):
         self.stored: list[RunRecord] = []  # members trained since
         self.certificates: dict[str, Certificate] = {}
         self.saved = 0  # member-steps not taken since, as members share their first task
-        self.notes: list[str] = []  # lines that workers have for the user
+        self.notify: Callable[[str], object] = str  # called with lines for the user, once what they are about is stored
         self.damaged: dict[str, str] = dict(known.damaged)  # records that could not be used; some trained again since
         self.proof = Disjointness()  # that the search has seen nothing of the evaluation, as the ledger keeps it
         self.looks = Looks()  # what other ledgers of this user have evaluated
@@ -163,15 +163,22 @@ class Loop(ABC):
         Results may come in any order, one or several at a time. A job without a value is given up, see `ask`. Raises
         UsageError where code from outside is to blame for that, TrainingFailed where the machine is for all jobs alike.
         """
+        lines: list[str] = []
         for result in results:
             if result.foreign or result.stops:
                 raise (UsageError if result.foreign else TrainingFailed)(result.error)
             if result.value is None:
-                self.notes.append(self.claims.give_up(result))
+                lines.append(self.claims.give_up(result))
                 continue
             self.saved += result.value.saved
-            self.notes += result.value.note.splitlines()
-            self._keep(self._close(result.number), result)
+            lines += result.value.note.splitlines()
+            job = self._close(result.number)
+            self._keep(job, result)
+            if job.certify is None:
+                with redirect_notes(lines.append):
+                    forget(job, self._counted.stream(job.phase))
+        for line in lines:
+            self.notify(line)
         if not self._jobs:  # else the stage goes on, and what was stored has brought its summary
             # Only now: a crash in between loses nothing, as a loop that is opened anew finds the stage from the ledger.
             self._advance()
@@ -248,8 +255,6 @@ class Loop(ABC):
         self.records.update((record.key, record) for record in fresh)
         self._store.add(fresh, self.summary())
         self.looks.add(fresh)
-        with redirect_notes(self.notes.append):
-            forget(job, self._counted.stream(job.phase))
         self.stored += fresh
 
     def _unknown(self, runs: Iterable[Run]) -> list[Run]:

@@ -53,7 +53,7 @@ class _Ray:
                 self._starting.begun.add_done_callback(lambda _: self._is_ready(time.monotonic() - since))
         elif not self._said:
             self._said = True
-            loop.notes.append(
+            loop.notify(
                 f"trained by threads of this process, in about {duration_text(left)} from here: Ray would be ready "
                 f"after {duration_text(self._needed)}, which does not pay"
             )
@@ -70,7 +70,7 @@ class _Ray:
 
     def _refuse(self, loop: Loop, error: Exception) -> None:
         """Goes on without it for good."""
-        loop.notes.append(f"threads of this process go on: {surroundings(error) or first_line(error)}")
+        loop.notify(f"threads of this process go on: {surroundings(error) or first_line(error)}")
         self._starting, self._refused = None, True
 
     def remember(self) -> None:

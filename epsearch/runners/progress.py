@@ -41,9 +41,10 @@ class Monitor:
         self._speed, self._stopping, self._ahead, self._starting = Speed(), False, ahead, starting
         self._first: float | None = None  # when workers first told of steps
         self._last = 0.0  # when they last told of anything
-        self._told: set[str] = set()
+        self._noted: set[str] = set()
         self._stored = 0  # records that were passed on
         study = loop.study
+        loop.notify = self.note
         listener(Began(study.name, loop.heading(), study.device, study.runner, study))
         self._look(loop)
         if not loop.done:
@@ -109,19 +110,21 @@ class Monitor:
         self._listener(now)  # outside the lock, as a listener may take its time
 
     def update(self, loop: Loop) -> None:
-        """Takes a fresh look at the study, after results came in, and tells what is new: notes, records, progress."""
+        """Takes a fresh look at the study, after results came in, and tells what is new: records and progress."""
         with self._lock:
             self._heard()
             self._look(loop)
             now = self._now()
-        for note in dict.fromkeys(loop.notes):  # workers may all say the same
-            if note not in self._told:
-                self._told.add(note)
-                self._listener(Note(note))
         if records := loop.stored[self._stored :]:
             self._stored += len(records)
             self._listener(Stored(records))
         self._listener(now)
+
+    def note(self, line: str) -> None:
+        """Passes a line to the listener, once: workers may all have the same."""
+        if line not in self._noted:
+            self._noted.add(line)
+            self._listener(Note(line))
 
     def _look(self, loop: Loop) -> None:
         """Keeps what the loop knows, with the work that had been reported by then: the ETA counts on from there."""

@@ -38,6 +38,7 @@ from epsearch.service.work.readiness import Readiness
 from epsearch.service.work.scheduler import Scheduler
 from epsearch.session.session import make_folder, open_store
 from results.ledger.errors import StoreError
+from results.ledger.retry import Patience
 from results.ledger.store import Store
 from results.ledger.url import without_passwords
 
@@ -101,9 +102,11 @@ def serve(settings: Settings, tell: Callable[[str], None]) -> None:
 
 
 def _serve(settings: Settings, tell: Callable[[str], None]) -> None:
-    with kept_within(), open_store(settings.storage) as store, _listening(settings) as listening:
-        if store.told:
-            tell(store.told)
+    with (
+        kept_within(),
+        open_store(settings.storage, patience=Patience(notify=tell)) as store,
+        _listening(settings) as listening,
+    ):
         store.hurry(LEDGER_SECONDS)
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host

@@ -36,6 +36,7 @@ from results.ledger.errors import StoreUnavailable
 from results.ledger.retry import Patience
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
+from results.ledger.writers.access import NO_PATIENCE
 from trainers.notes import redirect_notes
 from trainers.plugins.calls import ForeignError
 
@@ -98,12 +99,12 @@ def train(
         prepared = prepare(study, listener)
         make_folder(study.out)
         check_checkpoints(study)
-        with kept_within(), open_store(study.storage) as store:
-            store.patience = patience(listener)
-            if store.told:
-                listener(Warned(store.told))
-            with holding(store, study.name, listener, wait, resume) as held:
-                return _train(study, prepared, store, held, extend)
+        with (
+            kept_within(),
+            open_store(study.storage, patience=patience(listener)) as store,
+            holding(store, study.name, listener, wait, resume) as held,
+        ):
+            return _train(study, prepared, store, held, extend)
 
 
 def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: bool) -> tuple[Loop, Effort]:
@@ -232,13 +233,15 @@ def stored_loop(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> L
         return loop
 
 
-def open_store(storage: LedgerUrl, open_it: Callable[[LedgerUrl], Store] = Store.open) -> Store:
+def open_store(
+    storage: LedgerUrl, open_it: Callable[[LedgerUrl, Patience], Store] = Store.open, patience: Patience = NO_PATIENCE
+) -> Store:
     """The ledger, to write to; with `Store.read` to read from, for which it need not be writable, nor be there.
 
     Raises UsageError; StoreUnavailable where another try may find it as it should be.
     """
     try:
-        return open_it(storage)
+        return open_it(storage, patience)
     except StoreUnavailable:
         raise
     except StoreError as error:

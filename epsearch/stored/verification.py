@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from epsearch.events import Listener, Warned, ignore
+from epsearch.events import Listener, Warned, ignore, warner
 from epsearch.failures.errors import UsageError
 from epsearch.findings.listing import load
 from epsearch.ledger.damage import reading
@@ -18,6 +18,7 @@ from epsearch.session.again import train_again
 from epsearch.session.session import open_store
 from epsearch.study.description import Study
 from results.ledger.record import Certificate, RunRecord, StudyRow
+from results.ledger.retry import Patience
 from results.ledger.store import StoreError
 from results.ledger.url import LedgerUrl
 from results.points import point_label, point_of
@@ -129,9 +130,7 @@ def _runs_alone(loop: Loop) -> dict[str, str]:
 def _note(storage: LedgerUrl, certificates: Sequence[Certificate], listener: Listener) -> None:
     """Stores the certificates, where the ledger can be written to; one that cannot has been verified all the same."""
     try:
-        with open_store(storage) as store:
-            if store.told:
-                listener(Warned(store.told))
+        with open_store(storage, patience=Patience(notify=warner(listener))) as store:
             store.certify(certificates)
     except (StoreError, UsageError) as error:
         listener(Warned(f"the verification is not noted in the ledger: {error}"))

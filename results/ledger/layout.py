@@ -42,8 +42,8 @@ def prepare(connection: Connection, upgrade: bool = False) -> Layout:
         return _names(schema.VERSION), ""
     # Only the migrations know the tables of versions that cannot be read as they are.
     _check_columns(connection, schema.TABLES_OF.get(version, ()))
-    told = _brought_up_to_date(connection, version, upgrade) if version != schema.VERSION else ""
-    return _names(schema.VERSION), told
+    line = _brought_up_to_date(connection, version, upgrade) if version != schema.VERSION else ""
+    return _names(schema.VERSION), line
 
 
 def look(connection: Connection) -> Layout:

@@ -19,8 +19,8 @@ class Patience:
 
     seconds: float = 0.0
     """Time from the first try to the last one."""
-    tell: Callable[[str], None] = lambda line: None
-    """Is called with one line when the first try has failed."""
+    notify: Callable[[str], None] = lambda line: None
+    """Called with lines for the user: when the first try has failed, among others."""
     sleep: Callable[[float], None] = time.sleep
     """Waits for some seconds; replaced in tests."""
     clock: Callable[[], float] = time.monotonic
@@ -41,7 +41,7 @@ class Patience:
                     deadline = self.clock() + self.seconds
                 if self.clock() + pause > deadline:
                     raise
-                if pause == FIRST_PAUSE:  # told once: the pauses after the first are longer
-                    self.tell(f"{error}; trying again for up to {self.seconds:.0f} s")
+                if pause == FIRST_PAUSE:  # once: the pauses after the first are longer
+                    self.notify(f"{error}; trying again for up to {self.seconds:.0f} s")
             self.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)

@@ -13,6 +13,7 @@ from results.ledger import schema
 from results.ledger.database import in_groups, insert_new, insertion
 from results.ledger.errors import StoreError, StudyConflict, conflict
 from results.ledger.record import ALONE, KINDS, RERUN, Certificate, RunRecord, StudyRow, Summary, mapping_to_json
+from results.ledger.retry import Patience
 from results.ledger.url import LedgerUrl
 from results.ledger.writers import claims
 from results.ledger.writers.access import Access, Prepare, tried_again
@@ -43,9 +44,9 @@ class Store(Access):
     writes nothing, where that is no longer its own.
     """
 
-    def __init__(self, make: Callable[[], Engine], url: LedgerUrl, prepare: Prepare) -> None:
+    def __init__(self, make: Callable[[], Engine], url: LedgerUrl, prepare: Prepare, patience: Patience) -> None:
         self.leases, self.claims, self.queue, self.events = Leases(self), Claims(self), Queue(self), Events(self)
-        super().__init__(make, url, prepare)
+        super().__init__(make, url, prepare, patience)
 
     def regain(self, lost: LeaseLost) -> None:
         """Takes a lost lease again, as `Leases.regain`, or raises the error."""

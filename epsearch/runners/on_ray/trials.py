@@ -144,7 +144,7 @@ class Source:
         if died == ATTEMPTS:
             error = f"its worker {what}, in the last of {ATTEMPTS} attempts ({job.stage})"
             return JobResult(job.number, None, error=error)
-        self._loop.notes.append(
+        self._loop.notify(
             f"a worker {what} ({job.stage}): its cohort is trained again, attempt {died + 1} of {ATTEMPTS}"
         )
         return None

@@ -23,6 +23,9 @@ Prepare = Callable[[Connection], layout.Layout]
 """What looks at the tables, or makes them, when a ledger is opened."""
 
 
+NO_PATIENCE = Patience()
+"""Calls are tried once, and nobody is notified."""
+
 Own = TypeVar("Own", bound="Access")
 
 
@@ -39,38 +42,38 @@ def tried_again(method: Callable[Concatenate[Own, P], T]) -> Callable[Concatenat
 class Access(AbstractContextManager["Access"]):
     """What all of a `Store` stands on; also a context manager."""
 
-    def __init__(self, make: Callable[[], Engine], url: LedgerUrl, prepare: Prepare) -> None:
+    def __init__(self, make: Callable[[], Engine], url: LedgerUrl, prepare: Prepare, patience: Patience) -> None:
         self._make, self._url, self._prepare = make, url, prepare
-        self.patience = Patience()  # none; a run has some
+        self.patience = patience
         self.lease: Lease | None = None
         """The lease under which it writes, from `acquire`; without one it writes whoever else does."""
         self._opening, self._under_way = threading.Lock(), 0
         self._engine = make()
         try:
-            self.told = self._look()
+            self._look()
         except BaseException:
             self.close()
             raise
 
     @classmethod
-    def open(cls, url: LedgerUrl | str) -> Self:
+    def open(cls, url: LedgerUrl | str, patience: Patience = NO_PATIENCE) -> Self:
         """Opens `sqlite:///FILE` or `postgresql://…` for writing, and makes missing tables.
 
-        An older SQLite ledger is copied and brought up to date; then `told` says so in one line, else it is empty.
+        An older SQLite ledger is copied and brought up to date, of which the user is notified. Opening is tried once.
         Raises StoreError for a wrong or damaged URL, driver, folder or file, for a ledger of a newer program, and for
         one of an older program on another database than SQLite.
         """
-        return cls(partial(connect, url), LedgerUrl.of(url), layout.prepare)
+        return cls(partial(connect, url), LedgerUrl.of(url), layout.prepare, patience)
 
     @classmethod
-    def upgrade(cls, url: LedgerUrl | str) -> Self:
+    def upgrade(cls, url: LedgerUrl | str, patience: Patience = NO_PATIENCE) -> Self:
         """Opens a ledger as `open`, and brings an older one up to date on any database; also StoreError without one."""
-        return cls(partial(connect, url), LedgerUrl.of(url), partial(layout.prepare, upgrade=True))
+        return cls(partial(connect, url), LedgerUrl.of(url), partial(layout.prepare, upgrade=True), patience)
 
     @classmethod
-    def read(cls, url: LedgerUrl | str) -> Self:
+    def read(cls, url: LedgerUrl | str, patience: Patience = NO_PATIENCE) -> Self:
         """Opens a ledger for reading and writes nothing: an older ledger is not changed, a missing one is empty."""
-        return cls(partial(connect, url, read_only=True), LedgerUrl.of(url), layout.look)
+        return cls(partial(connect, url, read_only=True), LedgerUrl.of(url), layout.look, patience)
 
     @tried_again
     def reopen(self) -> None:
@@ -221,11 +224,12 @@ class Access(AbstractContextManager["Access"]):
             remove_log(self._url)  # SQLite would take the log of the old file for one of the new file, and damage that
         self._engine = self._make()
         self._look()
-        self.patience.tell(f"the ledger {self._url} is not the file that it was; what it lacks is stored in it again")
+        self.patience.notify(f"the ledger {self._url} is not the file that it was; what it lacks is stored in it again")
 
-    def _look(self) -> str:
-        """Looks at the tables, or makes them; returns what there is to say of it."""
+    def _look(self) -> None:
+        """Reads which tables there are, or makes them; notifies the user where they were brought up to date."""
         with one_line_errors(self._url, "open"), self._engine.begin() as connection:
-            self._tables, told = self._prepare(connection)
+            self._tables, line = self._prepare(connection)
         self._identity, self._log = self._url.identity, identity_of_log(self._url)
-        return told
+        if line:
+            self.patience.notify(line)

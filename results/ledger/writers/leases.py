@@ -107,7 +107,7 @@ class Leases(Repository):
                     return
                 except LeaseHeld as held:
                     if not waiting:
-                        patience.tell(f"{held}; waiting for up to {patience.seconds:.0f} s to store results")
+                        patience.notify(f"{held}; waiting for up to {patience.seconds:.0f} s to store results")
                         waiting = True
                 patience.sleep(REGAIN_SECONDS)
         raise lost

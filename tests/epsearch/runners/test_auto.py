@@ -89,17 +89,18 @@ def test_it_pays_where_four_times_its_start_is_left(small_study, monkeypatch, ne
 def test_a_study_that_turns_out_to_be_long_starts_ray_after_all(small_study, soon, tmp_path, monkeypatch):
     """The first seconds may make it seem short."""
     soon(True)
-    starting, loop = tune.Starting(Future(), tmp_path, Joined()), SimpleNamespace(notes=[])
+    starting, lines = tune.Starting(Future(), tmp_path, Joined()), []
+    loop = SimpleNamespace(notify=lines.append)
     monkeypatch.setattr(tune, "ready", lambda *_, **__: nullcontext(starting))
     with ExitStack() as stack:
         ray = auto._Ray(small_study(), stack)
         for left in (None, 3.0, 2.0):
             ray.decide(loop, SimpleNamespace(seconds_left=left))
-        assert len(loop.notes) == 1 and "in about 0:03 from here" in loop.notes[0]
+        assert len(lines) == 1 and "in about 0:03 from here" in lines[0]
         starting.begun.set_result(None)
         assert ray.takes_over(loop) is None
         ray.decide(loop, SimpleNamespace(seconds_left=5.0))
-        assert ray.takes_over(loop) is starting and len(loop.notes) == 1
+        assert ray.takes_over(loop) is starting and len(lines) == 1
 
 
 def test_what_has_ended_ray_is_no_part_of_the_start_of_threads(small_study, soon, plain, monkeypatch):
@@ -237,7 +238,8 @@ def test_what_threads_raise_beside_tune_ends_the_search(small_study, soon, monke
 def test_what_ray_took_is_kept_without_the_wait_for_a_thread(small_study, soon, tmp_path, monkeypatch):
     soon(True)
     clock, kept = SimpleNamespace(now=100.0), {}
-    starting, loop = tune.Starting(Future(), tmp_path, Joined()), SimpleNamespace(notes=[])
+    starting, lines = tune.Starting(Future(), tmp_path, Joined()), []
+    loop = SimpleNamespace(notify=lines.append)
     monkeypatch.setattr(auto, "time", SimpleNamespace(monotonic=lambda: clock.now))
     monkeypatch.setattr(tune, "ready", lambda *_, **__: nullcontext(starting))
     monkeypatch.setattr(overheads, "remember", kept.__setitem__)

@@ -98,7 +98,8 @@ def test_what_workers_say_and_what_was_stored_is_told_once(monkeypatch):
     busy, events = loop(), Recorded()
     monitor = Monitor(busy, events)
     for number in range(2):
-        busy.notes += ["4 members do not fit", "4 members do not fit"]
+        for _ in range(2):
+            busy.notify("4 members do not fit")
         busy.stored += [f"record {number}"]
         monitor.update(busy)
         monitor.update(busy)

@@ -169,7 +169,7 @@ def test_a_damaged_study_is_one_line(epsearch, runs):
 def test_a_ledger_that_cannot_be_written_to_is_verified_all_the_same(runs, store, monkeypatch):
     listener = Recorded()
 
-    def refuse(*_):
+    def refuse(*_, **__):
         raise UsageError("attempt to write a readonly database")
 
     monkeypatch.setattr(verification, "open_store", refuse)

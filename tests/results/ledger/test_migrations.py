@@ -24,6 +24,7 @@ from results.ledger.dialects import sqlite
 from results.ledger.errors import StoreUnavailable
 from results.ledger.migrations import MIGRATIONS
 from results.ledger.record import Summary, same_result
+from results.ledger.retry import Patience
 from results.ledger.schema import DEVELOPMENT
 from results.ledger.store import Store, StoreError
 from results.ledger.url import LedgerUrl
@@ -69,9 +70,10 @@ def on_sqlite(folder: Path) -> tuple[str, Path]:
     return url, folder / "ledger.db"
 
 
-def opened(url: str) -> Store:
-    """To write to, as a run opens SQLite, and as the command opens whatever there is."""
-    return Store.open(url) if url.startswith("sqlite") else Store.upgrade(url)
+def opened(url: str, lines: list[str] | None = None) -> Store:
+    """To write to, as a run opens SQLite, and as the command opens any other; lines: gets those for the user."""
+    patience = Patience(notify=([] if lines is None else lines).append)
+    return (Store.open if url.startswith("sqlite") else Store.upgrade)(url, patience)
 
 
 def version(url: str) -> int:
@@ -119,9 +121,9 @@ def test_every_version_leads_to_the_next() -> None:
 def test_it_is_read_as_it_is(url: str) -> None:
     make_older(url)
     before = tables(url)
-    with Store.read(url) as store:
+    with Store.read(url, Patience(notify=pytest.fail)) as store:
         check_members(store)
-        assert len(store.all_runs()) == len(MEMBERS) and store.told == ""
+        assert len(store.all_runs()) == len(MEMBERS)
     assert (version(url), tables(url)) == (DEVELOPMENT, before)
 
 
@@ -130,12 +132,14 @@ def test_nothing_is_lost_and_the_new_table_is_there(url: str, number: int, monke
     make_older(url, number)
     before = tables(url)
     add_version(monkeypatch)
-    for turn in range(2):
-        with opened(url) as store:
+    lines: list[str] = []
+    for _ in range(2):
+        with opened(url, lines) as store:
             check_members(store)
             assert len(store.all_runs()) == len(MEMBERS)
-            told = f"the ledger had schema version {number} and was brought up to 2"
-            assert store.told.startswith(told) if turn == 0 else store.told == ""
+        assert len(lines) == 1 and lines[0].startswith(
+            f"the ledger had schema version {number} and was brought up to 2"
+        )
         assert version(url) == 2
         assert tables(url) == before | {"epsearch_later": ({"id": ANY, "name": ANY}, {}, ["id"])}
     with Store.open(url) as store:
@@ -168,8 +172,8 @@ def test_tables_that_are_damaged_are_one_line_and_stay_as_they_are(url: str, sta
 def test_sqlite_is_copied_first(tmp_path: Path) -> None:
     url, file = on_sqlite(tmp_path)
     file.chmod(0o640)
-    with Store.open(url) as store:
-        assert store.told == f"{TOLD}; the ledger as it was before is kept in {file}.v7"
+    opened(url, lines := []).close()
+    assert lines == [f"{TOLD}; the ledger as it was before is kept in {file}.v7"]
     assert names(tmp_path) == ["ledger.db", "ledger.db.v7"]
     copy = f"sqlite:///{file}.v7"
     assert (tmp_path / "ledger.db.v7").stat().st_mode & 0o777 == 0o640
@@ -199,12 +203,12 @@ def test_a_copy_of_another_time_stays(tmp_path: Path) -> None:
     url, file = on_sqlite(tmp_path)
     older, second = tmp_path / "ledger.db.v7", tmp_path / "ledger.db.v7.2"
     older.write_bytes(b"of last year")
-    with Store.open(url) as store:
-        assert store.told.endswith(f"is kept in {second}")
+    opened(url, lines := []).close()
+    assert lines[0].endswith(f"is kept in {second}")
     assert older.read_bytes() == b"of last year"
     file.write_bytes(second.read_bytes())  # gone back to
-    with Store.open(url) as store:
-        assert store.told.endswith(f"is kept in {second}")
+    opened(url, lines := []).close()
+    assert lines[0].endswith(f"is kept in {second}")
     assert names(tmp_path) == ["ledger.db", "ledger.db.v7", "ledger.db.v7.2"]
 
 
@@ -212,8 +216,8 @@ def test_a_copy_of_another_time_stays(tmp_path: Path) -> None:
 def test_any_name_will_do(tmp_path: Path, name: str) -> None:
     url = LedgerUrl.of_file(tmp_path / name)
     make_older(url.revealed)
-    with Store.open(url) as store:
-        assert store.told
+    opened(url.revealed, lines := []).close()
+    assert len(lines) == 1
     assert names(tmp_path) == [name, f"{name}.v7"]
 
 
@@ -238,8 +242,8 @@ def test_another_database_is_brought_up_to_date_by_the_command_alone(url: str) -
         Store.open(url)
     assert "\n" not in str(one.value)
     assert (version(url), tables(url)) == (DEVELOPMENT, before)
-    with Store.upgrade(url) as store:
-        assert store.told == TOLD
+    with opened(url, lines := []) as store:
+        assert lines == [TOLD]
         check_members(store)
 
 
@@ -282,14 +286,13 @@ def test_many_threads_open_it_at_once(url: str, old: bool, monkeypatch: pytest.M
     monkeypatch.setattr(sqlite, "BUSY_SECONDS", HANGS)
     if old:
         make_older(url)
-    together, problems, counts, told = threading.Barrier(8), [], [], []
+    together, problems, counts, lines = threading.Barrier(8), [], [], []
 
     def work() -> None:
         together.wait(HANGS)
         try:
-            with opened(url) if old else Store.open(url) as store:
+            with opened(url, lines) if old else Store.open(url, Patience(notify=lines.append)) as store:
                 counts.append(len(store.all_runs()))
-                told.append(store.told)
         except StoreError as error:
             problems.append(str(error))
 
@@ -300,16 +303,15 @@ def test_many_threads_open_it_at_once(url: str, old: bool, monkeypatch: pytest.M
         thread.join()
     assert problems == []
     assert counts == [len(MEMBERS) if old else 0] * 8
-    assert len(list(filter(None, told))) == old
+    assert len(lines) == old
     assert version(url) == schema.VERSION
 
 
 def test_two_processes_bring_it_up_to_date_once(tmp_path: Path) -> None:
     url, _ = on_sqlite(tmp_path)
-    openers = [process(url, f"print(store.told, store.add([record(seed={seed})]))") for seed in (10, 11)]
+    openers = [process(url, f"print(store.add([record(seed={seed})]))") for seed in (10, 11)]
     outputs = [o.communicate(timeout=HANGS) for o in openers]
     assert [o.returncode for o in openers] == [0, 0], outputs
-    assert sum(TOLD in out for out, _ in outputs) == 1
     with Store.open(url) as store:
         assert len(store.all_runs()) == len(MEMBERS) + 2
     assert names(tmp_path) == ["ledger.db", "ledger.db.v7"]
@@ -348,8 +350,8 @@ def test_a_kill_leaves_the_old_ledger_and_no_more_than_one_copy(tmp_path: Path, 
         with Store.read(url) as store:
             check_members(store)
     assert version(url) == DEVELOPMENT
-    with Store.open(url) as store:
-        assert store.told == f"{TOLD}; the ledger as it was before is kept in {file}.v7"
+    with opened(url, lines := []) as store:
+        assert lines == [f"{TOLD}; the ledger as it was before is kept in {file}.v7"]
         check_members(store)
     assert names(tmp_path) == ["ledger.db", "ledger.db.v7"]
     with closing(sqlite3.connect(file)) as connection:

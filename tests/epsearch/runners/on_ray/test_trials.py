@@ -26,7 +26,8 @@ class Loop:
 
     def __init__(self):
         self.jobs = {number: SimpleNamespace(number=number, stage="repeat 1 of 2") for number in range(2)}
-        self.notes, self.claims = [], Claims(SimpleNamespace(lease=None), str)
+        self.lines, self.claims = [], Claims(SimpleNamespace(lease=None), str)
+        self.notify = self.lines.append
 
     @property
     def done(self):
@@ -38,7 +39,7 @@ class Loop:
     def tell(self, results):
         for result in results:
             if result.value is None:
-                self.notes.append(self.claims.give_up(result))
+                self.notify(self.claims.give_up(result))
             else:
                 del self.jobs[result.number]
 
@@ -66,9 +67,9 @@ def test_every_attempt_is_told_and_what_is_given_up_ends_the_run_behind_all_othe
     for attempt in range(2, ATTEMPTS + 1):
         source.tell([Attempt(second, None)])
         again = f"its cohort is trained again, attempt {attempt} of 5"
-        assert loop.notes.pop() == f"a worker died (repeat 1 of 2): {again}"
+        assert loop.lines.pop() == f"a worker died (repeat 1 of 2): {again}"
     source.tell([Attempt(second, None)])
-    assert loop.notes == [f"giving up on one cohort: {DEAD}; the others continue"]
+    assert loop.lines == [f"giving up on one cohort: {DEAD}; the others continue"]
     assert source.ask() == [first] and not source.done
     source.tell([Attempt(first, ANSWER)])
     assert loop.jobs == {second.number: second}
@@ -112,7 +113,7 @@ def test_a_worker_that_is_silent_for_too_long_is_ended_and_its_job_is_open(monke
     assert ended == ["worker 0"]
     source.tell([Attempt(hangs.config["job"], None)])
     words = "a worker told nothing for 50 seconds and was ended (repeat 1 of 2): its cohort is trained again"
-    assert source._loop.notes == [f"{words}, attempt 2 of 5"]
+    assert source._loop.lines == [f"{words}, attempt 2 of 5"]
     assert len(source.ask()) == 2 and not source.done
 
 
