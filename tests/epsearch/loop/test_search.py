@@ -191,6 +191,22 @@ def test_results_are_stored_before_the_round_is_complete(small_study, store):
     assert len(store.all_runs()) == len(job.cohort.learners)
 
 
+def test_the_user_is_notified_once_all_results_are_stored(small_study, store):
+    """A listener that raises loses none of them."""
+    loop = make(small_study(), store)
+    first, second = loop.ask()[:2]
+    failed, result = JobResult(first.number, None, error="gone"), fake(lambda one: 0.5)(second)
+    noted = replace(result, value=replace(result.value, note="does not fit"))
+
+    def notify(line):
+        raise KeyboardInterrupt(line)
+
+    loop.notify = notify
+    with pytest.raises(KeyboardInterrupt, match="giving up on one cohort"):
+        loop.tell([failed, noted])
+    assert len(store.all_runs()) == len(second.cohort.learners)
+
+
 def test_a_cohort_that_failed_ends_the_study_behind_all_others(small_study, store):
     """Of the round and of what is trained ahead of it; the next round does not begin."""
     loop = make(small_study(), store)
