@@ -55,7 +55,7 @@ class ArchiveError(Exception):
 
 
 class Part(NamedTuple):
-    """What the manifest says of a part."""
+    """Size and hash of a part, as the manifest has them."""
 
     rows: int
     """Lines."""
@@ -66,12 +66,12 @@ class Part(NamedTuple):
 
 
 def write(path: Path, rows: Mapping[Table, Iterable[list[Mapping[str, Any]]]], program: str) -> dict[Table, Part]:
-    """Writes the file, whole or not at all; returns what its parts hold.
+    """Writes the file, whole or not at all; returns table -> its part.
 
     rows: sealed ones of every table of PARTS, in groups, in the order of their first column; program: the version that
     writes. Raises OSError.
     """
-    found: dict[Table, Part] = {}
+    written: dict[Table, Part] = {}
     with atomically(path) as file, zipfile.ZipFile(file, "w") as archive:
         for table, name in PARTS.items():
             digest, count, size = hashlib.sha256(), 0, 0
@@ -81,15 +81,15 @@ def write(path: Path, rows: Mapping[Table, Iterable[list[Mapping[str, Any]]]], p
                     part.write(line)
                     digest.update(line)
                     count, size = count + 1, size + len(line)
-            found[table] = Part(count, size, digest.hexdigest())
-        parts = {PARTS[table]: part._asdict() for table, part in found.items()}
+            written[table] = Part(count, size, digest.hexdigest())
+        parts = {PARTS[table]: part._asdict() for table, part in written.items()}
         manifest = {"format": FORMAT, "schema": schema.VERSION, "epsearch": program, "parts": parts}
         archive.writestr(_entry(MANIFEST), json.dumps(manifest, indent=1) + "\n")
-    return found
+    return written
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
-    """An entry that says nothing of when, where and by whom it was made."""
+    """Returns an entry without the time, machine and user of its making."""
     entry = zipfile.ZipInfo(name, WHEN)
     entry.compress_type, entry.create_system, entry.external_attr = zipfile.ZIP_DEFLATED, 3, 0o644 << 16
     return entry
@@ -104,7 +104,7 @@ class Archive:
     def __init__(self, path: Path) -> None:
         self._path = path
         with self._readable():
-            # A pipe would be waited for. What is no file at all is told by opening it.
+            # A pipe would be waited for. A missing file is reported by opening it.
             if path.exists() and not (path.is_file() and zipfile.is_zipfile(path)):
                 raise ArchiveError(f"{on_one_line(path)} is no file that `epsearch export` has written, or cut short")
             self._zip = zipfile.ZipFile(path)
@@ -164,14 +164,16 @@ class Archive:
         entries = {entry.filename: entry for entry in self._zip.infolist()}
         if MANIFEST not in entries or entries[MANIFEST].file_size > LARGEST_MANIFEST:
             raise ArchiveError(f"{on_one_line(self._path)} is no file that `epsearch export` has written")
-        said = json.loads(self._zip.read(MANIFEST))
-        if said["format"] != FORMAT or said["schema"] not in READABLE:
-            theirs = f"{said['format']!r}, schema version {said['schema']!r}, of epsearch {said['epsearch']!r}"
+        manifest = json.loads(self._zip.read(MANIFEST))
+        if manifest["format"] != FORMAT or manifest["schema"] not in READABLE:
+            theirs = (
+                f"{manifest['format']!r}, schema version {manifest['schema']!r}, of epsearch {manifest['epsearch']!r}"
+            )
             raise ArchiveError(
                 f"{on_one_line(self._path)} is {theirs[:200]}; this epsearch reads {FORMAT} with schema version "
                 f"{schema.VERSION}: export it with the same version"
             )
-        parts = {table: Part(**said["parts"][name]) for table, name in PARTS.items()}
+        parts = {table: Part(**manifest["parts"][name]) for table, name in PARTS.items()}
         if [*sorted(entries)] != sorted([MANIFEST, *PARTS.values()]) or len(entries) != len(self._zip.infolist()):
             raise ArchiveError(f"{self._damaged()}: it must hold {', '.join(PARTS.values())} and {MANIFEST}, each once")
         for table, part in parts.items():

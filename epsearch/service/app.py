@@ -107,7 +107,7 @@ def _serve(settings: Settings, tell: Callable[[str], None]) -> None:
         open_store(settings.storage, patience=Patience(notify=tell)) as store,
         _listening(settings) as listening,
     ):
-        store.hurry(LEDGER_SECONDS)
+        store.limit_waits(LEDGER_SECONDS)
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         who = f"{len(settings.tokens.known)} tokens" if settings.tokens.needed else "without tokens, from here alone"

@@ -25,7 +25,7 @@ from results.ledger import schema
 from results.ledger.database import in_groups
 from results.ledger.errors import StoreUnavailable
 from results.ledger.record import moved_key
-from results.ledger.store import Given, Store, StoreError
+from results.ledger.store import Rows, Store, StoreError
 from results.ledger.url import LedgerUrl
 
 Names = Mapping[Table, Sequence[str]]
@@ -120,7 +120,7 @@ def _refusing() -> Any:
     return refused(StoreError, but=StoreUnavailable)
 
 
-def _renamed(archive: Archive, name: str | None) -> Given:
+def _renamed(archive: Archive, name: str | None) -> Rows:
     """The rows of a file, those of its study under another name, where one is given."""
 
     def rows(table: Table) -> Iterable[list[dict[str, Any]]]:

@@ -9,11 +9,11 @@ RECOVER = "save what can be read of it with `sqlite3 FILE .recover`"
 
 
 class StoreError(Exception):
-    """The ledger cannot do what was asked; the message is one line with condition, value and what is allowed."""
+    """Error of the ledger; the message is one line with condition, value and what is allowed."""
 
 
 class StoreUnavailable(StoreError):
-    """The database cannot do now what it can do at other times: its disk is full, or its file is locked."""
+    """Temporary error of the database: its disk is full, or its file is locked."""
 
 
 class StoreGone(StoreUnavailable):
@@ -28,16 +28,18 @@ class StudyConflict(StoreError):
     """A study with this name exists and has another configuration."""
 
 
-def conflict(name: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> StudyConflict:
+def conflict(name: str, stored: Mapping[str, Any], new: Mapping[str, Any]) -> StudyConflict:
     """Returns the error that names every differing field with both values.
 
     >>> str(conflict("demo", {"repeats": 5}, {"repeats": 3})).split("; ")[0]
     "study 'demo' exists with another configuration: repeats is 5 there, 3 here"
     """
-    old, new = dict(flatten(there)), dict(flatten(here))
-    changed = (field for field in old | new if old.get(field) != new.get(field))
+    old, now = dict(flatten(stored)), dict(flatten(new))
+    changed = (field for field in old | now if old.get(field) != now.get(field))
     # As JSON a text has quotes, so a value "absent" is not mistaken for a field that is absent.
-    fields = " and ".join(f"{one} is {old.get(one, 'absent')} there, {new.get(one, 'absent')} here" for one in changed)
+    fields = " and ".join(
+        f"{field} is {old.get(field, 'absent')} there, {now.get(field, 'absent')} here" for field in changed
+    )
     return StudyConflict(
         f"study {name!r} exists with another configuration: {fields}; choose another --name or repeat its options"
     )

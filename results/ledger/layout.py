@@ -1,4 +1,4 @@
-"""The tables of a ledger in its database: they are made, brought up to date, or refused in one line."""
+"""The tables of a ledger: made, brought up to date, or refused in one line."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +31,7 @@ def prepare(connection: Connection, upgrade: bool = False) -> Layout:
     _check_pages(connection)
     version = _version(connection)
     for table in schema.TABLES_OF[schema.VERSION]:
-        if what := _other_than_made(inspect(connection), table):
+        if what := _difference(inspect(connection), table):
             raise StoreError(f"the ledger is damaged: {what}, and cannot be written to")
     if version is None:
         if upgrade:
@@ -42,11 +42,11 @@ def prepare(connection: Connection, upgrade: bool = False) -> Layout:
         return _names(schema.VERSION), ""
     # Only the migrations know the tables of versions that cannot be read as they are.
     _check_columns(connection, schema.TABLES_OF.get(version, ()))
-    line = _brought_up_to_date(connection, version, upgrade) if version != schema.VERSION else ""
+    line = _upgrade(connection, version, upgrade) if version != schema.VERSION else ""
     return _names(schema.VERSION), line
 
 
-def look(connection: Connection) -> Layout:
+def read_layout(connection: Connection) -> Layout:
     """Returns the tables to read, of which there are none in a database without a ledger; changes nothing.
 
     Raises StoreError as `prepare`, and for a version that cannot be read as it is.
@@ -64,20 +64,20 @@ def _names(version: int) -> frozenset[str]:
     return frozenset(table.name for table in schema.TABLES_OF[version])
 
 
-def _brought_up_to_date(connection: Connection, version: int, upgrade: bool) -> str:
+def _upgrade(connection: Connection, version: int, upgrade: bool) -> str:
     """Brings a ledger up to date and returns the line that says so.
 
     All in the transaction of the connection, so there is always the old ledger or the new one.
     """
     on_sqlite = connection.dialect.name == "sqlite"
-    # Another database is not copied: whoever runs the command is to have a backup of it.
+    # Another database is not copied: its backup is made by its own tools.
     if not (on_sqlite or upgrade):
         raise StoreError(f"{_of_version(version)}; back it up, and let {UPGRADE} bring it up to date")
     copy = copy_beside(connection, version) if on_sqlite else None
     migrate(connection, version)
     _check_columns(connection, schema.TABLES_OF[schema.VERSION])
-    done = f"the ledger had schema version {version} and was brought up to {schema.VERSION}"
-    return f"{done}; the ledger as it was before is kept in {copy}" if copy else done
+    line = f"the ledger had schema version {version} and was brought up to {schema.VERSION}"
+    return f"{line}; the ledger as it was before is kept in {copy}" if copy else line
 
 
 def _of_version(version: int) -> str:
@@ -89,31 +89,31 @@ def _check_columns(connection: Connection, tables: Sequence[Table]) -> None:
     for table in tables:
         # By a query, which works for tables and views of both databases, whatever types their columns have.
         query = text(f"SELECT * FROM {table.name} WHERE 1 = 0")
-        there = set(connection.execute(query).keys() if inspect(connection).has_table(table.name) else ())
-        if missing := sorted({column.name for column in table.columns} - there):
-            what = f"{table.name} has no column {missing[0]}" if there else f"there is no table {table.name}"
+        present = set(connection.execute(query).keys() if inspect(connection).has_table(table.name) else ())
+        if missing := sorted({column.name for column in table.columns} - present):
+            what = f"{table.name} has no column {missing[0]}" if present else f"there is no table {table.name}"
             raise StoreError(f"the ledger is damaged: {what}")
 
 
-def _other_than_made(there: Inspector, table: Table) -> str | None:
+def _difference(inspector: Inspector, table: Table) -> str | None:
     """Returns how a table differs from one that this program makes; None if it does not, or does not exist."""
-    if table.name in there.get_view_names():
+    if table.name in inspector.get_view_names():
         return f"{table.name} is a view, not a table"
-    if not there.has_table(table.name):
+    if not inspector.has_table(table.name):
         return None
-    for column in there.get_columns(table.name):
-        made = table.columns.get(column["name"])
-        if made is not None and _kind(column["type"]) is not _kind(made.type):
-            return f"{table.name}.{made.name} is {column['type']!s}, not {made.type!s}"
+    for column in inspector.get_columns(table.name):
+        expected = table.columns.get(column["name"])
+        if expected is not None and _type(column["type"]) is not _type(expected.type):
+            return f"{table.name}.{expected.name} is {column['type']!s}, not {expected.type!s}"
     key = [column.name for column in table.primary_key]
-    if there.get_pk_constraint(table.name)["constrained_columns"] != key:
+    if inspector.get_pk_constraint(table.name)["constrained_columns"] != key:
         return f"{table.name} has lost its primary key"
     return None
 
 
-def _kind(of: TypeEngine[Any]) -> type | None:
+def _type(column: TypeEngine[Any]) -> type | None:
     """Returns whether a type is text, a whole number or a number: databases have different names for them."""
-    return next((kind for kind in (String, Integer, Float) if isinstance(of, kind)), None)
+    return next((base for base in (String, Integer, Float) if isinstance(column, base)), None)
 
 
 def _version(connection: Connection) -> int | None:

@@ -1,4 +1,4 @@
-"""The ledger: all records and certificates by content key, and the configuration of every study."""
+"""The store: records and certificates by content key, and the configuration of every study."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ OLDEST_STUDIES = (schema.studies.c.created, schema.studies.c.name)
 
 Make = Callable[[Row[Any]], object]
 Values = dict[str, Any]
-Given = Callable[[Table], Iterable[list[Values]]]
+Rows = Callable[[Table], Iterable[list[Values]]]
 
 
 class Store(Access):
@@ -41,7 +41,7 @@ class Store(Access):
 
     It may be used by several threads and processes at once. Every method raises StoreError, with one line, where the
     database fails. The content of a damaged row is never returned. A store that has a lease raises LeaseLost, and
-    writes nothing, where that is no longer its own.
+    writes nothing, where that was lost.
     """
 
     def __init__(self, make: Callable[[], Engine], url: LedgerUrl, prepare: Prepare, patience: Patience) -> None:
@@ -68,9 +68,9 @@ class Store(Access):
 
         Those of reruns replace the ones before.
         """
-        given, added = list(certificates), 0
+        new, added = list(certificates), 0
         for kind in KINDS:
-            rows = [schema.certificate_to_row(one) for one in given if one.kind == kind]
+            rows = [schema.certificate_to_row(certificate) for certificate in new if certificate.kind == kind]
             make = partial(schema.to_certificate, kind=kind)
             added += self._insert(schema.CERTIFICATES[kind], make, rows, summary, replace=kind == RERUN)
         return added
@@ -90,7 +90,7 @@ class Store(Access):
     @tried_again
     def all_runs(self) -> list[RunRecord]:
         """Returns every record, in the order of creation, then key."""
-        return [record for _, record in self._sound(schema.runs, schema.from_row, *OLDEST_RUNS)]
+        return [record for _, record in self._undamaged(schema.runs, schema.from_row, *OLDEST_RUNS)]
 
     @tried_again
     def save_study(self, name: str, config: Mapping[str, Any]) -> None:
@@ -102,22 +102,22 @@ class Store(Access):
         query = select(schema.studies).where(schema.studies.c.name == name)
         with self._writing(name) as connection:
             insert_new(connection, schema.studies, [row], schema.studies.c.name)
-            there = schema.to_study(connection.execute(query).one())
-        if there.damage:
-            raise StoreError(f"study {name!r} is damaged: {there.damage}; choose another --name")
+            stored = schema.to_study(connection.execute(query).one())
+        if stored.damage:
+            raise StoreError(f"study {name!r} is damaged: {stored.damage}; choose another --name")
         new = json.loads(row["config"])
-        if there.config != new:
-            raise conflict(name, there.config, new)
+        if stored.config != new:
+            raise conflict(name, stored.config, new)
 
     @tried_again
     def change_study(self, before: StudyRow, config: Mapping[str, Any]) -> None:
         """Gives a study another configuration. Raises StudyConflict if it is no longer as it was read."""
-        there = schema.studies.c
-        known = (there.name == before.name) & (there.config == mapping_to_json(before.config))
+        columns = schema.studies.c
+        unchanged = (columns.name == before.name) & (columns.config == mapping_to_json(before.config))
         new = schema.study_to_row(before.name, config, before.created)
         with self._writing() as connection:
-            changed = connection.execute(schema.studies.update().where(known).values(new))
-            now = connection.execute(select(there.config).where(there.name == before.name)).scalar_one_or_none()
+            changed = connection.execute(schema.studies.update().where(unchanged).values(new))
+            now = connection.execute(select(columns.config).where(columns.name == before.name)).scalar_one_or_none()
             # It is already the new one if a first try succeeded and its answer was lost.
             if changed.rowcount != 1 and now != new["config"]:
                 raise StudyConflict(
@@ -127,7 +127,7 @@ class Store(Access):
     @tried_again
     def described(self, phase: str) -> list[tuple[dict[str, Any], str]]:
         """Returns (content, time of creation) of every run on the streams of a phase, "cv" or "eval", oldest first."""
-        rows = self._sound(schema.runs, _content, *OLDEST_RUNS, where=schema.runs.c.phase == phase)
+        rows = self._undamaged(schema.runs, _content, *OLDEST_RUNS, where=schema.runs.c.phase == phase)
         return [(content, row.created) for row, content in rows]
 
     def study(self, name: str) -> StudyRow | None:
@@ -137,21 +137,21 @@ class Store(Access):
     @tried_again
     def studies(self) -> list[StudyRow]:
         """Returns every study, in the order of creation, then name."""
-        return [study for _, study in self._sound(schema.studies, schema.to_study, *OLDEST_STUDIES)]
+        return [study for _, study in self._undamaged(schema.studies, schema.to_study, *OLDEST_STUDIES)]
 
     @tried_again
     def summaries(self) -> dict[str, Summary]:
         """Returns study -> its summary, without damaged summaries and those of a study before it was changed."""
         now = {study.name: study.checksum for study in self.studies()}
-        known = (summary for _, summary in self._sound(schema.summaries, schema.to_summary))
-        return {summary.name: summary for summary in known if now.get(summary.name) == summary.study}
+        stored = (summary for _, summary in self._undamaged(schema.summaries, schema.to_summary))
+        return {summary.name: summary for summary in stored if now.get(summary.name) == summary.study}
 
     @tried_again
     def delete_study(self, name: str, unused: Unused) -> frozenset[str]:
         """Deletes a study that is ours, its events, and unused members; returns the keys of these members.
 
         unused: called within the transaction, while no other study can begin, grow or store results.
-        The row of its lease stays: whoever trained it before must not write to a new study of that name.
+        The row of its lease stays: a process that trained it before must not write to a new study of that name.
         """
         with self._writing(name) as connection:
             dropped = drop_unused(connection, unused)
@@ -202,7 +202,7 @@ class Store(Access):
             return added
 
     def _put(self, connection: Connection, table: Table, make: Make, rows: list[Values], replace: bool = False) -> int:
-        """Inserts rows whose key is not there, or damaged; with `replace` all of them. Returns how many."""
+        """Inserts rows of new or damaged keys, with `replace` all rows; returns their number."""
         keys, damage = [str(row["key"]) for row in rows], dict[str, str]()
         self.load(connection, table, make, keys, damage)
         # What is replaced goes in the same transaction: the new rows have the same keys.
@@ -212,7 +212,7 @@ class Store(Access):
 
     @tried_again
     def names(self, table: Table) -> list[str]:
-        """Returns what tells the rows of a table apart, its first column, in an order that every database has."""
+        """Returns the keys of a table, its first column, in the same order for every database."""
         with self.transaction("read") as connection:
             first = table.columns[0]
             return sorted(connection.execute(select(first)).scalars()) if self.has(table) else []
@@ -220,17 +220,17 @@ class Store(Access):
     @tried_again
     def sealed(self, table: Table, names: Sequence[str]) -> list[Values]:
         """Returns those rows of a table, with their checksums, that are not damaged, in the order of the names."""
-        found: dict[str, Values] = {}
+        sealed: dict[str, Values] = {}
         with self.transaction("read") as connection:
             for group in in_groups(names):
                 for row in self._rows(connection, table, table.columns[0].in_(group)):
                     with suppress(schema.Damaged):
                         schema.READERS[table](row)
-                        found[str(row[0])] = row._asdict()
-        return [found[name] for name in names if name in found]
+                        sealed[str(row[0])] = row._asdict()
+        return [sealed[name] for name in names if name in sealed]
 
     @tried_again
-    def adopt(self, rows: Given, ignored: Collection[str] = ()) -> tuple[tuple[str, ...], int, int]:
+    def adopt(self, rows: Rows, ignored: Collection[str] = ()) -> tuple[tuple[str, ...], int, int]:
         """Adds sealed rows of another ledger, all or none; returns (new studies, number of runs, of certificates).
 
         rows: yields those of a table in groups, each time that it is called. Stored rows stay, unless they are damaged
@@ -247,8 +247,8 @@ class Store(Access):
             for kind, table in schema.CERTIFICATES.items():
                 make = partial(schema.to_certificate, kind=kind)
                 for group in rows(table):
-                    there = self.load(connection, table, make, [row["key"] for row in group])
-                    newer = [row for row in group if kind == RERUN and _newer(row, there.get(row["key"]))]
+                    stored = self.load(connection, table, make, [row["key"] for row in group])
+                    newer = [row for row in group if kind == RERUN and _newer(row, stored.get(row["key"]))]
                     others = [row for row in group if row not in newer]
                     certificates += self._put(connection, table, make, newer, replace=True)
                     certificates += self._put(connection, table, make, others)
@@ -264,20 +264,20 @@ class Store(Access):
         if (present := standing(connection, name)) is not None and present.held:
             raise LeaseHeld(name, present.holder, present.seconds)
         if not new:
-            there = schema.to_study(connection.execute(select(table).where(table.c.name == name)).one())
-            if there.damage:
-                raise StoreError(f"study {name!r} is damaged here: {there.damage}; choose another --name")
-            old, given = (
-                {one: value for one, value in config.items() if one not in ignored}
-                for config in (there.config, json.loads(row["config"]))
+            stored = schema.to_study(connection.execute(select(table).where(table.c.name == name)).one())
+            if stored.damage:
+                raise StoreError(f"study {name!r} is damaged here: {stored.damage}; choose another --name")
+            old, now = (
+                {option: value for option, value in config.items() if option not in ignored}
+                for config in (stored.config, json.loads(row["config"]))
             )
-            if old != given:
-                raise conflict(name, old, given)
+            if old != now:
+                raise conflict(name, old, now)
         return new
 
 
-def _newer(row: Values, there: Certificate | None) -> bool:
-    return there is not None and str(row["created"]) > there.created
+def _newer(row: Values, stored: Certificate | None) -> bool:
+    return stored is not None and str(row["created"]) > stored.created
 
 
 def _content(row: Row[Any]) -> dict[str, Any]:
@@ -291,7 +291,7 @@ def _older(connection: Connection, seconds: float) -> ColumnElement[bool]:
 def _sum_up(connection: Connection, summary: Summary) -> None:
     studies, table, row = schema.studies.c, schema.summaries, schema.summary_to_row(summary)
     now = connection.execute(select(studies.checksum).where(studies.name == summary.name)).scalar_one_or_none()
-    there = connection.execute(select(table).where(table.c.name == summary.name)).mappings().all()
-    if now == summary.study and [*map(dict, there)] != [row]:
+    stored = connection.execute(select(table).where(table.c.name == summary.name)).mappings().all()
+    if now == summary.study and [*map(dict, stored)] != [row]:
         insert = insertion(connection, table).values(row)
         connection.execute(insert.on_conflict_do_update(index_elements=[table.c.name], set_=row))

@@ -71,7 +71,7 @@ summaries = Table(
     Column("summary", Text, nullable=False),
     Column("checksum", String(64), nullable=False),
 )
-"""What `epsearch list` shows of a study; `study` is the checksum of the study's row to which the summary belongs."""
+"""Lines of `epsearch list`; `study` is the checksum of the study's row to which the summary belongs."""
 
 leases = Table(
     "epsearch_leases",
@@ -84,8 +84,8 @@ leases = Table(
     Column("reason", Text, nullable=False),
     Column("changed", Double, nullable=False),
 )
-"""Who may write to a study, by its name, until when: seconds since 1970 by the database's clock, 0 once released; and
-the state that the study has had since then, see `writers/states.py`."""
+"""Holder of the lease of a study, its expiry in seconds since 1970 by the database's clock, 0 once released, and the
+state of the study, see `writers/states.py`."""
 
 claims = Table(
     "epsearch_claims",
@@ -106,9 +106,9 @@ events = Table(
     Column("data", Text, nullable=False),
     Column("time", Double, nullable=False),
     Index("epsearch_events_of", "study", "id"),
-    sqlite_autoincrement=True,  # a number is never given twice
+    sqlite_autoincrement=True,  # no number is used twice
 )
-"""What happens to a study, in the order of its numbers, see `writers/events.py`."""
+"""Events of studies, in the order of their numbers, see `writers/events.py`."""
 
 queue = Table(
     "epsearch_queue",
@@ -131,7 +131,7 @@ audit = Table(
     Column("detail", Text, nullable=False),
     sqlite_autoincrement=True,
 )
-"""Changes that somebody has asked a service for."""
+"""Changes that were requested of a service."""
 
 VERSION = 1
 """The version of the tables above; `migrations` leads to it."""

@@ -11,10 +11,10 @@ HIDDEN = "***"
 SQLITE = ("sqlite:///", "sqlite+pysqlite:///")
 SECRET = re.compile(r"pass|pwd|secret|token", re.IGNORECASE)
 # User and password, up to the last @, because a password that was typed as it is may contain one. A text without :// is
-# a URL that somebody forgot to begin: its password must not be shown either.
+# a URL whose beginning was forgotten: its password must not be shown either.
 _LOGIN = re.compile(r"((?:://|^(?!.*://))[^:/@]*):(.*)@", re.DOTALL)
 _IN_TEXT = re.compile(r"\S+://\S+|(?<!/)\b\w*password=\S+", re.IGNORECASE)  # URLs, and libpq's form of them
-SHORTEST_ALONE = 4  # characters of a password that is looked for outside of URLs, too
+SHORTEST_SECRET = 4  # characters of a password that is looked for outside of URLs, too
 # The value is only looked at: the next name is looked for within it, too.
 _PARAMETER = re.compile(r"(?:(?<=[?&\s])|^)([^=?&\s]+)=(?=([^&\s]*))")
 _UNSAFE = "%?#="  # in the path of a database's URL
@@ -23,7 +23,7 @@ _UNSAFE = "%?#="  # in the path of a database's URL
 class LedgerUrl:
     """An SQLAlchemy URL, which is masked as text, so that it can be part of any message, file or page.
 
-    One that the environment gave is its variable's name as text: it stands nowhere else.
+    The text of a URL from the environment is the name of its variable.
 
     Neither a plain text nor a dataclass, whose fields would be shown by `repr` and `asdict`.
 
@@ -107,10 +107,10 @@ class LedgerUrl:
     def identity(self) -> tuple[int, int] | None:
         """Device and inode of the SQLite file; None where there is none, and of other databases."""
         try:
-            there = None if self.file is None else os.stat(self.file)
+            stat = None if self.file is None else os.stat(self.file)
         except OSError:
             return None
-        return None if there is None else (there.st_dev, there.st_ino)
+        return None if stat is None else (stat.st_dev, stat.st_ino)
 
     @property
     def secrets(self) -> set[str]:
@@ -137,8 +137,8 @@ def without_passwords(text: str, known: Iterable[LedgerUrl] = ()) -> str:
 
 
 def _hidden(text: str, urls: Iterable[LedgerUrl]) -> str:
-    alone = {secret for url in urls for secret in url.secrets if len(secret) >= SHORTEST_ALONE}
-    for secret in sorted(alone, key=len, reverse=True):  # the longest first: one may be part of another
+    secrets = {secret for url in urls for secret in url.secrets if len(secret) >= SHORTEST_SECRET}
+    for secret in sorted(secrets, key=len, reverse=True):  # the longest first: one may be part of another
         text = text.replace(secret, HIDDEN)
     return text
 

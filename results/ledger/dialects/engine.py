@@ -1,4 +1,4 @@
-"""An engine of SQLAlchemy, or one line that says why there is none."""
+"""Engines of SQLAlchemy, with errors of one line."""
 
 from typing import Any
 

@@ -53,11 +53,11 @@ def to_use(place: URL, url: LedgerUrl) -> Engine:
     # Before SQLAlchemy's own first look at the server, which fails where text has no encoding.
     @event.listens_for(engine, "connect", insert=True)
     def check(connection: Any, _record: Any) -> None:
-        there = connection.info.parameter_status("server_encoding")  # as the server says when it is connected to
-        if there not in (None, ENCODING):
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding not in (None, ENCODING):
             connection.close()
             raise StoreError(
-                f"the database of the ledger {url} has the encoding {there}; allowed: {ENCODING}, as of "
+                f"the database of the ledger {url} has the encoding {encoding}; allowed: {ENCODING}, as of "
                 f"CREATE DATABASE … ENCODING '{ENCODING}' TEMPLATE template0"
             )
         connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'")
@@ -79,7 +79,7 @@ def _bounded() -> Any:
             except _WaitTimeout:
                 if timeout is not None:
                     raise
-                self.pgconn.finish()  # whatever comes later must not be taken for the answer to another statement
+                self.pgconn.finish()  # a late answer must not be read as that to another statement
                 raise psycopg.OperationalError(f"the server has not answered for {SILENT_SECONDS} s") from None
 
     return BoundedConnection

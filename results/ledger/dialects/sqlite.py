@@ -1,4 +1,4 @@
-"""SQLite: files that are written durably, and read in whatever state they and their disk are."""
+"""SQLite: durable writing, and reading of files in any state of them and their disk."""
 
 import os
 import shutil

@@ -20,7 +20,7 @@ One = TypeVar("One")
 T = TypeVar("T")
 P = ParamSpec("P")
 Prepare = Callable[[Connection], layout.Layout]
-"""What looks at the tables, or makes them, when a ledger is opened."""
+"""Reads the tables, or makes them, when a ledger is opened."""
 
 
 NO_PATIENCE = Patience()
@@ -40,17 +40,17 @@ def tried_again(method: Callable[Concatenate[Own, P], T]) -> Callable[Concatenat
 
 
 class Access(AbstractContextManager["Access"]):
-    """What all of a `Store` stands on; also a context manager."""
+    """Base of a `Store`: connections, transactions, rows; also a context manager."""
 
     def __init__(self, make: Callable[[], Engine], url: LedgerUrl, prepare: Prepare, patience: Patience) -> None:
         self._make, self._url, self._prepare = make, url, prepare
         self.patience = patience
         self.lease: Lease | None = None
-        """The lease under which it writes, from `acquire`; without one it writes whoever else does."""
-        self._opening, self._under_way = threading.Lock(), 0
+        """The lease under which it writes, from `Leases.acquire`; without one its writes are not fenced."""
+        self._opening, self._transactions = threading.Lock(), 0
         self._engine = make()
         try:
-            self._look()
+            self._read_layout()
         except BaseException:
             self.close()
             raise
@@ -73,21 +73,21 @@ class Access(AbstractContextManager["Access"]):
     @classmethod
     def read(cls, url: LedgerUrl | str, patience: Patience = NO_PATIENCE) -> Self:
         """Opens a ledger for reading and writes nothing: an older ledger is not changed, a missing one is empty."""
-        return cls(partial(connect, url, read_only=True), LedgerUrl.of(url), layout.look, patience)
+        return cls(partial(connect, url, read_only=True), LedgerUrl.of(url), layout.read_layout, patience)
 
     @tried_again
     def reopen(self) -> None:
-        """Closes every connection and opens the ledger again: what is read then is not what SQLite had in memory.
+        """Closes every connection and opens the ledger again, so that nothing is read from the memory of SQLite.
 
         Raises StoreError, also for a file that was damaged meanwhile.
         """
         with self._opening:
             self._engine.dispose()
             self._engine = self._make()
-            self._look()
+            self._read_layout()
 
-    def hurry(self, seconds: float) -> None:
-        """Lets new connections wait no longer than so many seconds for what other transactions hold."""
+    def limit_waits(self, seconds: float) -> None:
+        """Sets the longest wait of new connections for a lock of another transaction."""
         statement = {"sqlite": "PRAGMA busy_timeout={}", "postgresql": "SET lock_timeout={}"}[self._engine.dialect.name]
 
         def prepare(connection: Any, _record: Any) -> None:
@@ -100,11 +100,11 @@ class Access(AbstractContextManager["Access"]):
             return engine
 
         self._make = make
-        self._engine.dispose()  # the connections that are there wait longer
+        self._engine.dispose()  # present connections wait longer
         self._engine = make()
 
     def check_writing(self) -> None:
-        """Writes what is there already. Raises StoreError where nothing can be written."""
+        """Writes a present value once more. Raises StoreError where nothing can be written."""
         with self.transaction("write to") as connection:
             connection.execute(schema.versions.update().values(version=schema.versions.c.version))
 
@@ -161,7 +161,7 @@ class Access(AbstractContextManager["Access"]):
         keys: Sequence[str],
         damage: dict[str, str] | None = None,
     ) -> dict[str, One]:
-        """Returns key -> what `make` makes of its row; damage: gets key -> why its row cannot be used."""
+        """Returns key -> value that `make` makes of its row; damage: gets key -> why its row cannot be used."""
         made = {}
         for group in in_groups(keys):
             for row in self._rows(connection, table, table.c.key.in_(group)):
@@ -172,10 +172,10 @@ class Access(AbstractContextManager["Access"]):
                         damage[str(row.key)] = str(error)
         return made
 
-    def _sound(
+    def _undamaged(
         self, table: Table, make: Callable[[Row[Any]], One], *order: Column[str], where: Any = None
     ) -> list[tuple[Row[Any], One]]:
-        """Returns every row that is not damaged, with what `make` makes of it, in the given order."""
+        """Returns (row, value that `make` makes of it) of every undamaged row, in this order."""
         made = []
         with self.transaction("read") as connection:
             for row in self._rows(connection, table, where, *order):
@@ -184,7 +184,7 @@ class Access(AbstractContextManager["Access"]):
         return made
 
     def _rows(self, connection: Connection, table: Table, where: Any = None, *order: Column[str]) -> list[Row[Any]]:
-        """Returns rows of a table; an older ledger that is read may lack the table, and then there are none."""
+        """Returns rows of a table; none where the ledger lacks it."""
         if not self.has(table):
             return []
         query = select(table).order_by(*order)
@@ -203,15 +203,15 @@ class Access(AbstractContextManager["Access"]):
         """Begins a transaction; action: "read" or "write to", for messages. Raises StoreError."""
         with one_line_errors(self._url, action):
             with self._opening:
-                if not self._under_way:  # no connection to a replaced file is to be left
+                if not self._transactions:  # no connection to a replaced file is to be left
                     self._follow_file()
-                self._under_way += 1
+                self._transactions += 1
             try:
                 with self._engine.begin() as connection:
                     yield connection
             finally:
                 with self._opening:
-                    self._under_way -= 1
+                    self._transactions -= 1
 
     def _follow_file(self) -> None:
         """Opens the SQLite file again where its name belongs to another one now, which may be empty or a copy."""
@@ -223,10 +223,10 @@ class Access(AbstractContextManager["Access"]):
         if log is not None and log == self._log:
             remove_log(self._url)  # SQLite would take the log of the old file for one of the new file, and damage that
         self._engine = self._make()
-        self._look()
+        self._read_layout()
         self.patience.notify(f"the ledger {self._url} is not the file that it was; what it lacks is stored in it again")
 
-    def _look(self) -> None:
+    def _read_layout(self) -> None:
         """Reads which tables there are, or makes them; notifies the user where they were brought up to date."""
         with one_line_errors(self._url, "open"), self._engine.begin() as connection:
             self._tables, line = self._prepare(connection)

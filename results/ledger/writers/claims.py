@@ -1,4 +1,4 @@
-"""Claims: which of several studies trains a member that they have in common.
+"""Claims: the study that trains a member which several studies need.
 
 A claim is live as long as the lease under which it was made, so that claims need no time of their own.
 """
@@ -59,7 +59,7 @@ def lock(connection: Connection) -> None:
 
 
 def drop(connection: Connection, keys: Sequence[str]) -> None:
-    """Deletes all claims on keys, whosever they are: those keys have records."""
+    """Deletes the claims of all studies on keys that have records."""
     lock(connection)
     for group in in_groups(sorted(keys)):
         connection.execute(claims.delete().where(claims.c.key.in_(group)))
@@ -79,10 +79,10 @@ def drop_of(connection: Connection, lease: Lease) -> None:
 
 def claimed(connection: Connection, keys: Sequence[str]) -> dict[str, str]:
     """Returns key -> study that has a live claim on it, for those keys on which there is one."""
-    query, found = select(claims.c.key, claims.c.study).where(_live(connection)), dict[str, str]()
+    query, studies = select(claims.c.key, claims.c.study).where(_live(connection)), dict[str, str]()
     for group in in_groups(keys):
-        found |= {row.key: row.study for row in connection.execute(query.where(claims.c.key.in_(group)))}
-    return found
+        studies |= {row.key: row.study for row in connection.execute(query.where(claims.c.key.in_(group)))}
+    return studies
 
 
 def _live(connection: Connection) -> ColumnElement[bool]:

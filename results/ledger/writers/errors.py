@@ -1,4 +1,4 @@
-"""Why a study cannot be written to; each error has a message of one line."""
+"""Errors of writing to a study; each message is one line."""
 
 import math
 
@@ -14,7 +14,7 @@ class LeaseHeld(StoreError):
         self.study = study
         """The study's name."""
         self.holder = holder
-        """Who has it; `UNKNOWN` where that cannot be read."""
+        """Its holder; `UNKNOWN` where that cannot be read."""
         self.seconds = seconds
         """When the lease expires unless it is renewed, in seconds from now, >= 0."""
 
@@ -24,14 +24,14 @@ class LeaseHeld(StoreError):
 
 
 class LeaseLost(StoreError):
-    """A store whose lease somebody else has taken, or that was released, was to write to its study."""
+    """A store was to write to its study after its lease was taken over or released."""
 
     def __init__(self, study: str, released: bool = False) -> None:
         super().__init__(study, released)
         self.study = study
         """The study's name."""
         self.released = released
-        """Whether the lease was released, and nobody has taken it since."""
+        """Whether the lease was released, and not taken since."""
 
     def __str__(self) -> str:
         what = "was released by this run" if self.released else "has been taken over by another run"
@@ -39,7 +39,7 @@ class LeaseLost(StoreError):
 
 
 class StudyCancelled(StoreError):
-    """A study that was cancelled was to be trained, without a word that it is to be resumed."""
+    """A study that was cancelled was to be trained without being resumed."""
 
     def __init__(self, study: str) -> None:
         super().__init__(study)

@@ -1,6 +1,6 @@
-"""The events of a study's runs: what other programs than the one that trains can see of it.
+"""Events of a study, by which other programs follow its training.
 
-Identifiers grow with every change of the ledger: whoever has seen all events up to one asks for those behind it.
+Identifiers grow with every change of the ledger: a reader asks for the events behind the last that it has read.
 """
 
 import json
@@ -15,9 +15,9 @@ from results.ledger.writers.lease import guard, now
 from results.ledger.writers.repository import Repository, reads
 
 KEPT = 10_000
-"""Events of a study that are kept, the newest ones."""
+"""Number of the newest events of a study that are stored."""
 WRITING = 0x65707365616576  # "epseaev"
-"""Number of PostgreSQL's lock under which events get their identifiers: a later one is never seen before."""
+"""Number of PostgreSQL's lock under which events get their identifiers, in the order of their commits."""
 
 events = schema.events
 
@@ -34,7 +34,7 @@ class Event(NamedTuple):
     kind: str
     """`begin`, `plan`, `progress`, `note`, `warning`, `records` or `state`."""
     data: dict[str, Any]
-    """What there is to say, as JSON."""
+    """Its fields, as JSON."""
     time: float
     """Seconds since 1970, by the database's clock."""
 
@@ -81,16 +81,16 @@ class Events(Repository):
 
 
 def append(connection: Connection, study: str, token: int, new: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-    """Appends (kind, data) of a study; whoever calls it has checked that the study may be written to.
+    """Appends (kind, data) of a study; the caller has checked that the study may be written to.
 
     Raises ValueError or TypeError for what JSON lacks.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(WRITING)))
     clock = connection.execute(select(now(connection))).scalar_one()
-    own = {"study": study, "token": token, "time": clock}
+    shared = {"study": study, "token": token, "time": clock}
     # In ASCII, which any database stores, also names of files that are no text.
-    rows = [{**own, "kind": kind, "data": json.dumps(dict(data), allow_nan=False)} for kind, data in new]
+    rows = [{**shared, "kind": kind, "data": json.dumps(dict(data), allow_nan=False)} for kind, data in new]
     for row in rows:
         connection.execute(events.insert().values(row))
     ids = select(events.c.id).where(events.c.study == study).order_by(events.c.id.desc())

@@ -1,4 +1,4 @@
-"""Who holds a lease: a process, described so that others on its machine can tell whether it still exists."""
+"""Holder of a lease: a process, of which others on its machine can tell whether it exists."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from uuid import uuid4
 PROC = Path("/proc")
 """Where Linux describes its processes; replaced in tests."""
 ENDED = ("Z", "X", "x")
-"""States of a process that has ended; its parent has not asked for its status yet."""
+"""States of a process that has ended, until its parent reads its status."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""The queue: studies that were submitted, what is to be done with each, and who has asked for what.
+"""The queue: submitted studies, and the log of requested changes.
 
-A submission stays when its study has ended, as it says who submitted it; it is *open* until then. A study in the queue
-is nobody's until its process acquires the lease, so that several services may work on one queue.
+A submission stays when its study has ended, as it has the submitter's name; it is *open* until then. A study in the
+queue has no holder until its process acquires the lease, so that several services may work on one queue.
 """
 
 import json
@@ -17,7 +17,7 @@ from results.ledger.writers.errors import LeaseHeld
 from results.ledger.writers.holder import UNKNOWN
 from results.ledger.writers.lease import now, standing
 from results.ledger.writers.repository import Repository, reads, writes
-from results.ledger.writers.states import FAILED, QUEUED, RUNNING, STOPPED, Standing
+from results.ledger.writers.states import CANCELLING, FAILED, QUEUED, RUNNING, Standing
 
 queue, leases, audit = schema.queue, schema.leases, schema.audit
 
@@ -47,14 +47,14 @@ class Submission(NamedTuple):
 
 
 class Audited(NamedTuple):
-    """One change that somebody has asked for."""
+    """One requested change."""
 
     id: int
     """Grows with every change."""
     time: float
     """Seconds since 1970, by the database's clock."""
     who: str
-    """Name of who asked; empty where nobody had to say it."""
+    """Name of the token that was used; empty without one."""
     action: str
     """`submit`, `cancel`, `resume`, `extend` or `delete`."""
     study: str
@@ -64,7 +64,7 @@ class Audited(NamedTuple):
 
 
 class Queue(Repository):
-    """The queue of a store, and the log of changes that were asked of a service."""
+    """The queue of a store, and the log of changes that were requested of a service."""
 
     @writes
     def submit(
@@ -134,13 +134,13 @@ class Queue(Repository):
 
     @writes
     def audit(self, connection: Connection, who: str, action: str, study: str, detail: Mapping[str, Any]) -> None:
-        """Stores that a change was asked for; detail: JSON, without secrets."""
+        """Stores that a change was requested; detail: JSON, without secrets."""
         values = {"time": now(connection), "who": who, "action": action, "study": study}
         connection.execute(audit.insert().values(**values, detail=json.dumps(dict(detail), allow_nan=False)))
 
     @reads(schema.audit, list)
     def audited(self, connection: Connection, most: int, name: str | None = None) -> list[Audited]:
-        """Returns the newest changes that were asked for, at most so many, newest first; name: of one study alone."""
+        """Returns the newest requested changes, at most so many, newest first; name: of this study only."""
         query = select(audit).order_by(audit.c.id.desc()).limit(most)
         rows = connection.execute(query if name is None else query.where(audit.c.study == name)).all()
         return [Audited(*row) for row in rows]
@@ -156,14 +156,14 @@ class Queue(Repository):
         return {study: time for study, time in rows if isinstance(study, str) and schema.is_moment(time)}
 
 
-def waits(there: str, held: bool) -> bool:
-    """Whether a study of an open submission is to be trained, by its stored state, and whether somebody trains it."""
-    return not held and there in (QUEUED, RUNNING)
+def waits(state: str, held: bool) -> bool:
+    """Returns whether a study of an open submission waits for its training; held: whether a process trains it."""
+    return not held and state in (QUEUED, RUNNING)
 
 
-def ended(there: str, held: bool) -> bool:
-    """Whether it has ended, so that its submission is to be closed."""
-    return not held and there not in (QUEUED, RUNNING, STOPPED[1])
+def ended(state: str, held: bool) -> bool:
+    """Returns whether a study has ended, so that its submission is to be closed."""
+    return not held and state not in (QUEUED, RUNNING, CANCELLING)
 
 
 def _locked(connection: Connection, name: str) -> Standing | None:

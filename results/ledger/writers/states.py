@@ -7,10 +7,10 @@ from results.ledger.writers.holder import Holder
 QUEUED, RUNNING, CANCELLING = "queued", "running", "cancelling"
 CANCELLED, FAILED, FINISHED = "cancelled", "failed", "finished"
 INTERRUPTED = "interrupted"
-"""What a study is called that is running or cancelling although nobody trains it; it is seen, and never stored."""
+"""Displayed for a study that is running or cancelling although no process trains it; never stored."""
 
 STOPPED = (CANCELLED, CANCELLING)
-"""Those of a study that somebody wants nobody to train."""
+"""States of a study that is not to be trained."""
 
 FOLLOWS: dict[str, frozenset[str]] = {
     QUEUED: frozenset({RUNNING}),
@@ -21,8 +21,8 @@ FOLLOWS: dict[str, frozenset[str]] = {
     FINISHED: frozenset({RUNNING, CANCELLING}),
 }
 """State -> those that it may follow under one lease. One that is being cancelled may have been finished meanwhile, and
-is then finished. Whoever acquires the lease, by `run`, `--extend` or `resume`, and begins, makes a study RUNNING from
-any state; one that has ended never runs again otherwise."""
+is then finished. A process that acquires the lease, by `run`, `--extend` or `resume`, and begins, makes a study RUNNING
+from any state; one that has ended never runs again otherwise."""
 
 
 @dataclass(frozen=True)

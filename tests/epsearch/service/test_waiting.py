@@ -161,7 +161,7 @@ def children(pid):
 def test_changes_that_wait_for_the_ledger_are_refused_soon_and_readers_are_answered(tmp_path):
     own = with_a_finished_study(tmp_path / "runs")
     with listening(own) as (url, app):
-        app.state.service.studies.store.hurry(0.5)
+        app.state.service.studies.store.limit_waits(0.5)
         with closing(sqlite3.connect(own.out / "epsearch.sqlite")) as held:
             held.execute("BEGIN IMMEDIATE")
 
@@ -223,13 +223,13 @@ def test_ready_says_when_the_ledger_takes_no_write(tmp_path, monkeypatch):
     own = settings(tmp_path / "runs")
     with asked(own, works=True) as client:
         store = client.app.state.service.studies.store
-        store.hurry(0.1)
+        store.limit_waits(0.1)
         with closing(sqlite3.connect(own.out / "epsearch.sqlite")) as held:
             held.execute("BEGIN IMMEDIATE")
             answer = client.get("/ready")
             assert answer.status_code == 503 and "database is locked" in answer.json()["detail"]
             assert client.get("/health").status_code == 200 and client.get(f"{API}/studies").status_code == 200
-            store.hurry(HANGS)
+            store.limit_waits(HANGS)
             monkeypatch.setattr(readiness, "SECONDS", 0.2)
             answer = client.get("/ready")
             assert answer.status_code == 503 and "have taken no write for" in answer.json()["detail"]

@@ -374,5 +374,5 @@ def test_the_layout_that_is_made_is_the_last(url: str) -> None:
     assert version(url) == schema.VERSION
     engine = connect(url)
     with engine.connect() as connection:
-        assert layout.look(connection)[0] == {table.name for table in schema.TABLES_OF[schema.VERSION]}
+        assert layout.read_layout(connection)[0] == {table.name for table in schema.TABLES_OF[schema.VERSION]}
     engine.dispose()
