@@ -164,25 +164,31 @@ class Loop(ABC):
         UsageError where code from outside is to blame for that, TrainingFailed where the machine is for all jobs alike.
         """
         lines: list[str] = []
-        for result in results:
-            if result.foreign or result.stops:
-                raise (UsageError if result.foreign else TrainingFailed)(result.error)
-            if result.value is None:
-                lines.append(self.claims.give_up(result))
-                continue
-            self.saved += result.value.saved
-            lines += result.value.note.splitlines()
-            job = self._close(result.number)
-            self._keep(job, result)
-            if job.certify is None:
-                with redirect_notes(lines.append):
-                    forget(job, self._counted.stream(job.phase))
-        for line in lines:
-            self.notify(line)
+        try:
+            for result in results:
+                self._take(result, lines)
+        finally:  # also those of results before one that ends the study
+            for line in lines:
+                self.notify(line)
         if not self._jobs:  # else the stage goes on, and what was stored has brought its summary
             # Only now: a crash in between loses nothing, as a loop that is opened anew finds the stage from the ledger.
             self._advance()
             self.sum_up()
+
+    def _take(self, result: JobResult, lines: list[str]) -> None:
+        """Stores a result, and appends the lines for the user. Raises as `tell`."""
+        if result.foreign or result.stops:
+            raise (UsageError if result.foreign else TrainingFailed)(result.error)
+        if result.value is None:
+            lines.append(self.claims.give_up(result))
+            return
+        self.saved += result.value.saved
+        lines += result.value.note.splitlines()
+        job = self._close(result.number)
+        self._keep(job, result)
+        if job.certify is None:
+            with redirect_notes(lines.append):
+                forget(job, self._counted.stream(job.phase))
 
     def sum_up(self) -> None:
         """Writes the summary to the ledger, unless it is there."""

@@ -209,10 +209,11 @@ def test_the_user_is_notified_once_all_results_are_stored(small_study, store):
 
 def test_a_cohort_that_failed_ends_the_study_behind_all_others(small_study, store):
     """Of the round and of what is trained ahead of it; the next round does not begin."""
-    loop = make(small_study(), store)
+    loop, lines = make(small_study(), store), []
+    loop.notify = lines.append
     failed, *others = loop.ask()
     loop.tell([JobResult(failed.number, None, error="out of luck"), execute(others[0])])
-    assert loop.ask() == others[1:] and loop.notes == ["giving up on one cohort: out of luck; the others continue"]
+    assert loop.ask() == others[1:] and lines == ["giving up on one cohort: out of luck; the others continue"]
     loop.tell([execute(job) for job in others[1:]])
     for _ in range(2):
         with pytest.raises(TrainingFailed, match=r"^a cohort could not be trained: out of luck$"):
@@ -221,11 +222,14 @@ def test_a_cohort_that_failed_ends_the_study_behind_all_others(small_study, stor
 
 
 def test_a_cohort_of_code_from_outside_ends_the_study_at_once(small_study, store):
-    loop = make(small_study(), store)
+    loop, lines = make(small_study(), store), []
+    loop.notify = lines.append
     failed, other, *_ = loop.ask()
+    done = execute(other)
+    done = replace(done, value=replace(done.value, note="a note of the worker"))
     with pytest.raises(UsageError, match=r"^your stream raised$"):
-        loop.tell([execute(other), JobResult(failed.number, None, error="your stream raised", foreign=True)])
-    assert len(store.all_runs()) == len(other.runs)
+        loop.tell([done, JobResult(failed.number, None, error="your stream raised", foreign=True)])
+    assert len(store.all_runs()) == len(other.runs) and lines == ["a note of the worker"]
 
 
 def test_remaining_work_reach_zero(small_study, store):
