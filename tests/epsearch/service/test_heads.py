@@ -35,6 +35,8 @@ def said(url, *parts, wait=0.0):
             for part in parts:
                 one.sendall(part)
                 time.sleep(wait)
+                while part == ASK + b"\r\n" and not got.endswith(b"}") and (more := one.recv(2**16)):
+                    got += more  # the answer, before the next head begins
             while more := one.recv(2**16):
                 got += more
         except ConnectionError:  # it has closed before all was sent

@@ -116,7 +116,7 @@ def test_memory_that_another_process_uses_stays(left):
         other = subprocess.Popen(["sleep", "600"], stdout=opened)
     try:
         assert memory.grows()
-        memory.look([other.pid])
+        memory.record([other.pid])
         assert not memory.grows()
         memory.remove()
         assert file.exists()
