@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import MetaData
 
-from results.ledger import schema
 from results.ledger.database import connect
 from results.ledger.store import Store
 from tests.support import postgres
@@ -30,7 +30,9 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path}/ledger.db"
     found: str = request.getfixturevalue("postgresql")
     engine = connect(found)
-    schema.metadata.drop_all(engine)
+    there = MetaData()
+    there.reflect(engine)  # also tables that a test has added
+    there.drop_all(engine)
     engine.dispose()
     return found
 
