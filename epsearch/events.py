@@ -21,10 +21,17 @@ class Event:
 
     kind: ClassVar[str] = ""
     """Name in the ledger's table of events and in the service's API; empty if it is not stored."""
+    logged: ClassVar[bool] = True
+    """Terminals and logs print it as a line; others have a view of their own, or none."""
 
     def as_json(self) -> dict[str, Any]:
         """Returns the data of a stored event."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    @classmethod
+    def from_json(cls, study: str, data: Mapping[str, Any]) -> "Event":
+        """Returns a stored event. Raises LookupError, TypeError or AttributeError for the data of another version."""
+        return cls(**data)
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,7 @@ class Warned(Event):
 class Decoded(Event):
     """Images decoded so far."""
 
+    logged = False
     done: int
     total: int
 
@@ -77,6 +85,11 @@ class Planned(Event):
         """True once a listener has read `plan`."""
         return "plan" in vars(self)
 
+    @classmethod
+    def from_json(cls, study: str, data: Mapping[str, Any]) -> Event:
+        """Returns a note: plans are stored in words."""
+        return Note("; ".join(f"{subject}: {text}" for subject, text in data["lines"].items()))
+
 
 @dataclass(frozen=True)
 class Began(Event):
@@ -96,6 +109,11 @@ class Began(Event):
         """Returns the data of a stored event."""
         return {"heading": self.heading, "device": self.device, "runner": self.runner}
 
+    @classmethod
+    def from_json(cls, study: str, data: Mapping[str, Any]) -> Event:
+        """As `Event.from_json`."""
+        return cls(study, data["heading"], data["device"], data["runner"])
+
     def __str__(self) -> str:
         return f"{self.name} · {self.heading}; {self.device}, {self.runner} runner"
 
@@ -105,6 +123,7 @@ class Progress(Event):
     """Progress of a training, whenever a cohort reports steps or results come in."""
 
     kind = "progress"
+    logged = False
     stage: str
     """Part of the study that is being trained, in words."""
     known: int
@@ -126,6 +145,21 @@ class Progress(Event):
     eta_high: float | None = None
     """Seconds to go if it takes all that it may."""
 
+    @classmethod
+    def from_json(cls, study: str, data: Mapping[str, Any]) -> Event:
+        """As `Event.from_json`; checks the types of all values, as events have no checksum."""
+        progress = cls(**data)
+        numbers = {name: value for name, value in vars(progress).items() if name not in ("stage", "headline")}
+        missing = [name for name, value in numbers.items() if value is None]
+        if not (
+            isinstance(progress.stage, str)
+            and isinstance(progress.headline, str)
+            and all(type(value) in (int, float) for value in numbers.values() if value is not None)
+            and {*missing} <= {"speed", "eta", "eta_low", "eta_high"}
+        ):
+            raise TypeError("progress of another version")
+        return progress
+
     def __str__(self) -> str:
         return f"{self.stage}: {self.known}/{self.wanted} members, {self.headline}"
 
@@ -135,6 +169,7 @@ class Stored(Event):
     """Members that were trained and stored since the last such event."""
 
     kind = "records"
+    logged = False
     records: "Sequence[RunRecord]"
 
     def as_json(self) -> dict[str, Any]:
@@ -156,6 +191,11 @@ class Entered(Event):
     reason: str = ""
     """Why it failed."""
 
+    @classmethod
+    def from_json(cls, study: str, data: Mapping[str, Any]) -> Event:
+        """As `Event.from_json`."""
+        return cls(study, data["state"], data.get("reason") or "")
+
     def __str__(self) -> str:
         return f"{self.name} is {self.state}{f': {self.reason}' if self.reason else ''}"
 
@@ -164,8 +204,7 @@ class Entered(Event):
 class Tick(Event):
     """Nothing new; comes often. A listener that answers True ends the training at its next report."""
 
-    def __str__(self) -> str:
-        return ""
+    logged = False
 
 
 Listener = Callable[[Event], object]
@@ -199,37 +238,14 @@ def warner(listener: Listener) -> Callable[[str], None]:
     return warn
 
 
+def kinds() -> dict[str, type[Event]]:
+    """Returns the classes of stored events by their kinds."""
+    return {one.kind: one for one in Event.__subclasses__() if one.kind}
+
+
 def read(kind: str, study: str, data: Mapping[str, Any]) -> Event | None:
-    """Returns a stored event; None for kinds and data that are not to be shown, or that another version wrote."""
+    """Returns a stored event; None for the kinds and data of another version, and for members, which are not in it."""
     try:
-        match kind:
-            case Note.kind:
-                return Note(str(data["line"]))
-            case Warned.kind:
-                return Warned(str(data["line"]))
-            case Planned.kind:  # stored in words
-                return Note("; ".join(f"{subject}: {text}" for subject, text in data["lines"].items()))
-            case Began.kind:
-                return Began(study, data["heading"], data["device"], data["runner"])
-            case Progress.kind:
-                return _progress(data)
-            case Entered.kind:
-                return Entered(study, data["state"], data.get("reason") or "")
-    except (KeyError, TypeError, AttributeError):
-        pass
-    return None
-
-
-def _progress(data: Mapping[str, Any]) -> Progress:
-    """Returns stored progress. Raises TypeError for values of other types: events have no checksum."""
-    progress = Progress(**data)
-    numbers = {name: value for name, value in vars(progress).items() if name not in ("stage", "headline")}
-    missing = [name for name, value in numbers.items() if value is None]
-    if not (
-        isinstance(progress.stage, str)
-        and isinstance(progress.headline, str)
-        and all(type(value) in (int, float) for value in numbers.values() if value is not None)
-        and {*missing} <= {"speed", "eta", "eta_low", "eta_high"}
-    ):
-        raise TypeError("progress of another version")
-    return progress
+        return None if kind == Stored.kind else kinds()[kind].from_json(study, data)
+    except (LookupError, TypeError, AttributeError):
+        return None

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from epsearch.events import Began, Decoded, Entered, Event, Note, Planned, Progress, Warned
+from epsearch.events import Began, Decoded, Event, Planned, Progress, Warned
 from epsearch.session.plan_text import in_words
 from epsearch.terminal.consoles import facts
 from results.labels import count_text, duration_text
@@ -48,8 +48,6 @@ class Terminal:
                 self._print(Text(event.line, style="yellow"))
             case _ if self._quiet:
                 pass
-            case Note() | Entered():
-                self._print(str(event))
             case Decoded():
                 self._bar.show(event.done, event.total)
             case Planned():
@@ -58,6 +56,8 @@ class Terminal:
                 self._print(_heading(event))
             case Progress():
                 self._draw(event)
+            case _ if event.logged:
+                self._print(str(event))
 
     def _draw(self, now: Progress) -> None:
         """Draws the line anew, or prints one when it is time for one."""

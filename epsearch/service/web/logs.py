@@ -4,11 +4,11 @@ import threading
 from collections import deque
 from typing import NamedTuple
 
-from epsearch.events import Began, Entered, Note, Planned, Warned, read
+from epsearch.events import kinds, read
 from results.ledger.store import Store
 from results.ledger.writers.events import Event
 
-KINDS = tuple(one.kind for one in (Began, Note, Warned, Entered, Planned))
+KINDS = tuple(kind for kind, event in kinds().items() if event.logged)
 LAST = 200
 """Lines that are kept, the newest."""
 AT_ONCE = 1000
