@@ -93,7 +93,7 @@ def _evaluated(loop: SearchLoop, store: Store) -> Iterator[tuple[dict[str, Any],
     here = store.described("eval")
     yield from ((content, created, False) for content, created in here)
     known = {_choice(content) for content, _ in here}
-    yield from ((content, when, _choice(content) not in known) for content, when in loop.looks.read())
+    yield from ((content, when, _choice(content) not in known) for content, when in loop.evaluation_log.read())
 
 
 def _part(content: Mapping[str, Any]) -> Part:

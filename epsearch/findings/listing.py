@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from epsearch.events import Progress, read
 from epsearch.failures.errors import NoStudy, UsageError, brief, unknown
 from epsearch.ledger.damage import Unreadable
-from epsearch.ledger.evaluation_log import user_looks
+from epsearch.ledger.evaluation_log import user_log
 from epsearch.preparation import growth
 from epsearch.status import UNKNOWN, StudyStatus
 from results.labels import on_one_line
@@ -62,7 +62,7 @@ def load(name: str | None, storage: LedgerUrl, out: Path) -> "Loop":
             if name is not None:
                 raise
             raise UsageError(f"{error}; it is the newest, name another one of `epsearch list`") from error
-        loop.looks = user_looks()
+        loop.evaluation_log = user_log()
         return loop
 
 

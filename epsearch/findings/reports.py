@@ -92,7 +92,7 @@ def memory_study(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | 
 
 def _trained(loop: TableLoop, row: Row) -> tuple[str, str, Mapping[str, object], tuple[RunRecord, ...]]:
     """Label, method, shown hyperparameters and members of a row, as every kind of row begins."""
-    return row.label, row.method, row.shown(), loop.found(loop.runs(row))
+    return row.label, row.method, row.shown(), loop.records_of(loop.runs(row))
 
 
 def _full_size(loop: TableLoop) -> bool:
@@ -164,7 +164,7 @@ def _points(loop: "SearchLoop") -> Groups:
 
 def _rows(loop: TableLoop) -> Groups:
     """Rows, then what was trained to tune them."""
-    found = {("eval", ", ".join(map(str, _named(loop, row)))): loop.found(loop.runs(row)) for row in loop.rows}
+    found = {("eval", ", ".join(map(str, _named(loop, row)))): loop.records_of(loop.runs(row)) for row in loop.rows}
     known = {record.key for members in found.values() for record in members}
     tuning: dict[tuple[str, str], list[RunRecord]] = {}
     for record in loop.records.values():

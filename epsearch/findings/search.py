@@ -172,8 +172,8 @@ def _notes(loop: SearchLoop) -> list[str]:
             notes.append(
                 "The trainer declares no baseline, and --against names none: the choice is compared with nothing."
             )
-    if loop.looks.trouble:
-        notes.append(f"Choices that were evaluated in other ledgers are not counted: {loop.looks.trouble}.")
+    if loop.evaluation_log.trouble:
+        notes.append(f"Choices that were evaluated in other ledgers are not counted: {loop.evaluation_log.trouble}.")
     if not loop.proof.sound:
         notes.append(f"Search and evaluation, or training and tests, are not wholly apart: {loop.proof.sentence}.")
     if loop.proof.warning:

@@ -1,4 +1,4 @@
-"""What is said of a ledger's rows that cannot be used: one line, whatever else works."""
+"""Messages about rows of a ledger that cannot be used, each one line."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -8,12 +8,12 @@ from results.ledger.errors import StoreUnavailable
 from results.ledger.store import StoreError, StudyRow
 
 MOST_NAMED = 3
-# What the code that reads a stored study may raise where that names, or lacks, what this version does not know.
+# Errors of reading a stored study that has fields which this version does not know, or lacks some.
 NOT_UNDERSTOOD = (UsageError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 
 class Unreadable(UsageError):
-    """A stored study that cannot be made out; `why` says so without its name."""
+    """A stored study that cannot be read; `why` is the reason without its name."""
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"study {name!r} cannot be read, {why}")
@@ -22,7 +22,7 @@ class Unreadable(UsageError):
 
 @contextmanager
 def reading(row: StudyRow) -> Iterator[None]:
-    """Within it, a row of a study is read, and whatever that raises for what the row says is Unreadable, in one line.
+    """Turns the errors of reading a row of a study into Unreadable, in one line.
 
     Raises Unreadable at once where the row is damaged; StoreUnavailable passes.
     """
@@ -31,7 +31,7 @@ def reading(row: StudyRow) -> Iterator[None]:
     try:
         yield
     except (StoreUnavailable, Unreadable):
-        # Where the database has gone, nothing is known against the row; what is unreadable has its words already.
+        # Where the database has gone, the row may be sound; an unreadable study has its message already.
         raise
     except StoreError as error:
         raise Unreadable(row.name, f"damaged: {error}") from error
@@ -43,7 +43,7 @@ def reading(row: StudyRow) -> Iterator[None]:
 
 
 def unused_in_words(damaged: Mapping[str, str]) -> str:
-    """Which records are not used, and why: the first few by name.
+    """Returns which records are not used, and why: the first few by name.
 
     >>> unused_in_words({"0123456789abcdef": "its checksum does not match"})
     '1 damaged record of the ledger is not used: 0123456789ab… (its checksum does not match)'

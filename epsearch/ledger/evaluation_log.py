@@ -1,8 +1,8 @@
-"""What this user's ledgers have evaluated, in a file of JSON lines: another ledger does not forget it.
+"""The log of evaluations: a file of JSON lines, for all ledgers of a user.
 
-A line is what determines a member of an evaluation, but for its seed, and when the first such member was stored. The
-file is $EPSEARCH_LOOKS, else it lies where the operating system keeps a user's data. A service has none: its ledger
-counts for all of its users.
+A line is the content of a member of an evaluation without its seed, and the time when the first such member was stored.
+The file is $EPSEARCH_LOOKS, else it lies in the user's data folder of the operating system. A service has none: its
+ledger counts for all of its users.
 """
 
 import json
@@ -26,24 +26,24 @@ except ImportError:  # as on Windows, where lines of two processes that write at
     fcntl = None  # type: ignore[assignment]
 
 VARIABLE = "EPSEARCH_LOOKS"
-NONE = "none"  # its value where nothing is to be kept
+NONE = "none"  # its value without a log
 PATIENCE = 10.0  # seconds for which another process may hold the lock, which takes it for milliseconds
 POLL_SECONDS = 0.02
 NOT_A_CHOICE = ("seed", "numeric_path", "transfer", "protocol")
 
 Run = tuple[dict[str, Any], str]
-"""(what determines an evaluated member, but for NOT_A_CHOICE; ISO-8601 time)."""
+"""(content of an evaluated member without NOT_A_CHOICE; ISO-8601 time)."""
 
 
-class Looks:
-    """The file; without one nothing is kept, and nothing known. What fails costs one line, never a study."""
+class EvaluationLog:
+    """The file; without one it is empty. A failure costs one line, never a study."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file, self.trouble = file, ""
         """Why the file could not be used; "" where it could."""
 
     def read(self) -> list[Run]:
-        """What the file knows, in its order. Lines that are torn or foreign count for nothing."""
+        """Returns the entries of the file, in its order, without lines that are torn or foreign."""
         if self._file is None:
             return []
         try:
@@ -57,60 +57,60 @@ class Looks:
             return []
 
     def add(self, records: Iterable[RunRecord]) -> None:
-        """Appends the members that were evaluated, unless the file knows them; a machine's fault is told of once."""
-        found: dict[str, str] = {}
+        """Appends the evaluated members that the file lacks; the user is notified of an error once."""
+        evaluated: dict[str, str] = {}
         for record in sorted(records, key=lambda record: record.created):
             if record.phase == "eval":
-                found.setdefault(_text(record.content), record.created)
-        if self._file is None or self.trouble or not found:
+                evaluated.setdefault(_text(record.content), record.created)
+        if self._file is None or self.trouble or not evaluated:
             return
         try:
-            self._append(self._file, found)
+            self._append(self._file, evaluated)
         except OSError as error:
             self._failed(self._file, error)
             notify(f"{self.trouble}; choices evaluated now are counted in this ledger alone")
 
-    def _append(self, file: Path, found: Mapping[str, str]) -> None:
+    def _append(self, file: Path, evaluated: Mapping[str, str]) -> None:
         """Writes the lines that are missing. Raises OSError."""
         if not file.is_absolute():  # a home that is not known is left as ~, which would become a folder here
             raise FileNotFoundError("no home folder is known")
         file.parent.mkdir(parents=True, exist_ok=True)
         with _locked(file) as handle:
-            there = _whole(handle)
-            known = {_text(run) for run, _ in _runs(there)}
+            present = _whole(handle)
+            stored = {_text(run) for run, _ in _runs(present)}
             lines = [
                 json.dumps({"when": when, "run": json.loads(text)}, ensure_ascii=False)
-                for text, when in found.items()
-                if text not in known
+                for text, when in evaluated.items()
+                if text not in stored
             ]
             if lines:
                 # Behind a line that a killed process has left torn, on a line of their own.
-                torn = "\n" if there and not there.endswith(b"\n") else ""
+                torn = "\n" if present and not present.endswith(b"\n") else ""
                 _write(handle, f"{torn}{chr(10).join(lines)}\n".encode())
 
     def _failed(self, file: Path, error: OSError) -> None:
-        self.trouble = f"the file of looks {on_one_line(file)} cannot be used ({error.strerror or error})"
+        self.trouble = f"the log of evaluations {on_one_line(file)} cannot be used ({error.strerror or error})"
 
 
-def user_looks() -> Looks:
-    """Those of $EPSEARCH_LOOKS, else of this user."""
+def user_log() -> EvaluationLog:
+    """Returns the log of $EPSEARCH_LOOKS, else that of this user."""
     named = os.environ.get(VARIABLE)
     if named == NONE:
-        return Looks()
-    return Looks(Path(named).absolute() if named else user_data_path("epsearch") / "looks.jsonl")
+        return EvaluationLog()
+    return EvaluationLog(Path(named).absolute() if named else user_data_path("epsearch") / "looks.jsonl")
 
 
 def _text(content: Mapping[str, Any]) -> str:
-    """What a line keeps, the same for members that differ in their seed alone."""
+    """Returns the content in a line, equal for members that differ only in their seed."""
     return json.dumps({name: one for name, one in content.items() if name not in NOT_A_CHOICE}, sort_keys=True)
 
 
 def _runs(content: bytes) -> Iterator[Run]:
-    """The lines that can be read."""
+    """Yields the lines that can be read."""
     for line in content.splitlines():
         with suppress(ValueError, LookupError, TypeError, RecursionError):
-            found = json.loads(line)
-            run, when = found["run"], found["when"]
+            entry = json.loads(line)
+            run, when = entry["run"], entry["when"]
             first, end = run["stream"]["tasks"]
             kinds = (when, str), (run["method"], str), (run["config"], dict), (first, int), (end, int)
             if "epsilon" in run and all(isinstance(value, kind) for value, kind in kinds):
@@ -119,7 +119,7 @@ def _runs(content: bytes) -> Iterator[Run]:
 
 @contextmanager
 def _locked(file: Path) -> Iterator[int]:
-    """The open file, which no other process writes to meanwhile. Raises OSError."""
+    """Opens the file, to which no other process writes meanwhile. Raises OSError."""
     handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NONBLOCK", 0), 0o600)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -131,7 +131,7 @@ def _locked(file: Path) -> Iterator[int]:
 
 
 def _lock(handle: int) -> None:
-    """Until it is closed. Raises TimeoutError where another process does not end: it may have been stopped."""
+    """Locks a file until it is closed. Raises TimeoutError where another process, perhaps stopped, holds the lock."""
     deadline = time.monotonic() + PATIENCE
     while fcntl is not None:
         try:
@@ -140,7 +140,7 @@ def _lock(handle: int) -> None:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 raise TimeoutError("another process keeps it locked") from None
-        except OSError:  # a file system without locks: nobody else gets one, either
+        except OSError:  # a file system without locks: no other process gets one, either
             return
         time.sleep(POLL_SECONDS)
 
@@ -152,7 +152,7 @@ def _whole(handle: int) -> bytes:
 
 
 def _write(handle: int, content: bytes) -> None:
-    """All of it, and onto the disk. Raises OSError."""
+    """Writes the content, and flushes it to the disk. Raises OSError."""
     with os.fdopen(os.dup(handle), "ab") as file:
         file.write(content)
     os.fsync(handle)

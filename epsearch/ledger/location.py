@@ -1,4 +1,4 @@
-"""Where the ledger is: --storage, else EPSEARCH_STORAGE, else a file in --out. Its password stays in this process."""
+"""Location of the ledger: --storage, else EPSEARCH_STORAGE, else a file in --out. Its password is hidden."""
 
 import ctypes
 import os
@@ -21,7 +21,7 @@ _held: ContextVar[str | None] = ContextVar("_held", default=None)
 
 
 def ledger_url(out: Path, storage: LedgerUrl | None = None) -> LedgerUrl:
-    """The URL of the ledger: as given, else that of EPSEARCH_STORAGE, else of a file in the out folder."""
+    """Returns the URL of the ledger: `storage`, else that of EPSEARCH_STORAGE, else of a file in the out folder."""
     return storage or _from_environment() or LedgerUrl.of_file((out / FILE).absolute())
 
 
@@ -39,21 +39,21 @@ def check_no_file_of(storage: LedgerUrl, out: Path, name: str) -> None:
 
 
 def storage(value: Any, name: str = "storage") -> LedgerUrl:
-    """A URL that was given. One with a masked password, as files have it, stands for that of EPSEARCH_STORAGE.
+    """Parses a URL. One with a masked password, as files have it, stands for that of EPSEARCH_STORAGE.
 
     name: as messages call the option. Raises UsageError where the environment has no such URL, or another one.
     """
-    given = LedgerUrl.of(value if isinstance(value, LedgerUrl) else str(value))
-    if not given.masked:
-        return given
+    url = LedgerUrl.of(value if isinstance(value, LedgerUrl) else str(value))
+    if not url.masked:
+        return url
     own = _from_environment()
     if own is None:
         raise UsageError(
-            f"{name} {given} has {HIDDEN} for its password, which is never written down; "
+            f"{name} {url} has {HIDDEN} for its password, which is never written down; "
             f"set {VARIABLE} to the URL with the password, or give --storage"
         )
-    if own.without_password != given.without_password:
-        raise UsageError(f"{name} is {given}, but {VARIABLE} is another URL; make them one, or give --storage")
+    if own.without_password != url.without_password:
+        raise UsageError(f"{name} is {url}, but {VARIABLE} is another URL; make them one, or give --storage")
     return own
 
 

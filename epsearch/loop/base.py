@@ -1,4 +1,4 @@
-"""members -> cohorts -> jobs -> records: what all loops share. The ledger is asked first, and told before all else.
+"""Base of all loops: members -> cohorts -> jobs -> records. The ledger is read first, and written before all else.
 
 A loop is an ask/tell source: `ask()` returns the open jobs of the stage, `tell()` takes results in any order. All it
 knows is derived from the ledger, so opening it anew resumes the work. Making one reads nothing: see `open_search`.
@@ -11,7 +11,7 @@ from functools import cache, cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Self
 
 from epsearch.failures.errors import TrainingFailed, UsageError
-from epsearch.ledger.evaluation_log import Looks
+from epsearch.ledger.evaluation_log import EvaluationLog
 from epsearch.loop.ahead import Outlook
 from epsearch.loop.claims import Claims
 from epsearch.loop.cohorts import Order, cut
@@ -36,31 +36,31 @@ if TYPE_CHECKING:
 
 
 class Loop(ABC):
-    """The parts of a loop that do not depend on what is asked. Subclasses say which members a stage wants.
+    """Base of loops, for all kinds of study. Subclasses choose the members of a stage.
 
     study      what is trained
     images     the stream's description of itself, which is part of every key
     store      the ledger; only this process writes to it
-    known      what need not be looked up there, as another loop has it
+    known      records that another loop has read there
     """
 
     def __init__(self, study: Study, images: Mapping[str, Any], store: "Store", known: Known = NOTHING) -> None:
         self.study = study
         self.workers = 1  # jobs that are trained at a time, as the runner sets it
         self.records: dict[str, RunRecord] = dict(known.records)
-        self.reused = len(self.records)  # members that were known, or found in the ledger
+        self.reused = len(self.records)  # members that were stored before
         self.stored: list[RunRecord] = []  # members trained since
         self.certificates: dict[str, Certificate] = {}
         self.saved = 0  # member-steps not taken since, as members share their first task
         self.notify: Callable[[str], object] = str  # called with lines for the user, once what they are about is stored
         self.damaged: dict[str, str] = dict(known.damaged)  # records that could not be used; some trained again since
         self.proof = Disjointness()  # that the search has seen nothing of the evaluation, as the ledger keeps it
-        self.looks = Looks()  # what other ledgers of this user have evaluated
+        self.evaluation_log = EvaluationLog()  # of all ledgers of this user
         self.row = ""  # checksum of the study's row in the ledger; with one, its summary there is kept up to date
         self.images, self._store = dict(images), store
         self._jobs, self._numbers = dict[int, Job](), itertools.count()
-        self._members = lru_cache(1)(self._find_members)  # asked for several times whenever a cohort comes back
-        self._key = cache(partial(run_key, study, self.images))  # asked for at every report, and a hash of much JSON
+        self._members = lru_cache(1)(self._find_members)  # computed several times for each cohort
+        self._key = cache(partial(run_key, study, self.images))  # used at every report, and a hash of much JSON
         self.claims = Claims(store, self._key)
         self._counted = Work(study, self._request)
         self._work = self._counted.of
@@ -124,21 +124,21 @@ class Loop(ABC):
 
     @abstractmethod
     def _advance(self) -> None:
-        """Goes through the stages as far as the ledger's knowledge reaches.
+        """Goes through the stages as far as the ledger has their records.
 
         Called after every `tell`, so it must do nothing while jobs of the stage are out.
         """
 
     def catch_up(self) -> Self:
-        """Takes from the ledger what it knows, and goes through the stages as far as that reaches; returns itself."""
+        """Goes through the stages as far as the ledger has their records; returns itself."""
         self._advance()
         return self
 
     def ask(self) -> list[Job]:
-        """The open jobs that may be trained now, the same ones until they are told, and others behind them.
+        """Returns the open jobs that may be trained now: the same until their results are told, then others.
 
-        Where other studies train what is wanted there may be none, although the loop is not done: asked again later,
-        it has their results, or jobs. With claims there are at most so many jobs as workers. Raises TrainingFailed
+        Where other studies train the same members there may be none, although the loop is not done: a later call has
+        their results, or jobs. With claims there are at most so many jobs as workers. Raises TrainingFailed
         where nothing is left but what could not be trained.
         """
         if not self._jobs and self.claims.due():
@@ -150,15 +150,12 @@ class Loop(ABC):
         return self.claims.of((self._jobs, self._early_jobs), self.workers)
 
     def upcoming(self, workers: int) -> list[Job]:
-        """The jobs that so many workers would be handed at the beginning; none is opened by looking at it.
-
-        Their numbers count from 0, whatever numbers `ask` has given.
-        """
+        """Returns the first jobs for so many workers, without opening them; their numbers count from 0."""
         orders = [] if self.done else [*self._orders(workers), *self._early()]
         return [self._job(number, order, workers) for number, order in enumerate(orders)]
 
     def tell(self, results: Sequence[JobResult]) -> None:
-        """Stores what was trained, before anything else, and moves on when the stage is complete.
+        """Stores results, before anything else, and goes on when the stage is complete.
 
         Results may come in any order, one or several at a time. A job without a value is given up, see `ask`. Raises
         UsageError where code from outside is to blame for that, TrainingFailed where the machine is for all jobs alike.
@@ -166,7 +163,7 @@ class Loop(ABC):
         lines: list[str] = []
         try:
             for result in results:
-                self._take(result, lines)
+                self._process(result, lines)
         finally:  # also those of results before one that ends the study
             for line in lines:
                 self.notify(line)
@@ -175,7 +172,7 @@ class Loop(ABC):
             self._advance()
             self.sum_up()
 
-    def _take(self, result: JobResult, lines: list[str]) -> None:
+    def _process(self, result: JobResult, lines: list[str]) -> None:
         """Stores a result, and appends the lines for the user. Raises as `tell`."""
         if result.foreign or result.stops:
             raise (UsageError if result.foreign else TrainingFailed)(result.error)
@@ -185,7 +182,7 @@ class Loop(ABC):
         self.saved += result.value.saved
         lines += result.value.note.splitlines()
         job = self._close(result.number)
-        self._keep(job, result)
+        self._store_result(job, result)
         if job.certify is None:
             with redirect_notes(lines.append):
                 forget(job, self._counted.stream(job.phase))
@@ -196,7 +193,7 @@ class Loop(ABC):
             self._store.sum_up(now)
 
     def summary(self) -> Summary | None:
-        """What `epsearch list` shows of the study; None where the ledger does not keep it."""
+        """Returns the line of `epsearch list`; None where the study is not stored."""
         if not self.row:
             return None
         status = self.state() + (f", {len(self.unused())} damaged" if self.unused() else "")
@@ -205,87 +202,87 @@ class Loop(ABC):
         return Summary(self.study.name, self.row, status, self.chosen(), score, self.inert)
 
     def stage_members(self) -> tuple[int, int]:
-        """(members of this stage that are known, members of this stage); those with the same result count once."""
+        """Returns (stored members of this stage, all of its members); those with the same result count once."""
         different, missing = self._members(len(self.records), self.stage)
         return different - len(missing), different
 
     def missing(self) -> list[Run]:
-        """Members of the present stage that are not known yet."""
+        """Returns the members of the present stage that are not stored."""
         return self._members(len(self.records), self.stage)[1]
 
     def unused(self) -> dict[str, str]:
-        """Records of the ledger that cannot be used, key -> why."""
+        """Returns key -> why its record cannot be used."""
         return {key: why for key, why in self.damaged.items() if key not in self.records}
 
     def state(self) -> str:
-        """Finished, or what is being trained and how far that is: what `epsearch list` shows as the state."""
+        """Returns the state for `epsearch list`: finished, or the stage with its progress."""
         if self.done:
             return "finished"
         known, wanted = self.stage_members()
         return f"{self.stage}: {known} of {wanted} members trained"
 
-    def found(self, runs: Iterable[Run]) -> tuple[RunRecord, ...]:
-        """Records of those runs that have been trained, in the order of the runs.
+    def records_of(self, runs: Iterable[Run]) -> tuple[RunRecord, ...]:
+        """Returns the records of those runs that are stored, in the order of the runs.
 
         Runs with the same result have the same record, which then comes once for each of them.
         """
         return tuple(self.records[key] for key in map(self._key, runs) if key in self.records)
 
     def _find_members(self, known: int, stage: str) -> tuple[int, list[Run]]:
-        """(members of the stage, those that are missing) with so many known; those of the same result count once."""
+        """Returns (number of members of the stage, missing ones); those of the same result count once."""
         wanted = self._wanted()
-        return len(set(map(self._key, wanted))), self._unknown(wanted)
+        return len(set(map(self._key, wanted))), self._unstored(wanted)
 
     @cached_property
     def _early_jobs(self) -> dict[int, Job]:
-        """Jobs that are open beside those of the stage, whatever that is."""
-        # Opened once: as long as they are out they are not known, and would be opened again.
+        """Jobs that are open beside those of any stage."""
+        # Opened once: while they are being trained they are not stored, and would be opened again.
         return self._opened(self._early())
 
     def _orders(self, workers: int) -> list[Order]:
-        """What the stage wants, for so many workers."""
+        """Returns the cohorts of the stage, for so many workers."""
         return self._cohorts(self.missing(), workers)
 
     def _early(self) -> list[Order]:
-        """What may be trained before its stage begins."""
+        """Returns cohorts that may be trained before their stage begins."""
         return []
 
     def _close(self, number: int) -> Job:
-        """The open job of that number, which is open no longer."""
+        """Removes the open job of that number, and returns it."""
         return (self._jobs if number in self._jobs else self._early_jobs).pop(number)
 
-    def _keep(self, job: Job, result: JobResult) -> None:
-        """Puts the records of a job into the ledger, with the summary of the study that follows from them."""
+    def _store_result(self, job: Job, result: JobResult) -> None:
+        """Stores the records of a job, with the new summary of the study."""
         fresh = records(job, result, [content(self.study, self.images, run) for run in job.runs])
         # Before the ledger, as the summary that goes into it with these records counts them.
         self.records.update((record.key, record) for record in fresh)
         self._store.add(fresh, self.summary())
-        self.looks.add(fresh)
+        self.evaluation_log.add(fresh)
         self.stored += fresh
 
-    def _unknown(self, runs: Iterable[Run]) -> list[Run]:
-        """Those that are not known yet; of several that have the same result, the first."""
+    def _unstored(self, runs: Iterable[Run]) -> list[Run]:
+        """Returns those without a record; of several that have the same result, the first."""
         # Of equal keys a dict keeps the last value: from the end, that is the first run.
         by_key = {self._key(run): run for run in reversed(list(runs))}
         return [run for key, run in reversed(by_key.items()) if key not in self.records]
 
-    def _look_up(self, runs: Iterable[Run]) -> None:
-        """Takes from the ledger what it knows of these members; what is damaged there counts as not known."""
-        known = self._store.get([self._key(run) for run in self._unknown(runs)], self.damaged)
-        self.records.update(known)
-        self.reused += len(known)
+    def _read(self, runs: Iterable[Run]) -> None:
+        """Reads the records of these members; a damaged one counts as missing."""
+        stored = self._store.get([self._key(run) for run in self._unstored(runs)], self.damaged)
+        self.records.update(stored)
+        self.reused += len(stored)
 
     def _cohorts(self, runs: Sequence[Run], workers: int) -> list[Order]:
         """Cuts the runs into cohorts for so many workers."""
         return cut(runs, workers, self.study.device, self._work)
 
     def _opened(self, orders: Iterable[Order]) -> dict[int, Job]:
-        """Jobs by their numbers, which no job of this loop has had."""
+        """Returns new jobs by their numbers, which are unique in this loop."""
         # The orders come first: where they end, no number has been drawn for nothing.
         return {n: self._job(n, order, self.workers) for order, n in zip(orders, self._numbers, strict=False)}
 
     def _job(self, number: int, order: Order, workers: int) -> Job:
-        """A job with everything that a worker needs, which may run on another machine."""
+        """Returns a job, with everything that a worker on another machine needs."""
         runs, certify = order
         study, first = self.study, runs[0]
         return Job(
@@ -306,5 +303,5 @@ class Loop(ABC):
         )
 
     def _request(self, phase: str) -> StreamRequest:
-        """What opens the stream of a phase, also in another process."""
+        """Returns the request for the stream of a phase, for any process."""
         return self.study.request(phase, self.images.get(SOURCE))

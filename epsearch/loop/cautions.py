@@ -30,7 +30,7 @@ ZERO = (
 
 
 def cautions(study: Study, chosen: Mapping[str, object] | None = None) -> tuple[str, ...]:
-    """Those that apply to a study; chosen: what its search has found, by name, where that is known.
+    """Returns those that apply to a study; chosen: values of its search by name, where they are known.
 
     None for another dataset, method or kind of study than those that were measured.
     """
@@ -38,11 +38,11 @@ def cautions(study: Study, chosen: Mapping[str, object] | None = None) -> tuple[
         return ()
     full, images = FULL_TASKS[study.dataset], study.examples_per_task
     tasks, evaluated = study.cv_tasks, study.tasks - study.cv_tasks
-    told = [FEWER_IMAGES.format(images=images, full=full)] if images is not None and images < full else []
+    cautions = [FEWER_IMAGES.format(images=images, full=full)] if images is not None and images < full else []
     if study.value("score_on") == "cv" and tasks <= FEW_TASKS and tasks < evaluated:
         zero = chosen is not None and chosen.get(EPSILON) == 0
-        told.append((ZERO if zero else FEW_SEARCH_TASKS).format(tasks=tasks, evaluated=evaluated))
-    return tuple(told)
+        cautions.append((ZERO if zero else FEW_SEARCH_TASKS).format(tasks=tasks, evaluated=evaluated))
+    return tuple(cautions)
 
 
 def _searches_epsilon(study: Study) -> bool:

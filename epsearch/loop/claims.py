@@ -1,4 +1,4 @@
-"""Which open jobs may be trained: nothing that has failed, and of what several studies want, each member by one."""
+"""Claims of a loop: the open jobs that this study may train, and the jobs that failed."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -12,15 +12,15 @@ from trainers.cohort import Cohort
 if TYPE_CHECKING:
     from results.ledger.store import Store
 
-LOOK_SECONDS = 1.0  # between two looks at what others train
+LOOK_SECONDS = 1.0  # between two reads of the members that others train
 
 
 class Claims:
-    """Which of the open jobs of a loop may be trained now, as this study has claimed their members.
+    """Chooses the open jobs of a loop that may be trained now, and claims their members.
 
     A job is claimed when a worker is there for it, not before, so that two studies that want the same members share the
     work. A member that another study has claimed, or stored meanwhile, is taken out of its job: sooner or later its
-    record is in the ledger, or its claim is over. Where nobody holds a lease there are no claims: every job is ours.
+    record is in the ledger, or its claim is over. Without a lease there are no claims: every job is ours.
 
     A job that could not be trained stays open, so that its stage does not end, and is handed out no more. Whatever else
     is open is trained before it ends the study.
@@ -32,58 +32,58 @@ class Claims:
         self.closing = False  # whether no other job is to begin
         self._store, self._key = store, key
         self._ours: set[int] = set()
-        self._given_up: dict[int, JobResult] = {}
+        self._failed: dict[int, JobResult] = {}
         self._token: int | None = None  # of the lease under which they were claimed
         self._without: set[str] = set()  # keys that were taken out of a job
-        self._looked = 0.0
+        self._last_read = 0.0
 
     def of(self, pools: Iterable[dict[int, Job]], most: int) -> list[Job]:
-        """The jobs that may be trained, those that were before among them; at most so many where there are claims.
+        """Returns the jobs that may be trained, also earlier ones; at most so many where there are claims.
 
         pools: open jobs by number, in the order in which they are to begin; what is not ours is taken out of them.
         Raises TrainingFailed where there are none, and some that were given up.
         """
-        leased, found = self._store.lease is not None, list[Job]()
+        leased, jobs = self._store.lease is not None, list[Job]()
         self._claim_again([job for pool in pools for job in pool.values()])
         for pool in pools:
-            for number in [one for one in pool if one not in self._given_up]:
+            for number in [one for one in pool if one not in self._failed]:
                 new = leased and number not in self._ours
-                if new and (self.closing or len(found) >= most or not self._claim(pool, number)):
+                if new and (self.closing or len(jobs) >= most or not self._claim(pool, number)):
                     continue
-                found.append(pool[number])
-        if self._given_up and not found:
+                jobs.append(pool[number])
+        if self._failed and not jobs:
             raise self._failure()
-        return found
+        return jobs
 
     def give_up(self, result: JobResult) -> str:
-        """Hands out a job no more that could not be trained; the line that says so."""
-        self._given_up[result.number] = result
+        """Withdraws a job that could not be trained; returns the line for the user."""
+        self._failed[result.number] = result
         self._ours.discard(result.number)
         return f"giving up on one cohort: {result.error}; the others continue"
 
     def due(self) -> bool:
-        """Whether it is time to look for what others have trained meanwhile, of what was taken out of jobs."""
-        if not self._without or time.monotonic() - self._looked < LOOK_SECONDS:
+        """Returns whether to read again which members others have trained, of those taken out of jobs."""
+        if not self._without or time.monotonic() - self._last_read < LOOK_SECONDS:
             return False
-        self._looked = time.monotonic()
+        self._last_read = time.monotonic()
         self._without.clear()  # those that are still not there will be claimed again
         return True
 
     def elsewhere(self) -> dict[str, int]:
-        """Study -> how many of our members it trains now, of those that were taken out of our jobs."""
-        of = list(self._store.claims.claimed(self._without).values())
-        return {study: of.count(study) for study in dict.fromkeys(of)}
+        """Returns study -> number of members that it trains now, of those taken out of our jobs."""
+        studies = list(self._store.claims.claimed(self._without).values())
+        return {study: studies.count(study) for study in dict.fromkeys(studies)}
 
     def _failure(self) -> TrainingFailed:
-        """All that could not be trained, each reason once; with the first traceback, where the fault is ours."""
-        failed = self._given_up.values()
+        """Returns the error of all failed jobs: each reason once, and the first traceback of a fault of ours."""
+        failed = self._failed.values()
         count = "a cohort" if len(failed) == 1 else f"{len(failed)} cohorts"
         reasons = "; ".join(dict.fromkeys(one.error for one in failed))
         traceback = next((one.traceback for one in failed if one.traceback), "")
         return TrainingFailed(f"{count} could not be trained: {reasons}", traceback)
 
     def _claim(self, pool: dict[int, Job], number: int) -> bool:
-        """Claims the members of a job, and leaves those that are ours in it, or takes it out of the pool."""
+        """Claims the members of a job and removes the others from it, or the whole job; returns whether any is ours."""
         job = pool[number]
         if job.certify is None:  # a certificate's member has been trained; that is its point
             keys = {self._key(run): run for run in job.runs}
@@ -99,7 +99,7 @@ class Claims:
         return True
 
     def _claim_again(self, jobs: Iterable[Job]) -> None:
-        """After the lease was lost and taken again: what is on its way to workers is claimed anew, where it can be."""
+        """After the lease was lost and regained, claims the members that workers train again, where possible."""
         lease = self._store.lease
         if lease is None or lease.token == self._token:
             return

@@ -40,11 +40,11 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
 
     Its hash is the key under which the ledger has the result, for every study that ever wants it. So nothing may stand
     here that cannot change the result, such as the study's name, the runner or the cohort; and what a method does not
-    declare plays no part in it. No name in it may change, or no stored result would be found.
+    declare plays no part in it. No name in it may change, or no stored result would have its key.
     """
     learner = known_as(run.learner)
-    given = vars(learner.hyperparameters)
-    values = {one.key: given[one.name] for one in learner.declared.declarations(given)}
+    all_values = vars(learner.hyperparameters)
+    values = {one.key: all_values[one.name] for one in learner.declared.declarations(all_values)}
     config = dict.fromkeys(ALWAYS_NAMED) | {
         name: value for name, value in values.items() if name not in (EPSILON, STRENGTH)
     }
@@ -108,8 +108,8 @@ def determining(images: Mapping[str, Any]) -> dict[str, Any]:
     The files of a user's own stream are one hash.
     """
     left_out = {PLUGINS, WAYS} | ({"examples_per_task"} if "at_most" in images else set())
-    kept = {name: value for name, value in images.items() if name not in left_out}
-    return kept | ({SOURCE: digest(kept[SOURCE])} if SOURCE in kept else {})
+    part = {name: value for name, value in images.items() if name not in left_out}
+    return part | ({SOURCE: digest(part[SOURCE])} if SOURCE in part else {})
 
 
 def measures_transfer(phase: str) -> bool:

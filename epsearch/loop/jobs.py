@@ -74,7 +74,7 @@ class Job:
 
 
 Progress = Callable[[int, float], None]
-"""Is told of member-steps, or of a trainer's tasks, and of their work: FLOP with those of tests, or tasks."""
+"""Called with member-steps, or tasks of a trainer, and their work: FLOP with those of tests, or tasks."""
 
 
 class Place(NamedTuple):
@@ -130,17 +130,17 @@ class JobResult:
 def execute(job: Job, progress: Progress | None = None, place: Place = HERE) -> JobResult:
     """Trains the job's cohort in this process, on one thread: the thread count may change a sum's rounding.
 
-    What is told meanwhile becomes part of the result's note: a worker's standard error is seen by nobody.
+    Notes of the training become part of the result's note: the standard error of a worker is not displayed.
 
-    progress: is told of what was done since it was told last; what it raises ends the training.
+    progress: called with the work since its last call; an error that it raises ends the training.
     place: where that is. Raises what goes wrong, as it is: the runners make lines of that.
     """
-    told: list[str] = []
+    lines: list[str] = []
     plugins = [load_expected(one, job.stream.beside) for one in job.plugins if job.limits is None]
-    with redirect_notes(told.append), at_fault(plugins):
+    with redirect_notes(lines.append), at_fault(plugins):
         result = _trained(job, progress, place) if job.limits is None else _by_trainer(job, progress, place)
     assert result.value is not None
-    note = "\n".join(line for line in (result.value.note, *told) if line)
+    note = "\n".join(line for line in (result.value.note, *lines) if line)
     machine = rounding(NumericPath.parse(job.path).device)
     return replace(result, value=replace(result.value, note=note), machine=machine)
 
@@ -165,28 +165,28 @@ def _timed(job: Job, training: "Training", progress: Progress | None, place: Pla
         assert progress is not None
         progress(sum(steps.values()), sum(count * job.weights[task] for task, count in steps.items()))
 
-    told, started = None if progress is None else by_task, time.perf_counter()
+    report, started = None if progress is None else by_task, time.perf_counter()
     if job.certify is None:
         fitting = replace(training, bytes_free=bytes_free(training.chosen, job.at_once, place.share))
-        return JobResult(job.number, train_cohort(job.cohort, fitting, told), time.perf_counter() - started)
+        return JobResult(job.number, train_cohort(job.cohort, fitting, report), time.perf_counter() - started)
     # A certificate is trained without the folder: nothing of it may come from what others have kept there.
     if job.certify.moved:
-        value = train_rest(job.cohort, training, training.checkpoints(job.cohort), {}, told, make_moved)
+        value = train_rest(job.cohort, training, training.checkpoints(job.cohort), {}, report, make_moved)
     else:
-        value = train_cohort(job.cohort, training, told)
+        value = train_cohort(job.cohort, training, report)
     difference = 0.0
     # No ledger keeps parameters, so where they differ the cohort is trained again to see by how much.
     if value.fingerprints[0] != job.certify.fingerprint and not job.certify.mates:
         difference = math.inf
     elif value.fingerprints[0] != job.certify.fingerprint:
-        together = train_cohort(Cohort(job.certify.mates), training, told)
+        together = train_cohort(Cohort(job.certify.mates), training, report)
         row = job.certify.mates.index(job.cohort.learners[0])
         difference = float(np.abs(value.params[0] - together.params[row]).max())
     return JobResult(job.number, value, time.perf_counter() - started, parameter_difference=difference)
 
 
 def _by_trainer(job: Job, progress: Progress | None, place: Place) -> JobResult:
-    """The job's one learner, by somebody else's trainer in a process of its own."""
+    """Trains the learner of a job by a plug-in trainer, in a process of its own."""
     from trainers.foreign.measuring import SELF_REPORTED
     from trainers.foreign.running import Request, train
     from trainers.foreign.running import Run as Given
@@ -202,8 +202,8 @@ def _by_trainer(job: Job, progress: Progress | None, place: Place) -> JobResult:
     given = Given(vars(learner.hyperparameters), learner.seed, job.stream.open(place.images), job.transfer)
     started = time.perf_counter()
     # As of ours, a certificate takes nothing of what others have kept.
-    told = None if progress is None else lambda tasks: progress(tasks, float(tasks))
-    value = train(request, given, told, None if job.certify else cache_folder() / "trainers")
+    report = None if progress is None else lambda tasks: progress(tasks, float(tasks))
+    value = train(request, given, report, None if job.certify else cache_folder() / "trainers")
     if SELF_REPORTED in value.note:
         value = replace(value, fingerprints=np.array([said(one) for one in value.fingerprints]), note="")
     repeats = job.certify is None or job.certify.fingerprint == value.fingerprints[0]
@@ -240,7 +240,7 @@ def training_of(job: Job, stream: TaskStream) -> "Training":
 
 
 def forget(job: Job, stream: TaskStream) -> None:
-    """Removes what was kept on the way of a job whose results are in the ledger, where all machines keep it."""
+    """Removes the checkpoints of a job whose results are stored, from the folder of all machines."""
     if job.checkpoints is not None and job.certify is None:
         training_of(job, stream).checkpoints(job.cohort).forget(job.cohort.learners)
 
@@ -258,8 +258,8 @@ def bytes_free(path: NumericPath, at_once: int, share: float = 1.0) -> int | Non
 
 def encode(value: CohortResult) -> str:
     """The result as JSON, without the network; Python's shortest-repr floats come back bit for bit, NaN included."""
-    told = (one.name for one in fields(value) if one.name not in NETWORK)
-    return json.dumps({name: np.asarray(getattr(value, name)).tolist() for name in told})
+    names = (one.name for one in fields(value) if one.name not in NETWORK)
+    return json.dumps({name: np.asarray(getattr(value, name)).tolist() for name in names})
 
 
 def decode(text: str) -> CohortResult:

@@ -58,11 +58,11 @@ class SearchLoop(Loop):
         self.driver: StrategyDriver = StrategyDriver(study, self._record, before)
         self.strategy = self.driver.strategy
         self._scores = lru_cache(1)(lambda known, stage: self.driver.scores())  # the same while these two are
-        self._run = cache(self._make_run)  # asked for again and again, and a learner checks what it is given
+        self._run = cache(self._make_run)  # used often, and a learner checks its values
 
     def catch_up(self) -> Self:
-        """The baseline first: it is evaluated whatever the search finds."""
-        self._look_up(self._final(self.study.compared))
+        """The baseline first: it is evaluated in any case."""
+        self._read(self._final(self.study.compared))
         return super().catch_up()
 
     @property
@@ -91,8 +91,8 @@ class SearchLoop(Loop):
         named = choice is not None and own is not None and own.point == choice.point
         if named or (strategy(self.study.strategy).decides_alone and own is not None):
             return own
-        found = [one.best for one in self.earlier if one.study.seeds == self.study.seeds]
-        return max((best for best in (own, *found) if best is not None), key=lambda best: best.value, default=None)
+        earlier = [one.best for one in self.earlier if one.study.seeds == self.study.seeds]
+        return max((best for best in (own, *earlier) if best is not None), key=lambda best: best.value, default=None)
 
     @property
     def inert(self) -> bool:
@@ -144,7 +144,7 @@ class SearchLoop(Loop):
         certified = min(study.certify, most) + min(study.moved_starts, most)
         if self.evaluating:
             return Outlook(len(self.records), now, 0, 0, 0, len(self._uncertified()))
-        baseline = self._unknown(self._final(study.compared))
+        baseline = self._unstored(self._final(study.compared))
         final = 0 if study.score_on == "eval" else len(study.final_seeds) + len(baseline)
         return Outlook(len(self.records), now, *self.driver.later_members(), final, certified)
 
@@ -177,8 +177,8 @@ class SearchLoop(Loop):
 
     def evaluation_records(self) -> tuple[RunRecord, ...]:
         """The members of the evaluation that have been trained: the chosen point and the baseline."""
-        found = self.found(self._final(self._evaluated())) if self.evaluating else ()
-        return tuple({record.key: record for record in found}.values())  # two points may be one member
+        records = self.records_of(self._final(self._evaluated())) if self.evaluating else ()
+        return tuple({record.key: record for record in records}.values())  # two points may be one member
 
     def evaluated_content(self, point: Point) -> dict[str, Any]:
         """What determines the evaluation of a point, as `content` has it, with the first of its seeds."""
@@ -196,17 +196,17 @@ class SearchLoop(Loop):
         A search that has grown in repeats goes through the same first rounds: they are the same where their points are.
         Numbers count from 1 over all of them.
         """
-        found: list[Round] = []
+        rounds: list[Round] = []
         for loop in reversed((*self.earlier, self)):
-            known = {one.points for one in found}
-            found = [*(one for one in loop.strategy.rounds if one.points not in known), *found]
-        found.sort(key=lambda one: one.named)  # what curves have named comes last
-        return tuple(replace(one, number=number) for number, one in enumerate(found, start=1))
+            known = {one.points for one in rounds}
+            rounds = [*(one for one in loop.strategy.rounds if one.points not in known), *rounds]
+        rounds.sort(key=lambda one: one.named)  # what curves have named comes last
+        return tuple(replace(one, number=number) for number, one in enumerate(rounds, start=1))
 
-    def _keep(self, job: Job, result: JobResult) -> None:
+    def _store_result(self, job: Job, result: JobResult) -> None:
         """A certificate's member is compared with what the ledger has of it, and the differences are stored."""
         if job.certify is None:
-            super()._keep(job, result)
+            super()._store_result(job, result)
             return
         (run,) = job.runs
         record = self.records[self._key(run)]
@@ -218,7 +218,7 @@ class SearchLoop(Loop):
         self._store.certify([certificate], self.summary())
 
     def _searched(self) -> tuple[RunRecord, ...]:
-        return self.found(self._scored(self.driver.assigned_seeds()))
+        return self.records_of(self._scored(self.driver.assigned_seeds()))
 
     def _uncertified(self) -> dict[str, str]:
         """Key of each certificate that is still to come -> that of its member."""
@@ -252,7 +252,7 @@ class SearchLoop(Loop):
         """Members of the evaluation to train before the search ends; a GPU would rather have all of them together."""
         if self.study.score_on == "eval" or self.study.device != "cpu":
             return []
-        return [([run], None) for run in self._unknown(self._final(self.study.compared))]
+        return [([run], None) for run in self._unstored(self._final(self.study.compared))]
 
     def _advance(self) -> None:
         # Jobs done ahead of the evaluation may be out meanwhile: they keep no round of the search open.
@@ -269,9 +269,9 @@ class SearchLoop(Loop):
     def _gather(self) -> None:
         """Asks the ledger for what is wanted, and for what is then wanted: a race goes on as far as it knows."""
         wanted: list[Run] = []
-        while wanted != (now := self._wanted()) and not self._unknown(wanted):
+        while wanted != (now := self._wanted()) and not self._unstored(wanted):
             wanted = now
-            self._look_up(wanted)
+            self._read(wanted)
 
     def _certifying(self) -> list[Order]:
         """One job for each member of the sample: it is trained alone, without a shared first task."""
@@ -285,7 +285,7 @@ class SearchLoop(Loop):
 def open_search(study: Search, images: Mapping[str, Any], store: "Store", earlier: Sequence[Search] = ()) -> SearchLoop:
     """The loop of a search, as far as the ledger knows it.
 
-    earlier: what the study was before it grew, oldest first; what these searches have found counts as found.
+    earlier: the searches before the study grew, oldest first, whose results count, too.
     """
     before = [open_search(one, images, store) for one in earlier]
     records = {record.key: record for loop in before for record in loop.search_records()}

@@ -116,7 +116,7 @@ class TableLoop(Loop):
 
     def headline(self) -> str:
         """How many rows are evaluated, and of how many."""
-        return f"{sum(not self._unknown(self.runs(row)) for row in self.rows)}/{len(self.rows)} rows"
+        return f"{sum(not self._unstored(self.runs(row)) for row in self.rows)}/{len(self.rows)} rows"
 
     def heading(self) -> str:
         """The number of rows, of seeds, and of the tasks that they are trained on, in words."""
@@ -147,11 +147,11 @@ class TableLoop(Loop):
 
     def _behind(self) -> list[Run]:
         """Members of the evaluation that are missing while the rows are tuned."""
-        return self._unknown(self._runs_of(self.rows)) if self.tuning else []
+        return self._unstored(self._runs_of(self.rows)) if self.tuning else []
 
     def _score_of(self, run: Run) -> float:
         """A_T of a run in [0, 1]; NaN where it is not known or diverged."""
-        record = next(iter(self.found([run])), None)
+        record = next(iter(self.records_of([run])), None)
         return math.nan if record is None or record.status != "ok" else float(average_accuracy(record.accuracies))
 
     def runs(self, row: Row, phase: str = "eval") -> list[Run]:
@@ -171,18 +171,18 @@ class TableLoop(Loop):
     def _advance(self) -> None:
         if self._jobs:  # of this stage, which goes on until all of them are told
             return
-        self._look_up(self._wanted())
+        self._read(self._wanted())
         if self.tuning and not self.missing():
             self.rows = tuple(self._tuned(row) for row in self.rows)
             self.tuning = False
-            self._look_up(self._wanted())
+            self._read(self._wanted())
 
     def _tuned(self, row: Row) -> Row:
         """The candidate with the highest mean A_T on the cross-validation stream, of those that lose no seed.
 
         Of equal ones the first, in the order of the grids. Where all lose a seed, the row itself, noted in `untuned`.
         """
-        scores = {one: _score(self.found(self.runs(one, "cv"))) for one in row.candidates()}
+        scores = {one: _score(self.records_of(self.runs(one, "cv"))) for one in row.candidates()}
         best = max(scores, key=lambda one: scores[one])
         if scores[best] < 0:
             self.untuned.append(row.label)

@@ -21,7 +21,7 @@ class Work:
     def __init__(self, study: Study, request: Callable[[str], StreamRequest]) -> None:
         self._study, self._request = study, request
         self._first_alone = study.first_task_alone
-        self.of = cache(self._of)  # asked for every member that is missing whenever a cohort comes back
+        self.of = cache(self._of)  # computed for every missing member, for each cohort
         self._streams: dict[str, TaskStream] = {}
         self._later: dict[Kind, LaterSteps] = {}
 

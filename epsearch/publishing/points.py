@@ -203,7 +203,7 @@ def _of_table(place: Callable[[Row], Place]) -> _Kind:
 
     def tried(loop: TableLoop) -> list[Tried]:
         rows, seeds = () if loop.tuning else loop.rows, len(loop.study.seeds)
-        return [_tried(place(row), loop.found(loop.runs(row)), seeds, row.shown()) for row in rows]
+        return [_tried(place(row), loop.records_of(loop.runs(row)), seeds, row.shown()) for row in rows]
 
     def parameters(loop: TableLoop) -> tuple[Parameter, ...]:
         rows = [dict(place(row).values) for row in loop.rows]

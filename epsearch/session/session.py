@@ -12,7 +12,7 @@ from epsearch.checking.check_cache import refuse_inert
 from epsearch.events import Listener, Planned, Warned, ignore, stops, warner
 from epsearch.failures.errors import Interrupted, UsageError
 from epsearch.ledger.damage import reading, unused_in_words
-from epsearch.ledger.evaluation_log import user_looks
+from epsearch.ledger.evaluation_log import user_log
 from epsearch.ledger.location import kept_within
 from epsearch.loop.ahead import Eta, Plan
 from epsearch.loop.base import Loop
@@ -128,8 +128,8 @@ def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: b
         sum_up(loop, row)
         # What is damaged is told before the training, and behind it what was met on the way.
         stack.callback(_tell_damage, loop, listener, told=_tell_damage(loop, listener))
-        loop.proof, loop.looks = prepared.proof, user_looks()
-        loop.looks.add(loop.records.values())  # what was stored before there was the file, or just before a crash
+        loop.proof, loop.evaluation_log = prepared.proof, user_log()
+        loop.evaluation_log.add(loop.records.values())  # also those stored before a crash
         ahead = _planned(loop, listener)
         share = ahead.share if ahead else 1.0
         report = ahead.report if ahead else overheads.expected(overheads.REPORT)

@@ -32,7 +32,7 @@ Names = Mapping[Table, Sequence[str]]
 
 
 class Moved(NamedTuple):
-    """What was written to a file, or taken over from one."""
+    """Result of an export or an import."""
 
     file: Path
     """Where it lies."""
@@ -58,7 +58,7 @@ def export_study(name: str, file: Path, storage: LedgerUrl, out: Path) -> Moved:
 
 
 def export_ledger(file: Path, storage: LedgerUrl) -> Moved:
-    """Writes all that the ledger knows of studies and runs into a file. Raises UsageError."""
+    """Writes all studies and runs of a ledger into a file. Raises UsageError."""
     with opened(storage) as store:
         return _export(file, store, {table: store.names(table) for table in PARTS})
 
@@ -116,12 +116,12 @@ def import_file(file: Path, storage: LedgerUrl, out: Path, name: str | None = No
 
 
 def _refusing() -> Any:
-    """What is wrong with the file or the name is bad input; a database that is gone is not."""
+    """Turns errors of the ledger into UsageError; a database that is gone is no bad input."""
     return refused(StoreError, but=StoreUnavailable)
 
 
 def _renamed(archive: Archive, name: str | None) -> Rows:
-    """The rows of a file, those of its study under another name, where one is given."""
+    """Returns the rows of a file, those of its study under another name unless that is None."""
 
     def rows(table: Table) -> Iterable[list[dict[str, Any]]]:
         if name is None or table not in (schema.studies, schema.summaries):
@@ -137,7 +137,7 @@ def _renamed(archive: Archive, name: str | None) -> Rows:
 
 
 def _sum_up(store: Store, names: Collection[str], storage: LedgerUrl, out: Path) -> None:
-    """Finds anew what `epsearch list` shows of studies that were there, or have another name."""
+    """Computes the summaries of studies that were stored before, or have another name."""
     for row in store.studies():
         if row.name in names:
             with suppress(Unreadable):

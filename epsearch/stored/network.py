@@ -1,4 +1,4 @@
-"""The network of a stored run, trained once more and written down for anyone who has torch."""
+"""The network of a stored run: trained again, and written as a state_dict of torch."""
 
 import io
 import json
@@ -33,7 +33,7 @@ CHOSEN, BASELINE = "chosen", "baseline"
 
 
 class Which(NamedTuple):
-    """Which run of a study."""
+    """Choice of one run of a study."""
 
     row: str | None = None
     """Of a search CHOSEN or BASELINE, of other studies the name of a row of their table; None for the first."""
@@ -47,7 +47,7 @@ EVALUATED = Which()
 
 
 class Saved(NamedTuple):
-    """What was trained, and where it lies."""
+    """The trained network and its files."""
 
     file: Path
     """The state_dict."""
@@ -84,7 +84,7 @@ def save_network(
         raise UsageError(unknown("row", row, rows))
     seed = loop.study.stream_seeds(which.stream)[0] if which.seed is None else which.seed
     run = Run(which.stream, rows[row](seed))
-    again = train_again(loop, [run], loop.found([run]), data_dir, listener)
+    again = train_again(loop, [run], loop.records_of([run]), data_dir, listener)
     (record,) = again.records.values()
     if record.status != "ok":
         raise UsageError(

@@ -28,10 +28,10 @@ SAMPLE = 5
 
 
 class Rerun(NamedTuple):
-    """One run, and how far it is from what is stored of it."""
+    """A run that was trained again, and its difference to the stored one."""
 
     record: RunRecord
-    """What is stored."""
+    """The stored run."""
     label: str
     """Its method and values, as tables name them."""
     certificate: Certificate
@@ -43,12 +43,12 @@ class Rerun(NamedTuple):
 
     @property
     def agrees(self) -> bool:
-        """Whether it is as near to what is stored as it must be."""
+        """Whether the differences are within the tolerance."""
         return self.certificate.within(self.tolerance)
 
 
 class Verified(NamedTuple):
-    """What `epsearch verify` found."""
+    """Result of `epsearch verify`."""
 
     study: Study
     """As it is stored."""
@@ -78,7 +78,7 @@ def verify(
     seed: int | None = None,
     listener: Listener = ignore,
 ) -> Verified:
-    """Trains a sample of a stored study's runs again, of search and evaluation, and compares them with what is stored.
+    """Trains a sample of a stored study's runs again, of search and evaluation, and compares them with the stored ones.
 
     name: of the study, the newest without one; sample: how many, None for all; seed: draws them, None for another one
     at each call; data_dir: where datasets lie. The certificates are stored, in place of those of earlier reruns.
@@ -90,23 +90,23 @@ def verify(
     if not runs:
         raise UsageError(f"study {loop.study.name!r} has no runs yet that could be verified")
     seed = secrets.randbelow(2**31) if seed is None else seed
-    # Sorted: the order in which they were found must not change the draw.
+    # Sorted: the order of the records must not change the draw.
     drawn = random.Random(seed).sample(sorted(runs), len(runs) if sample is None else min(sample, len(runs)))
     again = train_again(loop, [runs[key] for key in drawn], [loop.records[key] for key in drawn], data_dir, listener)
-    _note(storage, list(again.certificates.values()), listener)
-    found = []
+    _store(storage, list(again.certificates.values()), listener)
+    reruns = []
     for key in drawn:
         record, here = loop.records[key], again.results[key].machine
         alike = record.machine == here if record.machine else None
         allowed = tolerance(again.study, loop.images, alike=alike is True)
-        found.append(Rerun(record, label_of(loop.study, record), again.certificates[key], alike, allowed))
-    found.sort(key=lambda one: (one.record.phase, one.label, one.record.seed))
+        reruns.append(Rerun(record, label_of(loop.study, record), again.certificates[key], alike, allowed))
+    reruns.sort(key=lambda one: (one.record.phase, one.label, one.record.seed))
     seconds = sum(result.seconds for result in again.results.values())
-    return Verified(loop.study, tuple(found), len(runs), seed, _runs_alone(loop), seconds)
+    return Verified(loop.study, tuple(reruns), len(runs), seed, _damaged_runs(loop), seconds)
 
 
 def label_of(study: Study, record: RunRecord) -> str:
-    """A run's method with its values of what the study searches, or of what tables name."""
+    """Returns the method of a run with its values of the searched hyperparameters, or of those in tables."""
     space = getattr(study, "space", None)
     own = (one.name for one in methods.method(record.method).hyperparameters if one.per_method)
     names = tuple(own) if space is None else space.names
@@ -117,18 +117,18 @@ def label_of(study: Study, record: RunRecord) -> str:
 
 
 def _run(study: Study, record: RunRecord) -> Run:
-    """Raises Unreadable where this version does not know what the record is of."""
+    """Returns the run of a record. Raises Unreadable where this version does not know its fields."""
     with reading(StudyRow(study.name, {}, "")):
         return run_of(record)
 
 
-def _runs_alone(loop: Loop) -> dict[str, str]:
-    """Damaged runs; not damaged certificates, whose names are longer."""
+def _damaged_runs(loop: Loop) -> dict[str, str]:
+    """Returns damaged runs, without damaged certificates, whose keys are longer."""
     return {key: why for key, why in loop.unused().items() if " " not in key}
 
 
-def _note(storage: LedgerUrl, certificates: Sequence[Certificate], listener: Listener) -> None:
-    """Stores the certificates, where the ledger can be written to; one that cannot has been verified all the same."""
+def _store(storage: LedgerUrl, certificates: Sequence[Certificate], listener: Listener) -> None:
+    """Stores the certificates where the ledger can be written to; a warning is the only consequence otherwise."""
     try:
         with open_store(storage, patience=Patience(notify=warner(listener))) as store:
             store.certify(certificates)

@@ -1,4 +1,4 @@
-"""The strategy of a study, and how what it is told follows from members that are known."""
+"""Drives the strategy of a study with the scores of stored members."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsearch.loop.strategy_driver import race
-from epsearch.loop.strategy_driver.race import Found, Scores
+from epsearch.loop.strategy_driver.race import RecordOf, Scores
 from epsearch.study.description import CURVE
 from epsearch.study.kinds import Search
 from results.statistics.racing import adjusted_means
@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 class StrategyDriver:
     """A study's strategy on one side, its members on the other.
 
-    found: what is known of a point's member of a seed. All answers follow from that and the study alone, so that a
-    search that is opened anew stands where it stood. before: points that the study had tried, and with which seeds,
-    before it grew; a curve goes through these, too.
+    record_of: returns the record of a point and a seed, if there is one. All answers follow from that and the study, so
+    that a search that is opened again has the same state. before: points of the study before it grew, with their seeds;
+    a curve goes through these, too.
     """
 
-    def __init__(self, study: Search, found: Found, before: Mapping[Point, tuple[int, ...]] | None = None) -> None:
-        self._study, self._found, self._kind = study, found, strategy(study.strategy)
+    def __init__(
+        self, study: Search, record_of: RecordOf, before: Mapping[Point, tuple[int, ...]] | None = None
+    ) -> None:
+        self._study, self._record_of, self._kind = study, record_of, strategy(study.strategy)
         self._before = {} if before is None else before
         self.choice: Choice | None = None
         """What the curve names, once the search is done; None before, and where the best tried value is chosen."""
@@ -53,11 +55,11 @@ class StrategyDriver:
 
     def wanted(self) -> dict[Point, tuple[int, ...]]:
         """The seeds that open suggestions are to have."""
-        return self._shares([asked.point for asked in self.strategy.ask()])
+        return self._shares([suggestion.point for suggestion in self.strategy.ask()])
 
     def assigned_seeds(self) -> dict[Point, tuple[int, ...]]:
         """The seeds that every point tried so far had, or is to have if it is open."""
-        return self._given(self.strategy)
+        return self._assigned(self.strategy)
 
     def dropped(self) -> dict[Point, int]:
         """Points that a race has dropped in the round that gave them the most seeds, and how many these are."""
@@ -69,7 +71,7 @@ class StrategyDriver:
 
     def scores(self) -> NDArray[np.float64]:
         """What is maximised, of every point tried so far and every one of `seeds` [K, R]; NaN where it is not known."""
-        return Scores.of(list(self.assigned_seeds()), self._study.seeds, self._found, self._study.objective).scores
+        return Scores.of(list(self.assigned_seeds()), self._study.seeds, self._record_of, self._study.objective).scores
 
     def later(self) -> int:
         """Suggestions of rounds that are not open yet, at most; those of a grid are known."""
@@ -99,10 +101,10 @@ class StrategyDriver:
         for those beyond the seeds that every round has.
         Known seeds beyond a point's share do not count, as they would depend on what else the ledger has.
         """
-        asked, seeds, first = self.strategy.ask(), self._study.search_seeds, len(self._study.seeds)
-        points = [one.point for one in asked]
+        suggestions, seeds, first = self.strategy.ask(), self._study.search_seeds, len(self._study.seeds)
+        points = [one.point for one in suggestions]
         shares = self._shares(points)
-        table = Scores.of(points, seeds, self._found, self._study.objective).within(
+        table = Scores.of(points, seeds, self._record_of, self._study.objective).within(
             [len(shares[point]) for point in points]
         )
         lost = np.asarray(table.lost.any(axis=1))
@@ -115,15 +117,15 @@ class StrategyDriver:
         )
         return [
             Observation(one.number, None if gone else mean, tuple(None if np.isnan(score) else score for score in row))
-            for one, mean, gone, row in zip(asked, means, lost, scores.tolist(), strict=True)
+            for one, mean, gone, row in zip(suggestions, means, lost, scores.tolist(), strict=True)
         ]
 
-    def _given(self, strategy: Strategy) -> dict[Point, tuple[int, ...]]:
-        given: dict[Point, tuple[int, ...]] = {}
+    def _assigned(self, strategy: Strategy) -> dict[Point, tuple[int, ...]]:
+        assigned: dict[Point, tuple[int, ...]] = {}
         for one in strategy.rounds:
             for point, seeds in self._shares(one.points).items():
-                given[point] = max(given.get(point, ()), seeds, key=len)
-        return given
+                assigned[point] = max(assigned.get(point, ()), seeds, key=len)
+        return assigned
 
     def _names(self) -> bool:
         """Whether a curve may name a value that was not tried."""
@@ -133,15 +135,15 @@ class StrategyDriver:
 
     def _name(self) -> Point | None:
         """The point that a curve through all scores names; those of points that lose a seed do not count."""
-        from epsearch.loop.strategy_driver.kept_choices import choose_once  # brings scipy along
+        from epsearch.loop.strategy_driver.choice_cache import choose_once  # brings scipy along
 
-        given = {**self._before, **self._given(self._search)}
-        seeds = sorted({seed for own in given.values() for seed in own})
-        table = Scores.of(list(given), seeds, self._found, self._study.objective)
-        shown = np.array([[seed in own for seed in seeds] for own in given.values()], dtype=bool)
-        whole = ~(table.lost & shown).any(axis=1)
-        scores = np.where(shown & whole[:, None], table.scores, np.nan)
-        self.choice = choose_once(self._study.space, list(given), scores)
+        assigned = {**self._before, **self._assigned(self._search)}
+        seeds = sorted({seed for own in assigned.values() for seed in own})
+        table = Scores.of(list(assigned), seeds, self._record_of, self._study.objective)
+        counts = np.array([[seed in own for seed in seeds] for own in assigned.values()], dtype=bool)
+        whole = ~(table.lost & counts).any(axis=1)
+        scores = np.where(counts & whole[:, None], table.scores, np.nan)
+        self.choice = choose_once(self._study.space, list(assigned), scores)
         return self.choice.point
 
     def _shares(self, points: Sequence[Point]) -> dict[Point, tuple[int, ...]]:
@@ -153,9 +155,9 @@ class StrategyDriver:
     def _standing(self, points: Sequence[Point]) -> dict[Point, race.Standing]:
         """Where points of one round stand in a race."""
         study, different = self._study, list(dict.fromkeys(points))
-        table = Scores.of(different, study.search_seeds, self._found, study.objective)
-        found = race.standings(table, len(study.seeds))
-        return dict(zip(different, found, strict=True))
+        table = Scores.of(different, study.search_seeds, self._record_of, study.objective)
+        standings = race.standings(table, len(study.seeds))
+        return dict(zip(different, standings, strict=True))
 
 
 def make_strategy(study: Search) -> Strategy:

@@ -1,4 +1,4 @@
-"""A race over seeds: how many each point is to have, given what is known of all."""
+"""A race over seeds: the number of seeds of each point, by the scores of all."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,12 +19,13 @@ ALPHA = 0.05  # the chance, a round, that a race drops the best value; where noi
 NAN = float("nan")
 _SCORES: WeakKeyDictionary[RunRecord, dict[str, float]] = WeakKeyDictionary()
 
-Found = Callable[[Point, int], RunRecord | None]
+RecordOf = Callable[[Point, int], RunRecord | None]
+"""Returns the record of a point and a seed; None without one."""
 
 
 @dataclass(frozen=True)
 class Scores:
-    """What is known of K points and R seeds, a row a point, in the order of the seeds."""
+    """Scores of K points and R seeds, a row a point, in the order of the seeds."""
 
     scores: NDArray[np.float64]
     """[K, R]: what is maximised, NaN without one."""
@@ -32,12 +33,12 @@ class Scores:
     """[K, R]: members that diverged."""
 
     @classmethod
-    def of(cls, points: Sequence[Point], seeds: Sequence[int], found: Found, objective: str) -> "Scores":
-        """The table of what `found` knows of every point and seed, in the given order.
+    def of(cls, points: Sequence[Point], seeds: Sequence[int], record_of: RecordOf, objective: str) -> "Scores":
+        """Returns the table of all points and seeds, in this order.
 
         objective: what is maximised, as `results.objectives` has it.
         """
-        records = [[found(point, seed) for seed in seeds] for point in points]
+        records = [[record_of(point, seed) for seed in seeds] for point in points]
         lost = [[one is not None and one.status != "ok" for one in row] for row in records]
         shape = (len(points), len(seeds))
         scores = np.array([[_score(one, objective) for one in row] for row in records], dtype=np.float64)
@@ -45,13 +46,13 @@ class Scores:
         return cls(scores.reshape(shape), np.array(lost, dtype=bool).reshape(shape))
 
     def within(self, shares: Sequence[int]) -> "Scores":
-        """Without what is known of seeds beyond each point's share: it plays no part."""
+        """Returns the table without seeds beyond each point's share, which play no part."""
         beyond = np.arange(self.scores.shape[1]) >= np.asarray(shares)[:, None]
         return Scores(np.where(beyond, np.nan, self.scores), self.lost & ~beyond)
 
 
 class Standing(NamedTuple):
-    """Where a point of a race stands, given what is known of all so far."""
+    """State of a point of a race."""
 
     seeds: int
     """How many seeds, of the first, it is to have."""
@@ -60,7 +61,7 @@ class Standing(NamedTuple):
 
 
 def standings(table: Scores, enough: int) -> list[Standing]:
-    """Where the points stand that began a race together, in their order.
+    """Returns the states of the points that began a race together, in their order.
 
     table   of all seeds that a point may get
     enough  seeds that points which are not dropped get in any case; they get more only while there are several

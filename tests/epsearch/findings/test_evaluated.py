@@ -146,7 +146,7 @@ class TestAnotherLedger:
         assert environment(Settings(study.storage, study.out, tmp_path))[VARIABLE] == "none"
         with Store.open(study.storage) as store:
             service = stored_loop(store.study("one"), store, study.storage, study.out)
-        assert file.exists() and service.looks.read() == []
+        assert file.exists() and service.evaluation_log.read() == []
 
     def test_a_file_that_cannot_be_used_costs_one_line_and_a_note(self, tiny, monkeypatch, tmp_path):
         monkeypatch.setenv(VARIABLE, str(tmp_path))

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from epsearch.ledger import evaluation_log
-from epsearch.ledger.evaluation_log import Looks, user_looks
+from epsearch.ledger.evaluation_log import EvaluationLog, user_log
 from tests.support.limits import HANGS
 from trainers.notes import redirect_notes
 
@@ -20,24 +20,24 @@ def record(number, seed=0, phase="eval", created="2026-01-01T00:00:00+00:00"):
 
 
 def rates(file):
-    return [run["config"]["lr"] for run, _ in Looks(file).read()]
+    return [run["config"]["lr"] for run, _ in EvaluationLog(file).read()]
 
 
 def test_a_choice_is_kept_once_whatever_the_seed(tmp_path):
     file = tmp_path / "new" / "looks.jsonl"
-    Looks(file).add([record(1, seed=1, created="2026-02"), record(1, seed=0, created="2026-01"), record(2)])
-    Looks(file).add([record(1, seed=5), record(3, phase="cv")])
-    assert rates(file) == [1, 2] and Looks(file).read()[0][1] == "2026-01"
+    EvaluationLog(file).add([record(1, seed=1, created="2026-02"), record(1, seed=0, created="2026-01"), record(2)])
+    EvaluationLog(file).add([record(1, seed=5), record(3, phase="cv")])
+    assert rates(file) == [1, 2] and EvaluationLog(file).read()[0][1] == "2026-01"
     assert file.stat().st_mode & 0o077 == 0
 
 
 WRITER = """
 import sys
 from pathlib import Path
-from epsearch.ledger.evaluation_log import Looks
+from epsearch.ledger.evaluation_log import EvaluationLog
 from tests.epsearch.ledger.test_evaluation_log import record
 for number in range(20):
-    Looks(Path(sys.argv[1])).add([record(1000 * int(sys.argv[2]) + number), record(number)])
+    EvaluationLog(Path(sys.argv[1])).add([record(1000 * int(sys.argv[2]) + number), record(number)])
 """
 
 
@@ -52,11 +52,11 @@ def test_processes_that_append_at_once_lose_and_repeat_nothing(tmp_path):
 @pytest.mark.parametrize("torn", [b'{"when": "2026', b"\xff\xfe", b'{"when": 3, "run": {}}', b"[" * 100_000, b"null"])
 def test_a_torn_line_takes_no_other_with_it(tmp_path, torn):
     file = tmp_path / "looks.jsonl"
-    Looks(file).add([record(1)])
+    EvaluationLog(file).add([record(1)])
     with file.open("ab") as end:
         end.write(torn)
     assert rates(file) == [1]
-    Looks(file).add([record(1), record(2)])
+    EvaluationLog(file).add([record(1), record(2)])
     assert rates(file) == [1, 2] and json.loads(file.read_bytes().splitlines()[-1])
 
 
@@ -80,7 +80,7 @@ def test_what_cannot_be_written_is_told_once(tmp_path, monkeypatch, kind):
     monkeypatch.chdir(tmp_path)
     file, lines = blocked(tmp_path, kind), []
     before = sorted(tmp_path.rglob("*"))
-    kept = Looks(file)
+    kept = EvaluationLog(file)
     with redirect_notes(lines.append):
         kept.add([record(1)])
         kept.add([record(2)])
@@ -93,7 +93,7 @@ def test_a_home_that_is_read_only_is_told_once(tmp_path):
     (tmp_path / "home").mkdir(mode=0o500)
     lines = []
     with redirect_notes(lines.append):
-        Looks(tmp_path / "home" / "looks.jsonl").add([record(1)])
+        EvaluationLog(tmp_path / "home" / "looks.jsonl").add([record(1)])
     assert len(lines) == 1
 
 
@@ -101,16 +101,16 @@ def test_a_lock_that_is_never_given_back_stops_nothing(tmp_path, monkeypatch):
     file, lines = tmp_path / "looks.jsonl", []
     monkeypatch.setattr(evaluation_log, "PATIENCE", 0.0)
     with evaluation_log._locked(file), redirect_notes(lines.append):
-        Looks(file).add([record(1)])
+        EvaluationLog(file).add([record(1)])
     assert len(lines) == 1 and "locked" in lines[0] and rates(file) == []
 
 
 def test_where_it_is(tmp_path, monkeypatch):
     monkeypatch.setenv("EPSEARCH_LOOKS", "none")
-    user_looks().add([record(1)])
+    user_log().add([record(1)])
     monkeypatch.setenv("EPSEARCH_LOOKS", str(tmp_path / "one"))
-    user_looks().add([record(1)])
+    user_log().add([record(1)])
     monkeypatch.delenv("EPSEARCH_LOOKS")
     monkeypatch.setattr(evaluation_log, "user_data_path", lambda name: tmp_path / name)
-    user_looks().add([record(2)])
+    user_log().add([record(2)])
     assert rates(tmp_path / "one") == [1] and rates(tmp_path / "epsearch" / "looks.jsonl") == [2]

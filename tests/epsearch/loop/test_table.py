@@ -208,7 +208,7 @@ class TestLoop:
         assert len(members) == len(set(members)) == loop.trained == len(store.all_runs()) == 13 * 2
         assert {job.phase for job in jobs} == {"eval"}
         for row in loop.rows:
-            records = loop.found(loop.runs(row))
+            records = loop.records_of(loop.runs(row))
             assert [record.seed for record in records] == [0, 1]
             assert all(record.method == row.method for record in records)
         again = make(small(Comparison, tmp_path, seeds=1), store)
@@ -219,7 +219,7 @@ class TestLoop:
         loop = make(small(Comparison, tmp_path, methods="agem,soft_agem", epsilon=0), store)
         assert loop.stage_members() == (0, 2)
         finish(loop)
-        assert loop.trained == 2 and [len(loop.found(loop.runs(row))) for row in loop.rows] == [2, 2]
+        assert loop.trained == 2 and [len(loop.records_of(loop.runs(row))) for row in loop.rows] == [2, 2]
 
     def test_a_search_has_trained_some_of_it_already(self, tmp_path, store, small_study):
         """A-GEM's members are those of ε = 0 of a search of the same sizes."""
@@ -280,7 +280,7 @@ class TestLoop:
         ewc, van = loop.rows
         assert (ewc.hyperparameters.lr, ewc.hyperparameters.strength) == (0.03, 100)
         assert van.hyperparameters.lr != 0.3
-        assert loop.untuned == [] and [len(loop.found(loop.runs(row))) for row in loop.rows] == [2, 2]
+        assert loop.untuned == [] and [len(loop.records_of(loop.runs(row))) for row in loop.rows] == [2, 2]
         assert make(study, store).rows == loop.rows  # from the ledger alone
 
     def test_a_method_that_always_diverges_keeps_its_values(self, tmp_path, store):
@@ -299,7 +299,7 @@ class TestLoop:
         loop.tell([execute(job)])
         assert len(loop.records) == 10
         for run in loop._wanted():
-            if found := loop.found([run]):
+            if found := loop.records_of([run]):
                 alone = execute(replace(job, cohort=Cohort((run.learner,)))).value
                 assert found[0].fingerprint == alone.fingerprints[0]
 

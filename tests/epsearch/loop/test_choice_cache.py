@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from epsearch.loop.strategy_driver import kept_choices
+from epsearch.loop.strategy_driver import choice_cache
 from epsearch.loop.strategy_driver.choice import choose
 from search_spaces.space import Parameter, Space
 
@@ -27,7 +27,7 @@ def made(count, seed=0, noise=0.01):
 def computed(monkeypatch):
     """How often a curve has been fitted."""
     calls = []
-    monkeypatch.setattr(kept_choices, "choose", lambda *given: calls.append(1) or choose(*given))
+    monkeypatch.setattr(choice_cache, "choose", lambda *given: calls.append(1) or choose(*given))
     return calls
 
 
@@ -35,7 +35,7 @@ def computed(monkeypatch):
 def test_it_is_computed_once(computed, cache, flat):
     points, scores = made(120)
     scores = np.ones_like(scores) if flat else scores  # without a curve: nothing is named, and the gain is NaN
-    first, again = (kept_choices.choose_once(SPACE, points, scores) for _ in range(2))
+    first, again = (choice_cache.choose_once(SPACE, points, scores) for _ in range(2))
     assert repr(first) == repr(again) == repr(choose(SPACE, points, scores)) and len(computed) == 1
     assert len(list(cache.iterdir())) == 1
 
@@ -43,7 +43,7 @@ def test_it_is_computed_once(computed, cache, flat):
 @pytest.mark.parametrize("changed", ["score", "point", "space", "version", "damage"])
 def test_anything_else_is_computed_anew(computed, cache, monkeypatch, changed):
     points, scores = made(120)
-    kept_choices.choose_once(SPACE, points, scores)
+    choice_cache.choose_once(SPACE, points, scores)
     space = SPACE
     if changed == "score":
         scores[5, 1] += 1e-12
@@ -52,18 +52,18 @@ def test_anything_else_is_computed_anew(computed, cache, monkeypatch, changed):
     elif changed == "space":
         space = Space((Parameter("epsilon", 0.0, 2.0),))
     elif changed == "version":
-        monkeypatch.setattr(kept_choices, "VERSION", kept_choices.VERSION + 1)
+        monkeypatch.setattr(choice_cache, "VERSION", choice_cache.VERSION + 1)
     else:
         (file,) = cache.iterdir()
         file.write_bytes(file.read_bytes()[:-1])
-    assert repr(kept_choices.choose_once(space, points, scores)) == repr(choose(space, points, scores))
+    assert repr(choice_cache.choose_once(space, points, scores)) == repr(choose(space, points, scores))
     assert len(computed) == 2
 
 
 def test_few_points_are_not_kept(computed, cache):
     points, scores = made(20)
     for _ in range(2):
-        kept_choices.choose_once(SPACE, points, scores)
+        choice_cache.choose_once(SPACE, points, scores)
     assert len(computed) == 2 and not cache.exists()
 
 
@@ -71,4 +71,4 @@ def test_a_cache_that_takes_nothing_costs_nothing_but_time(computed, tmp_path, m
     (tmp_path / "file").touch()
     monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "file"))
     points, scores = made(120)
-    assert kept_choices.choose_once(SPACE, points, scores).point == choose(SPACE, points, scores).point
+    assert choice_cache.choose_once(SPACE, points, scores).point == choose(SPACE, points, scores).point

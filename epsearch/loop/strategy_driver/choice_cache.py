@@ -1,4 +1,4 @@
-"""Choices of curves through many points, kept in the cache folder: opening a study asks for its choice each time.
+"""A cache of choices of curves through many points, as each opening of a study computes its choice.
 
 The curve takes seconds, and those that list or delete ask for it, too.
 """
@@ -18,7 +18,7 @@ from results.search import Choice
 from search_spaces.space import Point, Space
 from trainers.persistence import sealed
 
-MANY = 100  # points from which on a choice is kept; of fewer it takes less than reading it
+MANY = 100  # points from which on a choice is cached; for fewer the fit is faster
 VERSION = 2  # of what `choose` computes: another one where it names another point for the same scores
 
 
@@ -29,8 +29,8 @@ def choose_once(space: Space, points: Sequence[Point], scores: NDArray[np.float6
     of = repr((VERSION, np.__version__, space, list(points), scores.shape)).encode() + scores.tobytes()
     mark = hashlib.sha256(of).hexdigest()
     path = cache_folder() / "choices" / mark
-    if (found := sealed.read(path, mark, "the curve is fitted again")) is not None:
-        return _read(found)
+    if (content := sealed.read(path, mark, "the curve is fitted again")) is not None:
+        return _read(content)
     choice = choose(space, points, scores)
     with suppress(OSError):  # nothing is lost but time
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -42,8 +42,8 @@ def _gain(gain: float) -> float | None:
     return None if math.isnan(gain) else float(gain)
 
 
-def _read(found: bytes) -> Choice:
+def _read(content: bytes) -> Choice:
     """As it was: JSON has lists for tuples, and no NaN."""
-    kept = json.loads(found)
-    point, tried = (None if kept[name] is None else tuple(kept[name]) for name in ("point", "tried"))
-    return Choice(point, tried, math.nan if kept["gain"] is None else kept["gain"], kept["why"])
+    values = json.loads(content)
+    point, tried = (None if values[name] is None else tuple(values[name]) for name in ("point", "tried"))
+    return Choice(point, tried, math.nan if values["gain"] is None else values["gain"], values["why"])
