@@ -9,12 +9,12 @@ from epsearch.terminal.consoles import table
 from results.labels import settings_text
 
 if TYPE_CHECKING:
-    from epsearch.checking.check_cache import Checked
+    from epsearch.checking.check_cache import CheckReport
 
 MARKS = {True: ("yes", "green"), False: ("no", "red"), None: ("?", "yellow")}
 
 
-def shown(found: "Checked") -> RenderableType:
+def shown(found: "CheckReport") -> RenderableType:
     """A line for each finding, with a mark, and with which values the trainer was trained."""
     rows = [
         (Text(*MARKS[one.trusted]), Text(one.subject, style="bold"), Text(one.text, overflow="fold"))
@@ -25,7 +25,7 @@ def shown(found: "Checked") -> RenderableType:
     return Group(table(rows), Text(""), Text(f"{found.trainer}{with_values}: {below}"))
 
 
-def as_json(found: "Checked") -> dict[str, Any]:
+def as_json(found: "CheckReport") -> dict[str, Any]:
     """The same as one JSON object; trusted is null where that cannot be told, sizes are in seconds and bytes."""
     return {
         "trainer": found.trainer,

@@ -8,7 +8,7 @@ import pytest
 
 from epsearch.checking import check_cache
 from epsearch.checking.check import check
-from epsearch.checking.tried import of_space, usual
+from epsearch.checking.settings import of_space, usual
 from epsearch.events import ignore
 from epsearch.failures.errors import Interrupted, UsageError
 from epsearch.preparation.arithmetic import numeric_path
@@ -73,10 +73,10 @@ def known_as_inert(cache):
         placed = replace(study, numeric_path=numeric_path(study, prepared.stream))
         tried = of_space(study.space)
         (values,) = (one.values for one in tried if one.name == name)
-        found = check_cache.Checked(
+        found = check_cache.CheckReport(
             study.trainer, "2026-01-02", usual(tried, dict(study.set)), (), {name: values}, None, 0
         )
-        check_cache.keep(placed, prepared.images, found, tried)
+        check_cache.write(placed, prepared.images, found, tried)
         (path,) = (cache / "checked").iterdir()
         return path
 
