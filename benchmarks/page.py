@@ -14,6 +14,7 @@ import cluster_page
 import parabola_page
 import races_page
 import service_page
+import steps_page
 import strategies_page
 import time_page
 from charts import Range, bars, number, panels, table
@@ -122,29 +123,6 @@ def throughput(found: Found) -> tuple[str, dict[str, str]]:
         f"{found['avalanche']}); {percent(found['density'])} of the pixels are not zero."
     )
     return "\n\n".join(parts), plots
-
-
-def step_profile(found: Found) -> tuple[str, dict[str, str]]:
-    """Microseconds of a member-step by part, a column for each reference batch."""
-    runs = {run["memory_batch"]: {row["part"]: row["us"] for row in run["rows"]} for run in found["runs"]}
-    names = list(dict.fromkeys(name for parts in runs.values() for name in parts))
-    body = [
-        [
-            name,
-            *(
-                f"{number(us)} ({percent(us / sum(parts.values()))})"
-                for parts in runs.values()
-                for us in [parts.get(name, 0.0)]
-            ),
-        ]
-        for name in names
-    ]
-    body.append(["whole step", *(number(sum(parts.values())) for parts in runs.values())])
-    text = table(["microseconds of a member-step", *(f"reference batch {batch}" for batch in runs)], body)
-    paths = ", ".join(dict.fromkeys(f"`{run['path']}`" for run in found["runs"]))
-    about = f"One member, one thread; path {paths}; median of {found['turns']} turns."
-    rates = ", ".join(f"{rate:.0f} ({name})" for name, rate in found["row_rates"].items())
-    return f"{text}\n\n{about}\n\nRows of weights, in GB/s, by which of them the first layer reads: {rates}.", {}
 
 
 def per_trial(found: Found) -> tuple[str, dict[str, str]]:
@@ -271,7 +249,8 @@ def gpu(found: Found) -> tuple[str, dict[str, str]]:
 
 SECTIONS: dict[str, tuple[Callable[[Found], tuple[str, dict[str, str]]], str]] = {
     "throughput": (throughput, "uv run python benchmarks/throughput.py"),
-    "step_profile": (step_profile, "uv run python benchmarks/step_profile.py"),
+    "step_profile": (steps_page.profile, "uv run python benchmarks/step_profile.py"),
+    "cpu_paths": (steps_page.paths, "uv run python benchmarks/cpu_paths.py"),
     "per_trial": (per_trial, "uv run python benchmarks/per_trial.py"),
     "scaling": (scaling, "uv run python benchmarks/scaling.py"),
     "memory": (memory, "uv run python benchmarks/memory.py"),

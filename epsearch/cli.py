@@ -187,10 +187,10 @@ def check(dataset: Dataset, data_dir: DataDir = DATA.default, as_json: Json = Fa
 @app.command()
 def plugins(as_json: Json = False) -> None:
     """List what installed packages provide: methods, networks, streams, strategies, metrics, figures, trainers."""
-    from epsearch.plugins.naming import everything
+    from epsearch.plugins.names import all_installed
     from epsearch.terminal import lists
 
-    rows = everything()
+    rows = all_installed()
     printed(lists.plugins(rows), [row._asdict() for row in rows], as_json)
 
 

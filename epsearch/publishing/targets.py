@@ -9,7 +9,7 @@ from epsearch.failures.errors import UsageError, unknown
 from epsearch.findings.facts import facts, verified
 from epsearch.findings.reports import REPORTS
 from epsearch.loop.base import Loop
-from epsearch.plugins.adding import added
+from epsearch.plugins.registration import added
 from epsearch.publishing.live import Live
 from epsearch.publishing.points import publication
 from epsearch.publishing.report import PublishReport

@@ -17,7 +17,7 @@ from epsearch.preparation.data import prepare
 from epsearch.session.session import plan, train
 from epsearch.study.hyperparameters import space
 from epsearch.study.kinds import Search
-from epsearch.study.names import stands_in
+from epsearch.study.names import register_trainer
 from tests.epsearch.test_cli import one_line
 from tests.support import own_trainers
 from tests.support.events import Recorded
@@ -215,7 +215,7 @@ def test_what_cannot_be_is_one_line(arguments, epsearch, cache):
 
 
 def test_far_values_of_a_search():
-    stands_in("odd:idle")
+    register_trainer("odd:idle")
     searched = space("lr=log:0.01..1 pull=0..1 kind=a,b,c,d memory=5,50,7 one=3", "search", "odd:idle")
     tried = {one.name: one for one in of_space(searched)}
     assert tried["lr"].values == (0.1, 0.01, 1.0) and tried["pull"].values == (0.5, 0.0, 1.0)
