@@ -29,7 +29,7 @@ from epsearch.arguments import (
 from epsearch.commands import checking, publishing, service, stored, studies, training
 from epsearch.commands.printing import err, json_alone, listener, out, printed, url_of, view
 from epsearch.doors import door
-from epsearch.failures.lines import answered
+from epsearch.failures.lines import run_command
 from epsearch.ledger.location import kept_within
 from epsearch.study.limits import SIDE
 from epsearch.study.parsers import some_of
@@ -60,7 +60,7 @@ def _every_command(
 
 def main() -> None:
     """Runs the command line and ends with its status, as `python -m epsearch` does, which handles signals besides."""
-    sys.exit(answered(run))
+    sys.exit(run_command(run))
 
 
 def run() -> object:

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from epsearch.failures.errors import CodeOfOthers, refused
+from epsearch.failures.errors import PluginError, refused
 from epsearch.plugins.kinds import KINDS
 from trainers.plugins.calls import ForeignError, blamed, in_one_line, listed, load, place
 from trainers.plugins.source import SOURCE, Source, changed
@@ -47,7 +47,7 @@ class LoadedPlugin(NamedTuple):
     """Its files."""
 
 
-@refused(ForeignError, ValueError, by=CodeOfOthers)
+@refused(ForeignError, ValueError, by=PluginError)
 def load_plugin(kind: str, reference: str, beside: Path | None = None) -> LoadedPlugin:
     """Imports a plug-in as it is now, and registers it in this process.
 

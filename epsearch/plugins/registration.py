@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from epsearch.failures.errors import CodeOfOthers, UsageError, refused
+from epsearch.failures.errors import PluginError, UsageError, refused
 from epsearch.plugins.kinds import KINDS
 from epsearch.plugins.loading import LoadedPlugin, load_plugin
 from results.labels import A_T, is_objective, objective_label
@@ -39,7 +39,7 @@ def added(options: Mapping[str, Any]) -> Iterator[None]:
         if not is_objective(objective):
             load_plugin("objective", objective)
         metrics = {objective_label(objective): objectives.metric(objective)} | metrics
-    with refused(ForeignError, by=CodeOfOthers), KNOWN.with_others(metrics), figures.with_others(drawn):
+    with refused(ForeignError, by=PluginError), KNOWN.with_others(metrics), figures.with_others(drawn):
         yield
 
 

@@ -5,7 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from epsearch.failures.errors import CodeOfOthers, UsageError, refused
+from epsearch.failures.errors import PluginError, UsageError, refused
 from epsearch.plugins.loading import NOISY, OF_DISTRIBUTION, VERSION, add_to_path
 from epsearch.study.hyperparameters import check_column
 from epsearch.study.kinds import Search
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trainers.foreign.declaration import Declaration
 
 
-@refused(ForeignError, SourceError, by=CodeOfOthers)
+@refused(ForeignError, SourceError, by=PluginError)
 def declare(reference: str) -> "Declaration":
     """Returns a trainer's declaration, from a process of its own, and registers it here as a method.
 
@@ -55,7 +55,7 @@ def parts_of(reference: str) -> dict[str, str]:
     }
 
 
-@refused(SourceError, by=CodeOfOthers)
+@refused(SourceError, by=PluginError)
 def parts_of_network(reference: str) -> dict[str, str]:
     """Returns the files of a network that a trainer's process makes; nothing of it is imported here.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from epsearch.failures.errors import CodeOfOthers
+from epsearch.failures.errors import PluginError
 from epsearch.loop.content import PARTS
 from epsearch.plugins import names
 from epsearch.plugins.loading import Plugin, load_expected, load_plugin
@@ -257,5 +257,5 @@ def test_code_that_has_gone_is_said(mine, small_study, epsearch, tmp_path):
 
 
 def test_what_is_loaded_raises_its_own_error(mine):
-    with pytest.raises(CodeOfOthers):
+    with pytest.raises(PluginError):
         load_plugin("method", "nowhere:X")
