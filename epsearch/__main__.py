@@ -1,9 +1,9 @@
-"""The program `epsearch`, as `python -m epsearch`, too: signals first, as importing the rest takes a second."""
+"""The program `epsearch`, also as `python -m epsearch`; handles signals before it imports the rest."""
 
 import os
 import sys
 
-from epsearch.failures.standard import open_all, stand_somewhere
+from epsearch.failures.environment import leave_missing_folder, open_streams
 from epsearch.failures.stopping import end, listen
 
 NARROWEST = 20  # columns in which a table still has letters
@@ -11,27 +11,27 @@ NARROWEST = 20  # columns in which a table still has letters
 
 def main() -> None:
     """Runs the command line; `epsearch.failures.lines` says what its exit statuses mean."""
-    open_all()
-    stand_somewhere()
+    open_streams()
+    leave_missing_folder()
     stop = listen()
     try:
-        from epsearch.failures.lines import answered
+        from epsearch.failures.lines import run_command
 
-        status = answered(_command_line, stop.telling)
-    except KeyboardInterrupt:  # while even that was being imported, or between two lines of it
+        status = run_command(_command_line, stop.printing)
+    except KeyboardInterrupt:  # during that import
         end()
-    stop.told()  # a signal from here on would be a traceback of the interpreter's own end
+    stop.printed()  # a signal from here on would be a traceback of the interpreter
     sys.exit(status)
 
 
 def _command_line() -> object:
-    """Imports the rest and runs it: what goes wrong while it is imported is one line, too."""
+    """Imports and runs the command line, so that errors of imports are one line, too."""
     for name, least in (("COLUMNS", NARROWEST), ("LINES", 1)):
         if (given := os.environ.get(name, "")[:9]).isdecimal() and int(given) < least:
-            del os.environ[name]  # 0 where no terminal is; rich would print nothing
-    from epsearch.failures.room import make_sure
+            del os.environ[name]  # 0 without a terminal; rich would print nothing
+    from epsearch.failures.address_space import check_imports
 
-    make_sure()
+    check_imports()
     from epsearch.cli import run
 
     return run()

@@ -29,7 +29,7 @@ from epsearch.arguments import (
 from epsearch.commands import checking, publishing, service, stored, studies, training
 from epsearch.commands.printing import err, json_alone, listener, out, printed, url_of, view
 from epsearch.doors import door
-from epsearch.failures.lines import answered
+from epsearch.failures.lines import run_command
 from epsearch.ledger.location import kept_within
 from epsearch.study.limits import SIDE
 from epsearch.study.parsers import some_of
@@ -60,7 +60,7 @@ def _every_command(
 
 def main() -> None:
     """Runs the command line and ends with its status, as `python -m epsearch` does, which handles signals besides."""
-    sys.exit(answered(run))
+    sys.exit(run_command(run))
 
 
 def run() -> object:
@@ -187,10 +187,10 @@ def check(dataset: Dataset, data_dir: DataDir = DATA.default, as_json: Json = Fa
 @app.command()
 def plugins(as_json: Json = False) -> None:
     """List what installed packages provide: methods, networks, streams, strategies, metrics, figures, trainers."""
-    from epsearch.plugins.naming import everything
+    from epsearch.plugins.names import all_installed
     from epsearch.terminal import lists
 
-    rows = everything()
+    rows = all_installed()
     printed(lists.plugins(rows), [row._asdict() for row in rows], as_json)
 
 

@@ -245,7 +245,7 @@ def test_every_kind_of_study_is_in_every_register():
     every = sorted(kind.__name__ for kind in KINDS.values())
     tables = sorted(kind.__name__ for kind in KINDS.values() if issubclass(kind, Table))
     found = list(registers())
-    assert {"TRAINING", "CHECKS", "LOOPS", "REPORTS", "SHOWN"} <= {name for _, name, _ in found}
+    assert {"TRAINING", "CHECKS", "LOOPS", "REPORTS", "VIEWS"} <= {name for _, name, _ in found}
     assert {file for file, _, _ in found} >= OF_TABLES
     for file, name, kinds in found:
         assert sorted(kinds) == (tables if file in OF_TABLES else every), f"{name} of {file}"

@@ -1,14 +1,14 @@
-"""A trainer trained a few times on the tasks of a search, each time in a process of its own, and compared."""
+"""Trains a trainer a few times on the tasks of a search, and compares the results."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from epsearch.checking import words
-from epsearch.checking.check_cache import Checked, Finding, keep
-from epsearch.checking.tried import Tried, of_declared, of_space, usual
+from epsearch.checking import check_cache, findings
+from epsearch.checking.check_cache import CheckReport, Finding
+from epsearch.checking.settings import Setting, of_declared, of_space, usual
 from epsearch.events import Listener, Note, ignore, stops, warner
 from epsearch.failures.errors import Interrupted, refused
 from epsearch.loop.jobs import bytes_free
@@ -28,124 +28,116 @@ from trainers.numeric_path import NumericPath
 from trainers.plugins.calls import ForeignError
 
 
-class Ran(NamedTuple):
-    """What came of one training."""
-
-    result: CohortResult | None
-    """None where it failed."""
-    error: str
-    """Why, in one line."""
-    watched: Observations
-
-
-def check(given: Mapping[str, Any], listener: Listener = ignore) -> Checked:
+def check(options: Mapping[str, Any], listener: Listener = ignore) -> CheckReport:
     """Trains a trainer with the same values twice, once with another seed, and with far values of each setting.
 
-    given: options as of a search, by name: of a trainer, a stream, what is searched and set, limits. What is searched
-    is varied; where nothing is, what the trainer declares. listener: hears which training is on its way.
+    options: as of a search, by name: trainer, stream, limits, what is searched and set. The settings of `search` vary;
+    without it, those that the trainer declares. listener: called with a note before each training.
 
-    What is found is kept for reports, and so that `run` refuses what does nothing. Raises UsageError where the trainer
-    cannot be had or the options do not fit it; what it does in a training is a finding. Raises Interrupted.
+    The report is cached for the reports of studies, and so that `run` refuses settings without effect. Raises
+    UsageError for a trainer that cannot be loaded or options that do not fit it; its own errors are findings. Raises
+    Interrupted.
     """
     with redirect_notes(warner(listener)), refused(ForeignError):
-        study = unsearched(given)
+        study = unsearched(options)
         prepared = prepare(study, listener)
         study = replace(study, numeric_path=numeric_path(study, prepared.stream, listener=listener))
-        return _Check(study, prepared, listener).all()
+        return _Check(study, prepared, listener).report()
 
 
 class _Check:
-    """Of one trainer on one stream."""
+    """A check of one trainer on one stream."""
 
     def __init__(self, study: Search, prepared: Prepared, listener: Listener) -> None:
         self._study, self._images, self._listener = study, prepared.images, listener
         declared, own = declare(study.method), dict(study.set)
         space = study.search
-        self._tried = of_declared(declared.parameters or (), own) if space is None else of_space(space)
-        self._values, self._repeatable = usual(self._tried, own), declared.deterministic
+        self._settings = of_declared(declared.parameters or (), own) if space is None else of_space(space)
+        self._values, self._repeatable = usual(self._settings, own), declared.deterministic
         with refused(ValueError):
             Learner.of(study.method, study.seeds[0], **self._values)
         self._stream = study.request("cv").open()
         self._request = self._requested()
-        self._count, self._most = 0, 3 + sum(len(one.values) - 1 for one in self._tried)
-        self._watched: list[Observations] = []
+        self._most = 3 + sum(len(setting.values) - 1 for setting in self._settings)
+        self._observations: list[Observations] = []  # of each training
 
-    def all(self) -> Checked:
-        """What is found; kept where the trainer comes through at all."""
-        first = self._train("as it is", self._values)
-        if first.result is None:
-            return self._checked([words.fails(first.error)], {}, first)
-        again = self._train("the same once more", self._values)
-        repeats = words.Repeats(first.result, again.result, self._repeatable)
-        findings = [repeats.finding(self._study.seeds[0], again.error), self._seed(first.result, repeats)]
-        findings += [words.matrix(first.result, len(self._stream.tasks)), words.tested(first.result)]
+    def report(self) -> CheckReport:
+        """Trains, and returns the report; it is cached unless the first training fails."""
+        first, error = self._train("as it is", self._values)
+        if first is None:
+            return self._report([findings.fails(error)], {})
+        again, error = self._train("the same once more", self._values)
+        repeats = findings.Repeatability(first, again, self._repeatable)
+        lines = [repeats.finding(self._study.seeds[0], error), self._seed(first, repeats)]
+        lines += [findings.matrix(first, len(self._stream.tasks)), findings.tested(first)]
         inert = {}
-        for one in self._tried:
-            finding, without_effect = self._setting(one, first.result, repeats)
-            findings.append(finding)
+        for setting in self._settings:
+            finding, without_effect = self._setting(setting, first, repeats)
+            lines.append(finding)
             if without_effect:
-                inert[one.name] = one.values
-        found = self._checked(findings, inert, first)
-        keep(self._study, self._images, found, self._tried)
-        return found
+                inert[setting.name] = setting.values
+        report = self._report(lines, inert)
+        check_cache.write(self._study, self._images, report, self._settings)
+        return report
 
-    def _seed(self, first: CohortResult, repeats: words.Repeats) -> Finding:
-        """On the same data, which would differ in any case."""
+    def _seed(self, first: CohortResult, repeats: findings.Repeatability) -> Finding:
+        """Trains with another seed on the same data, which would differ in any case."""
         seed = self._study.seeds[0]
         other = next(iter(self._study.seeds[1:]), seed + 1 if seed < LARGEST_SEED else seed - 1)
-        ran = self._train(f"seed {other} on the data of seed {seed}", self._values, other)
-        return repeats.seed(first, ran.result, (seed, other), ran.error)
+        result, error = self._train(f"seed {other} on the data of seed {seed}", self._values, other)
+        return repeats.seed(first, result, (seed, other), error)
 
-    def _setting(self, one: Tried, first: CohortResult, repeats: words.Repeats) -> tuple[Finding, bool]:
-        """(what one setting does, whether that is nothing), with all else equal."""
-        results: dict[Any, CohortResult | None] = {one.usual: first}
-        for value in one.values[1:]:
-            if value in one.between and not repeats.all_the_same(results.values()):
+    def _setting(self, setting: Setting, first: CohortResult, repeats: findings.Repeatability) -> tuple[Finding, bool]:
+        """Returns the finding on a setting, with all else equal, and whether it has no effect."""
+        name = setting.name
+        results: dict[Any, CohortResult] = {setting.usual: first}
+        for value in setting.values[1:]:
+            if value in setting.between and not repeats.all_the_same(results.values()):
                 break
-            ran = self._train(f"{one.name} = {value_text(value)}", self._values | {one.name: value})
-            if ran.result is None:
-                return words.setting_fails(one.name, value, ran.error, self._study.search is not None), False
-            results[value] = ran.result
-        found = {value: result for value, result in results.items() if result is not None}
-        return repeats.setting(one.name, found), len(found) > 1 and repeats.all_the_same(found.values())
+            result, error = self._train(f"{name} = {value_text(value)}", self._values | {name: value})
+            if result is None:
+                return findings.setting_fails(name, value, error, self._study.search is not None), False
+            results[value] = result
+        return repeats.setting(name, results), len(results) > 1 and repeats.all_the_same(results.values())
 
-    def _checked(self, findings: list[Finding], inert: Mapping[str, tuple[Any, ...]], first: Ran) -> Checked:
-        """With what was seen of all trainings."""
-        refusals = [one.refusal for one in self._watched if one.refusal]
-        findings.insert(2, words.ahead(sum(one.ahead for one in self._watched), refusals))
-        seen, most = first.watched, max(one.peak for one in self._watched)
+    def _report(self, lines: list[Finding], inert: Mapping[str, tuple[Any, ...]]) -> CheckReport:
+        """Returns the report, with what was observed in all trainings."""
+        refusals = [each.refusal for each in self._observations if each.refusal]
+        lines.insert(2, findings.ahead(sum(each.ahead for each in self._observations), refusals))
+        first, most = self._observations[0], max(each.peak for each in self._observations)
         seconds = None
-        if seen.begun is not None and seen.tasks:
-            seconds = (seen.tasks[-1] - seen.begun) / len(seen.tasks)
-            findings.append(words.time(seconds, seen.begun, self._request.limits.seconds))
-        findings.append(words.memory(most, self._request.limits.bytes))
+        if first.begun is not None and first.tasks:
+            seconds = (first.tasks[-1] - first.begun) / len(first.tasks)
+            lines.append(findings.time(seconds, first.begun, self._request.limits.seconds))
+        lines.append(findings.memory(most, self._request.limits.bytes))
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        return Checked(self._study.method, created, self._values, tuple(findings), inert, seconds, most)
+        return CheckReport(self._study.method, created, self._values, tuple(lines), inert, seconds, most)
 
-    def _train(self, what: str, values: Mapping[str, Any], seed: int | None = None) -> Ran:
-        """Once, in a process of its own; seed: another one than that of the data. What the trainer does is no error."""
-        self._count += 1
-        self._listener(Note(f"training {self._count} of at most {self._most}: {what}"))
-        ours, watched = self._study.seeds[0], Observations()
-        self._watched.append(watched)
+    def _train(self, title: str, values: Mapping[str, Any], seed: int | None = None) -> tuple[CohortResult | None, str]:
+        """Trains once in a process of its own; returns (result, ""), or (None, the error in a line).
+
+        seed: None for that of the data.
+        """
+        ours, observations = self._study.seeds[0], Observations()
+        self._observations.append(observations)
+        self._listener(Note(f"training {len(self._observations)} of at most {self._most}: {title}"))
         run = Run(values, ours if seed is None else seed, self._stream, transfer=False, data_seed=ours)
         try:
-            return Ran(train(self._request, run, self._progress, watched=watched), "", watched)
+            return train(self._request, run, self._progress, watched=observations), ""
         except ForeignError as error:
-            return Ran(None, str(error), watched)
+            return None, str(error)
 
     def _progress(self, tasks: int) -> None:
         if stops(self._listener):
             raise Interrupted
 
     def _requested(self) -> Request:
-        """As members of a search are requested, one at a time."""
-        study, parts = self._study, self._images[PLUGINS][self._study.method]
+        """Returns a request like that of a member of a search, trained alone."""
+        study, every = self._study, self._images[PLUGINS]
         path, limits = NumericPath.parse(str(study.numeric_path)), study.limits
         assert limits is not None
         if limits.bytes is None:
             limits = replace(limits, bytes=bytes_free(path, 1))
-        every = self._images[PLUGINS]
         networks = {name: files_of(every[name]) for name, kind in study.plugged().items() if kind == "network"}
-        files, versions = files_of(parts), versions_of(parts)
+        files, versions = files_of(every[study.method]), versions_of(every[study.method])
         return Request(study.method, Path.cwd(), files, versions, path.device, limits=limits, networks=networks)

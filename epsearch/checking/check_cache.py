@@ -1,4 +1,4 @@
-"""What `epsearch check` has found, kept in the cache folder by all that it is of; what a `run` may not search then."""
+"""Cache of check reports; refuses searches whose settings are known to have no effect."""
 
 import json
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from epsearch.cache import cache_folder
-from epsearch.checking.tried import Tried, of_space, usual
+from epsearch.checking.settings import Setting, of_space, usual
 from epsearch.failures.errors import UsageError
 from epsearch.loop.content import determining
 from epsearch.plugins.loading import PLUGINS
@@ -19,105 +19,105 @@ from trainers.cohort import PROTOCOL_VERSION
 from trainers.notes import notify
 from trainers.persistence import sealed
 
-VERSION = 1  # of what is kept
+VERSION = 1  # of the cached content
 AGAIN = "epsearch check finds it again"
 
 
 class Finding(NamedTuple):
-    """One line of the table."""
+    """A line of a check's table."""
 
     subject: str
-    """What it is about: a word, or a setting's name."""
+    """A word, or a setting's name."""
     trusted: bool | None
-    """False: it cannot be. None: that cannot be told, or is for the reader to judge."""
+    """False: the trainer cannot be trusted in this. None: undecided, or for the reader to judge."""
     short: str
-    """For a report, a few words."""
+    """A few words, for a report."""
     text: str
-    """For people who look closer."""
+    """The details."""
 
 
 @dataclass(frozen=True)
-class Checked:
-    """What was found of a trainer on a stream."""
+class CheckReport:
+    """Result of a check of a trainer on a stream."""
 
     trainer: str
     """module:attribute."""
     created: str
-    """When, in ISO 8601."""
+    """Time in ISO 8601."""
     values: Mapping[str, Any]
-    """With which it was trained, but for the one that was varied."""
+    """Values of all settings but the one that varied."""
     findings: tuple[Finding, ...]
     inert: Mapping[str, tuple[Any, ...]]
-    """Setting -> values, the usual one first, with which every result was the same."""
+    """Setting -> values, the usual one first, that all gave the same results."""
     seconds: float | None
-    """A task's, tests included; None where none was reported."""
+    """Per task, tests included; None if no task was reported."""
     bytes: int
-    """Resident memory at most."""
+    """Largest resident memory."""
 
     @property
     def trusted(self) -> bool:
-        """Whether nothing was found that cannot be."""
-        return all(one.trusted is not False for one in self.findings)
+        """Whether no finding speaks against the trainer."""
+        return all(finding.trusted is not False for finding in self.findings)
 
     def sentence(self) -> str:
-        """For a report."""
-        return f"checked on {self.created[:10]}: {'; '.join(one.short for one in self.findings if one.short)}"
+        """Returns the findings in a sentence, for a report."""
+        return f"checked on {self.created[:10]}: {'; '.join(each.short for each in self.findings if each.short)}"
 
 
-def known(study: Study, images: Mapping[str, Any]) -> Checked | None:
-    """What was found last of exactly this trainer on the stream of this search, on this computer; None without.
+def read(study: Study, images: Mapping[str, Any]) -> CheckReport | None:
+    """Returns this computer's last report on a study's trainer and stream; None without one.
 
-    images: the description of the stream, with what the trainer is made of; the study has its numeric path.
+    images: the description of the stream, with the parts of the trainer; the study has its numeric path.
     """
-    found = _read(*_place(study, images))["checked"]
-    if found is None:
+    stored = _content(*_file(study, images))["checked"]
+    if stored is None:
         return None
-    return Checked(**found | {"findings": tuple(Finding(*one) for one in found["findings"])})
+    return CheckReport(**stored | {"findings": tuple(Finding(*each) for each in stored["findings"])})
 
 
-def keep(study: Search, images: Mapping[str, Any], found: Checked, tried: tuple[Tried, ...]) -> None:
-    """Keeps what was found, in place of what was found before with the same values; arguments as of `known`."""
-    path, mark = _place(study, images)
-    ours = {one.name: _entry(one, tried, found.values) for one in tried}
-    others = [one for one in _read(path, mark)["inert"] if one["key"] not in ours.values()]
-    inert = [{"key": ours[name], "created": found.created} for name in found.inert]
-    content = json.dumps({"checked": asdict(found), "inert": others + inert}, indent=1).encode()
+def write(study: Search, images: Mapping[str, Any], report: CheckReport, settings: tuple[Setting, ...]) -> None:
+    """Stores a report in place of an earlier one with the same values; arguments as of `read`."""
+    path, mark = _file(study, images)
+    keys = {setting.name: _key(setting, settings, report.values) for setting in settings}
+    others = [entry for entry in _content(path, mark)["inert"] if entry["key"] not in keys.values()]
+    inert = [{"key": keys[name], "created": report.created} for name in report.inert]
+    content = json.dumps({"checked": asdict(report), "inert": others + inert}, indent=1).encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         sealed.write(path, mark, content)
     except OSError as error:
-        notify(f"{path} cannot be written, {error.strerror or error}: what was found is not kept")
+        notify(f"cannot write {path}, {error.strerror or error}: the result of the check is not cached")
 
 
 def refuse_inert(study: Study, images: Mapping[str, Any]) -> None:
-    """Raises UsageError where it is known that the results of all that a search varies are the same.
+    """Raises UsageError if a searched setting is known to have no effect; arguments as of `read`.
 
-    Arguments as of `known`. Only of exactly the values that were tried: others may act.
+    Only for exactly the values of the check: others may have an effect.
     """
     if not study.foreign:
         return
     search = cast(Search, study)
-    if search.score_on != "cv":  # another stream than the one that was looked at
+    if search.score_on != "cv":  # checks train on the stream of the cross-validation
         return
-    tried, there = of_space(search.space), _read(*_place(search, images))["inert"]
-    dates = {one["key"]: one["created"] for one in there}
-    for one in tried:
-        if (key := _entry(one, tried, dict(search.set))) in dates:
-            values = ", ".join(map(value_text, one.values))
+    settings, inert = of_space(search.space), _content(*_file(search, images))["inert"]
+    dates = {entry["key"]: entry["created"] for entry in inert}
+    for setting in settings:
+        if (key := _key(setting, settings, dict(search.set))) in dates:
+            name, values = setting.name, ", ".join(map(value_text, setting.values))
             raise UsageError(
-                f"search must vary what acts; {one.name} does nothing in {search.method} on these tasks: {values} gave "
+                f"search must vary what acts; {name} does nothing in {search.method} on these tasks: {values} gave "
                 f"the same results bit for bit (epsearch check, {dates[key][:10]}); leave it out, or try other values"
             )
 
 
-def _entry(one: Tried, tried: tuple[Tried, ...], others: Mapping[str, Any]) -> str:
-    """A key of a setting, the values that are tried, and those of all others."""
-    rest = {name: value for name, value in usual(tried, others).items() if name != one.name}
-    return content_key({"setting": one.name, "values": list(one.values), "others": rest})
+def _key(setting: Setting, settings: tuple[Setting, ...], others: Mapping[str, Any]) -> str:
+    """Returns a key of a setting, its values, and the values of all others."""
+    rest = {name: value for name, value in usual(settings, others).items() if name != setting.name}
+    return content_key({"setting": setting.name, "values": list(setting.values), "others": rest})
 
 
-def _place(study: Study, images: Mapping[str, Any]) -> tuple[Path, str]:
-    """(path, mark) of the file: a trainer's on the tasks of a search."""
+def _file(study: Study, images: Mapping[str, Any]) -> tuple[Path, str]:
+    """Returns path and mark of the file of a trainer on the tasks of a search."""
     tasks = study.stream_tasks("cv")
     key = content_key(
         {
@@ -132,6 +132,6 @@ def _place(study: Study, images: Mapping[str, Any]) -> tuple[Path, str]:
     return cache_folder() / "checked" / key[:32], f"checked {key}"
 
 
-def _read(path: Path, mark: str) -> dict[str, Any]:
-    found = sealed.read(path, mark, AGAIN)
-    return {"checked": None, "inert": []} if found is None else dict(json.loads(found))
+def _content(path: Path, mark: str) -> dict[str, Any]:
+    stored = sealed.read(path, mark, AGAIN)
+    return {"checked": None, "inert": []} if stored is None else dict(json.loads(stored))

@@ -33,7 +33,7 @@ def check(trainer: str, quiet: bool, as_json: bool, **given: Any) -> int:
 
     with listener(quiet or as_json) as events:
         found = check(given | {"trainer": trainer}, events)
-    printed(checked.shown(found), checked.as_json(found), as_json)
+    printed(checked.table_of(found), checked.as_json(found), as_json)
     return int(not found.trusted)
 
 

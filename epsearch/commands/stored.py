@@ -1,4 +1,4 @@
-"""Commands on studies that are stored: verify, train, export, import."""
+"""Commands on stored studies: verify, train, export, import."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +15,7 @@ from epsearch.study.limits import LARGEST_SEED
 
 def add_to(app: Commands) -> None:
     """Adds the commands of this module."""
-    app.command("verify", here="changes")(verify)  # it stores what it finds
+    app.command("verify", here="changes")(verify)  # it stores certificates
     app.command("train", here="reads")(train)
     app.command("export", here="reads")(export)
     app.command("import", here="changes")(import_)
@@ -41,11 +41,11 @@ def verify(
     from epsearch.stored.verification import verify
     from epsearch.terminal import stored
 
-    wanted = of.whole_or_all(sample, "sample", 1)
+    count = of.whole_or_all(sample, "sample", 1)
     with listener(as_json) as events:
-        found = verify(name, url_of(folder, storage), folder, data_dir, wanted, seed, events)
-    printed(stored.verified(found), stored.verified_as_json(found), as_json, wide=True)
-    return int(not found.agrees)
+        verification = verify(name, url_of(folder, storage), folder, data_dir, count, seed, events)
+    printed(stored.verified(verification), stored.verified_as_json(verification), as_json, wide=True)
+    return int(not verification.agrees)
 
 
 def export(
@@ -56,31 +56,31 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write a study, with its runs and certificates, or a whole ledger into one file."""
-    from epsearch.stored.moving import export_ledger, export_study
+    from epsearch.stored.transfer import export_ledger, export_study
     from epsearch.terminal import stored
 
     *studies, file = names
     if len(studies) != int(not whole):
         raise UsageError(f"export takes {'FILE alone with --all' if whole else 'NAME and FILE'}, got {' '.join(names)}")
     url, path = url_of(folder, storage), of.path(file, "FILE")
-    moved = export_ledger(path, url) if whole else export_study(studies[0], path, url, folder)
-    printed(stored.exported(moved), moved._asdict(), as_json, soft_wrap=True)
+    transfer = export_ledger(path, url) if whole else export_study(studies[0], path, url, folder)
+    printed(stored.exported(transfer), transfer._asdict(), as_json, soft_wrap=True)
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(help="What `epsearch export` has written.")],
+    file: Annotated[Path, typer.Argument(help="A file of `epsearch export`.")],
     name: Annotated[str | None, typer.Option(metavar="NAME", help="Another name for the study in it.")] = None,
     folder: Out = OUT.default,
     storage: Storage = None,
     as_json: Json = False,
 ) -> None:
-    """Take studies, runs and certificates from such a file into a ledger, all or nothing."""
-    from epsearch.stored.moving import import_file
+    """Import studies, runs and certificates of an exported file into a ledger, all or nothing."""
+    from epsearch.stored.transfer import import_file
     from epsearch.terminal import stored
 
-    wanted = None if name is None else of.study_name(name, "name")
-    moved = import_file(of.path(file, "FILE"), url_of(folder, storage), folder, wanted)
-    printed(stored.imported(moved), moved._asdict(), as_json, soft_wrap=True)
+    new_name = None if name is None else of.study_name(name, "name")
+    transfer = import_file(of.path(file, "FILE"), url_of(folder, storage), folder, new_name)
+    printed(stored.imported(transfer), transfer._asdict(), as_json, soft_wrap=True)
 
 
 def train(  # noqa: PLR0913  an option each
@@ -100,11 +100,13 @@ def train(  # noqa: PLR0913  an option each
     data_dir: DataDir = DATA.default,
     as_json: Json = False,
 ) -> None:
-    """Train the value that a study has chosen once more, and write its network's state_dict."""
-    from epsearch.stored.network import Which, save_network
+    """Train a study's chosen value once more, and write its network's state_dict."""
+    from epsearch.stored.network import save_network
     from epsearch.terminal import stored
 
-    chosen = Which(row, seed, of.one_of(stream, "stream", ("cv", "eval")))
+    stream = of.one_of(stream, "stream", ("cv", "eval"))
     with listener(as_json) as events:
-        saved = save_network(name, of.path(save, "save"), url_of(folder, storage), folder, data_dir, chosen, events)
-    printed(stored.saved(saved), stored.saved_as_json(saved), as_json, soft_wrap=True)
+        network = save_network(
+            name, of.path(save, "save"), url_of(folder, storage), folder, data_dir, row, seed, stream, events
+        )
+    printed(stored.saved(network), stored.saved_as_json(network), as_json, soft_wrap=True)

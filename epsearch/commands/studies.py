@@ -69,7 +69,7 @@ def watch(
 
     with door(server, folder, storage) as side, listener(as_json) as events:
         status = side.watch(name, events)
-    printed(lists.followed(status), lists.followed_as_json(status), as_json)
+    printed(lists.final_state(status), lists.final_state_as_json(status), as_json)
     return int(status.state != FINISHED)
 
 
@@ -115,11 +115,11 @@ def clean(
     from epsearch.terminal import lists
 
     def sure(removal: Removal) -> bool:
-        return ask(f"remove {lists.removed(removal)}?", yes)
+        return ask(f"remove {lists.removal_text(removal)}?", yes)
 
     removal = clean(url_of(folder, storage), folder, duration(older_than, "older-than"), sure)
     empty = not (removal.runs or removal.events or removal.files)
-    text = "there is nothing to remove" if empty else f"removed {lists.removed(removal)}"
+    text = "there is nothing to remove" if empty else f"removed {lists.removal_text(removal)}"
     printed(Text(text), lists.removal_as_json(removal), as_json, soft_wrap=True)
 
 

@@ -96,11 +96,11 @@ class LedgerDoor:
         from epsearch.terminal import lists
 
         def agreed(removal: Any) -> bool:
-            return sure(f"delete study {name} with {lists.removed(removal)}?")
+            return sure(f"delete study {name} with {lists.removal_text(removal)}?")
 
         removal = delete(name, self._storage, self._out, agreed)
         return View(
-            lambda width, colours: f"deleted study {name} with {lists.removed(removal)}\n",
+            lambda width, colours: f"deleted study {name} with {lists.removal_text(removal)}\n",
             lambda: lists.removal_as_json(removal),
         )
 
@@ -134,4 +134,4 @@ def _train(study: Study, listener: Listener, extend: bool, wait: bool, resume: b
 def _outcome(result: Any) -> View:
     from epsearch.terminal import outcome  # imports pandas, which can wait until the end
 
-    return View(lambda width, colours: outcome.shown(result), lambda: outcome.as_json(result))
+    return View(lambda width, colours: outcome.renderable(result), lambda: outcome.as_json(result))

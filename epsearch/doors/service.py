@@ -128,7 +128,9 @@ class ServiceDoor:
         if status.state == CANCELLED:
             raise Interrupted
         if status.state != FINISHED:
-            return View(lambda width, colours: lists.followed(status), lambda: lists.followed_as_json(status), status=1)
+            return View(
+                lambda width, colours: lists.final_state(status), lambda: lists.final_state_as_json(status), status=1
+            )
         page = self._download([answer.name])
         return self._view(f"/studies/{quoted(answer.name)}/outcome", path=str(page), run=answer.state != FINISHED)
 

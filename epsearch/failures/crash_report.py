@@ -1,4 +1,4 @@
-"""A file with all that is needed to mend a fault of ours, and with no password in it."""
+"""Crash reports: files with all data of a bug, without passwords."""
 
 import os
 import platform
@@ -16,11 +16,10 @@ TOKENS = "EPSEARCH_TOKENS"
 
 
 def write(error: BaseException, workers: str = "", urls: Sequence[LedgerUrl] = ()) -> str:
-    """Writes the report of an error to the cache folder, or to that of temporary files; says where it lies.
+    """Writes the report of an error to the cache or temporary folder; returns its path in words.
 
-    workers: the traceback of another process, where the fault is there. Passwords of `urls`, and of URLs on the
-    command line and in the environment, are stars in it, wherever they stand. Where neither folder takes it, the words
-    say that.
+    workers: the traceback of another process, for a bug there. Passwords of `urls`, and of URLs on the command line and
+    in the environment, are masked. Returns other words where neither folder is writable.
     """
     text = without_passwords(report(error, workers), [*given_urls(), *urls])
     name = f"crash-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}.txt"
@@ -28,7 +27,7 @@ def write(error: BaseException, workers: str = "", urls: Sequence[LedgerUrl] = (
         try:
             folder.mkdir(parents=True, exist_ok=True)
             file = folder / name
-            # File names among the arguments may be no text, which UTF-8 has no letters for.
+            # File names among the arguments may be invalid UTF-8.
             file.write_text(text, encoding="utf-8", errors="backslashreplace")
         except OSError:
             continue
@@ -37,8 +36,8 @@ def write(error: BaseException, workers: str = "", urls: Sequence[LedgerUrl] = (
 
 
 def report(error: BaseException, workers: str = "") -> str:
-    """What happened, to which command, with which versions: text that may still hold passwords."""
-    from epsearch.machine import PACKAGES, installed  # late: this module is there before all others, for their faults
+    """Returns error, command, environment and versions; it may contain passwords."""
+    from epsearch.machine import PACKAGES, installed  # late, as this module is imported before all others
 
     versions = {name: installed(name) or "not installed" for name in ("epsearch", *PACKAGES)}
     return "\n".join(
@@ -48,8 +47,8 @@ def report(error: BaseException, workers: str = "") -> str:
             "arguments, one a line:",
             *(f"  {argument}" for argument in sys.argv[1:]),
             f"folder: {_folder()}",
-            # A database's URL that the environment gave stands nowhere else.
-            *(f"{name}={_said(name, value)}" for name, value in _ours().items()),
+            # Variables that epsearch reads, such as a database's URL.
+            *(f"{name}={_masked(name, value)}" for name, value in _variables().items()),
             f"Python {platform.python_version()} on {platform.platform()}",
             *(f"{name} {version}" for name, version in versions.items()),
             "",
@@ -63,25 +62,25 @@ SERVER = "EPSEARCH_SERVER"
 
 
 def given_urls() -> list[LedgerUrl]:
-    """URLs of the command line and the environment: those whose passwords may stand in what is printed."""
-    # Of a ledger's URL only the variable's name is printed; a service's, which has no password, as it is.
-    named = ((value, "" if name == SERVER else name) for name, value in _ours().items())
+    """Returns URLs of the command line and the environment, whose passwords must be masked."""
+    # A ledger's URL is printed as its variable's name; a service's has no password.
+    named = ((value, "" if name == SERVER else name) for name, value in _variables().items())
     given = [*((text, "") for text in sys.argv[1:]), *named]
     return [LedgerUrl(text, variable) for text, variable in given if "://" in text]
 
 
-def _ours() -> dict[str, str]:
-    """Variables of the environment that epsearch reads."""
+def _variables() -> dict[str, str]:
+    """Returns the environment variables of epsearch."""
     return {name: value for name, value in sorted(os.environ.items()) if name.startswith("EPSEARCH_")}
 
 
-def _said(name: str, value: str) -> str:
-    """What may be said of a variable: a service's tokens are secrets, and URLs may have passwords."""
+def _masked(name: str, value: str) -> str:
+    """Returns a variable's value, without tokens and URLs, which may have passwords."""
     return "tokens" if name == TOKENS else "a URL" if "://" in value else value
 
 
 def _folder() -> str:
-    """The working directory, from which relative paths among the arguments go."""
+    """Returns the working directory, to which relative paths refer."""
     try:
         return os.getcwd()
     except OSError:

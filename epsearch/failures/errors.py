@@ -1,4 +1,4 @@
-"""What goes wrong in one line: the condition, the value, what is allowed."""
+"""Exceptions, whose messages name the condition, the value, what is allowed."""
 
 import difflib
 import reprlib
@@ -18,17 +18,17 @@ class NoStudy(UsageError):
     """No study has that name."""
 
 
-class CodeOfOthers(UsageError):
-    """A plug-in that cannot be had, or fails."""
+class PluginError(UsageError):
+    """A plug-in cannot be loaded, or fails."""
 
 
 class Cancelled(UsageError):
-    """A study that was cancelled was to be trained, without a word that it is to be resumed."""
+    """A cancelled study can only be trained by resuming it."""
 
     def __init__(self, message: str, study: str) -> None:
         super().__init__(message)
         self.study = study
-        """Its name."""
+        """Name of the study."""
 
 
 class Interrupted(Exception):
@@ -36,17 +36,17 @@ class Interrupted(Exception):
 
 
 class TimeSpent(Interrupted):
-    """The run has taken the time that it was given; the message says so, and everything finished is stored."""
+    """The time budget of the run is spent; everything finished is stored."""
 
 
 class Unavailable(Exception):
-    """The surroundings do not give what is needed, such as a Ray that starts; nothing that is stored is lost."""
+    """The machine or a service lacks something, such as a running Ray; nothing stored is lost."""
 
 
 class TrainingFailed(Exception):
-    """A cohort could not be trained, for a reason outside the experiment.
+    """A cohort could not be trained; results of other cohorts are stored.
 
-    traceback: of the worker, where the program itself is to blame; else empty. What other cohorts gave is stored.
+    traceback: of the worker, for a bug in epsearch; else empty.
     """
 
     def __init__(self, message: str, traceback: str = "") -> None:
@@ -58,9 +58,9 @@ class TrainingFailed(Exception):
 def refused(
     *errors: type[Exception], but: type[Exception] | tuple[()] = (), by: type[UsageError] = UsageError
 ) -> Iterator[None]:
-    """Within it, or within a function that it decorates, errors that are one line for the user become UsageError.
+    """Turns errors into UsageError, as a context manager or decorator.
 
-    but: a kind of these that passes as it is, since other input would not help; by: the kind that they become.
+    but: subclasses that pass unchanged, since other input would not help; by: the subclass of UsageError.
 
     >>> with refused(ValueError):
     ...     raise ValueError("no numeric path 'gpu'")
@@ -76,7 +76,7 @@ def refused(
 
 
 class _Brief(reprlib.Repr):
-    """Long texts and lists are cut, and numbers of more digits than Python prints are told by their length."""
+    """Cuts long texts and lists; numbers too long to print are described by their length."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,11 +91,11 @@ class _Brief(reprlib.Repr):
 
 
 brief = _Brief().repr
-"""A value as an error line quotes it, whatever its size."""
+"""Returns a value for an error message, in few characters."""
 
 
 def unknown(kind: str, value: object, allowed: Iterable[str]) -> str:
-    """Returns one line for a name that is not known, with all that are, and the nearest of them.
+    """Returns one line for an unknown name, with the known ones, and the nearest of them.
 
     >>> unknown("method", "agme", ["agem", "van"])
     "no method 'agme'; known: agem, van; did you mean 'agem'?"

@@ -1,6 +1,6 @@
-"""Every exception in one line: whose it is to mend, what is kept, how to go on; and the exit status that says so.
+"""Explains every exception in one line, with an exit status.
 
-Imports little, as it also answers for what happens while the rest is imported.
+Imports little, as it also handles errors while the rest is imported.
 """
 
 import errno
@@ -9,16 +9,16 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from epsearch.failures import stopping
 from epsearch.failures.crash_report import given_urls, write
 from epsearch.failures.errors import Interrupted, TrainingFailed, Unavailable, UsageError
-from epsearch.failures.stopping import with_kept
+from epsearch.failures.stopping import with_resume_hint
 from results.ledger.errors import StoreError, StudyConflict
 from results.ledger.url import without_passwords
 
-HINTS = {"--certify": "; of stored members `epsearch verify NAME` trains some once more"}  # of commands without it
+HINTS = {"--certify": "; of stored members `epsearch verify NAME` trains some once more"}  # for commands without it
 SURROUNDINGS, USAGE, OURS = 1, 2, 70  # the last is EX_SOFTWARE of sysexits.h
 LONGEST_LINE = 1000  # characters: a value of the user's may be of any length
 OF_THE_DEVICE = ("PrecisionError", "SelfCheckFailed", "GraphMismatch")  # of trainers: one line each
@@ -26,62 +26,62 @@ OUT_OF_MEMORY = (
     *("can't allocate memory", "cannot allocate memory", "unable to allocate", "could not allocate", "bad_alloc"),
     *("not enough memory", "out of memory", "can't start new thread", "failed to map segment from shared object"),
 )
-"""Parts of what torch, NumPy, LLVM, the loader of libraries and the system say, in small letters."""
-OTHER_MEMORY = "static tls block"  # of the loader, which has another reason then
+"""Parts of messages of torch, NumPy, LLVM, the loader of libraries and the system, in lower case."""
+OTHER_MEMORY = "static tls block"  # of the loader, for another reason
 
 
 class Failure(NamedTuple):
-    """What to print and with which status to end."""
+    """A message for the user, and an exit status."""
 
     message: str
-    """Words for the user; `say` prints them on one line."""
+    """For the user; `print_line` prints it on one line."""
     status: int
     """Exit status: SURROUNDINGS, USAGE, OURS or that of an interruption."""
     traceback: str = ""
-    """Of a worker, where the fault is ours and not here."""
+    """Of a worker, for a bug in epsearch there."""
 
 
-def answered(run: Callable[[], object], telling: Callable[[], None] = lambda: None) -> int:
+def run_command(run: Callable[[], object], before_message: Callable[[], None] = lambda: None) -> int:
     """Runs a command and returns its exit status.
 
-    Whatever it raises is one line on standard error, and a status of ours; SystemExit alone passes. run: its status if
-    it returns a number, anything else is success; telling: called before that line is printed.
+    An exception becomes one line on standard error and an exit status; only SystemExit passes. run: returns its status,
+    or anything else for success; before_message: called before that line is printed.
     """
     stopping.TRAINS.clear()  # another command of this process may have been one
     stopping.CONFIRMED.clear()
     try:
-        _print_anything()
+        _escape_unprintable()
         status = run()
-        if sys.stdout is not None:  # closed before we were started
-            sys.stdout.flush()  # not at exit, where a pipe that is closed is a traceback
-    except SystemExit:  # its status is chosen already
+        if sys.stdout is not None:  # closed before the program started
+            sys.stdout.flush()  # not at exit, where a closed pipe would be a traceback
+    except SystemExit:  # has a status
         raise
-    except BaseException as error:  # noqa: BLE001  here everything becomes one line
-        telling()
-        return told(error)
+    except BaseException as error:  # noqa: BLE001  every error becomes one line
+        before_message()
+        return explain(error)
     return status if isinstance(status, int) else 0
 
 
-def told(error: BaseException) -> int:
-    """Prints the line that explains the error, and writes a crash report where the fault is ours; the exit status."""
+def explain(error: BaseException) -> int:
+    """Prints the line that explains an error, writes a crash report of a bug, and returns the exit status."""
     message, status, traceback = failure(error)
-    crash = f"; {_reported(error, traceback)}" if status == OURS else ""
+    crash = f"; {_crash_report(error, traceback)}" if status == OURS else ""
     if isinstance(error, BrokenPipeError):
         _drop_output()
-    say(message + crash)
+    print_line(message + crash)
     return status
 
 
-def _reported(error: BaseException, traceback: str) -> str:
-    """Where the crash report lies, in words, whatever happens while it is written."""
+def _crash_report(error: BaseException, traceback: str) -> str:
+    """Writes the crash report; returns its path in words, whatever happens."""
     try:
         return write(error, traceback)
-    except Exception as another:  # noqa: BLE001  nothing may come in the way of the line
+    except Exception as another:  # noqa: BLE001  the line must be printed in any case
         return f"no crash report could be written ({type(another).__name__})"
 
 
 def failure(error: BaseException) -> Failure:
-    """What an exception means.
+    """Returns the message and the exit status for an exception.
 
     >>> failure(UsageError("repeats must be >= 1, got 0"))
     Failure(message='repeats must be >= 1, got 0', status=2, traceback='')
@@ -91,60 +91,49 @@ def failure(error: BaseException) -> Failure:
     if isinstance(error, (UsageError, StudyConflict)) or _is(error, "DataError", "trainers"):
         return Failure(str(error), USAGE)
     if isinstance(error, (Interrupted, KeyboardInterrupt)) or _is(error, "Abort", "typer", "click"):
-        return Failure(with_kept(stopping.WORDS), stopping.STATUS)
+        return Failure(with_resume_hint(stopping.WORDS), stopping.STATUS)
     if _is(error, "TyperException", "typer") or _is(error, "ClickException", "click"):
         hint = HINTS.get(getattr(error, "option_name", ""), "")
         return Failure(getattr(error, "format_message", error.__str__)() + hint, USAGE)
-    if isinstance(error, TrainingFailed) and error.traceback:  # workers send one only where the fault is ours
-        return Failure(with_kept(f"{error}, which is a bug in epsearch"), OURS, error.traceback)
+    if isinstance(error, TrainingFailed) and error.traceback:  # workers send one only for bugs
+        return Failure(with_resume_hint(f"{error}, which is a bug in epsearch"), OURS, error.traceback)
     words = str(error) if isinstance(error, (TrainingFailed, StoreError, Unavailable)) else surroundings(error)
     if words is not None:
-        return Failure(with_kept(words), SURROUNDINGS)
-    return Failure(with_kept(f"a bug in epsearch: {type(error).__name__}: {error}"), OURS)
+        return Failure(with_resume_hint(words), SURROUNDINGS)
+    return Failure(with_resume_hint(f"a bug in epsearch: {type(error).__name__}: {error}"), OURS)
 
 
-class CohortFailure(NamedTuple):
-    """Why a cohort could not be trained."""
+def cohort_failure(error: Exception) -> dict[str, Any]:
+    """Returns the fields `error`, `traceback`, `foreign` and `stops` of a `JobResult`, JSON-able.
 
-    error: str
-    """In words."""
-    traceback: str = ""
-    """Where it is a fault of ours; else empty."""
-    foreign: bool = False
-    """Whether code that comes from outside of epsearch is to blame."""
-    stops: bool = False
-    """Whether the machine is to blame, and every other cohort would fail alike."""
-
-
-def of_a_cohort(error: Exception) -> CohortFailure:
-    """What an exception that ended a cohort means, for a process that has only the words.
-
-    >>> of_a_cohort(MemoryError()).error
+    >>> cohort_failure(MemoryError())["error"]
     'out of memory (no more is available); fewer --workers or smaller sizes need less'
     """
+    failed = {"traceback": "", "foreign": False, "stops": False}
     if (words := surroundings(error)) is not None:
-        alike = _is(error, "SelfCheckFailed", "trainers") or isinstance(error, ImportError)  # no room for a library
-        return CohortFailure(words, stops=alike)
+        # Every other cohort would fail alike; an ImportError means no memory for a library.
+        stops = _is(error, "SelfCheckFailed", "trainers") or isinstance(error, ImportError)
+        return failed | {"error": words, "stops": stops}
     if _is(error, "ForeignError", "trainers"):
-        return CohortFailure(str(error), foreign=True)
-    users = isinstance(error, UsageError) or _is(error, "DataError", "trainers")  # whose data or code it is
-    where = "" if users else "".join(traceback.format_exception(error))
-    return CohortFailure(f"{type(error).__name__}: {error}", where)
+        return failed | {"error": str(error), "foreign": True}
+    users = isinstance(error, UsageError) or _is(error, "DataError", "trainers")  # the user's data or code
+    trace = "" if users else "".join(traceback.format_exception(error))
+    return failed | {"error": f"{type(error).__name__}: {error}", "traceback": trace}
 
 
 def surroundings(error: BaseException) -> str | None:
-    """What the machine refused, in words; None where it is not the machine that is to blame.
+    """Returns in words which resource of the machine failed; None for other errors.
 
     >>> surroundings(OSError(28, "No space left on device", "runs/report.html"))
     'cannot write or read runs/report.html: No space left on device'
     >>> surroundings(ValueError("negative dimension")) is None
     True
     """
-    if isinstance(error, BrokenPipeError):  # an OSError, too, but one that names no file
+    if isinstance(error, BrokenPipeError):  # an OSError without a file
         return "the output is no longer read (broken pipe)"
     if any(_is(error, name, "trainers") for name in OF_THE_DEVICE):
         return str(error)
-    users = _is(error, "ForeignError", "trainers")  # whatever code of theirs has raised
+    users = _is(error, "ForeignError", "trainers")  # any error of plug-in code
     if not users and (short := _out_of_memory(error)) is not None:
         return f"out of memory ({short or 'no more is available'}); fewer --workers or smaller sizes need less"
     if isinstance(error, OSError) and error.errno is not None:
@@ -154,26 +143,26 @@ def surroundings(error: BaseException) -> str | None:
 
 
 def _out_of_memory(error: BaseException) -> str | None:
-    """Returns the words by which Python, a library or the system says that no memory was left; else None.
+    """Returns the message of Python, a library or the system that no memory was left; else None.
 
-    Libraries that could not be loaded for that reason say it in words alone, or raise something else from it.
+    Libraries that could not be loaded for that reason have it in their message, or in that of a cause.
     """
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, MemoryError) or _is(seen, "OutOfMemoryError", "torch"):
-            return str(seen)
-        words = str(seen).lower()
-        if isinstance(seen, OSError) and seen.errno == errno.ENOMEM:
-            return str(seen.strerror)
-        in_words = isinstance(seen, (RuntimeError, ImportError, OSError, SystemError)) and OTHER_MEMORY not in words
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, MemoryError) or _is(cause, "OutOfMemoryError", "torch"):
+            return str(cause)
+        words = str(cause).lower()
+        if isinstance(cause, OSError) and cause.errno == errno.ENOMEM:
+            return str(cause.strerror)
+        in_words = isinstance(cause, (RuntimeError, ImportError, OSError, SystemError)) and OTHER_MEMORY not in words
         if in_words and any(part in words for part in OUT_OF_MEMORY):
-            return str(seen).splitlines()[0]
-        seen = seen.__cause__ or seen.__context__
+            return str(cause).splitlines()[0]
+        cause = cause.__cause__ or cause.__context__
     return None
 
 
 def one_line(text: str) -> str:
-    r"""On one line, of bounded length, without what would steer a terminal.
+    r"""Returns a text on one line, of bounded length, without control characters.
 
     >>> one_line("no method 'a\x1b[31m'\n  known: b")
     "no method 'a\\x1b[31m' known: b"
@@ -185,26 +174,26 @@ def one_line(text: str) -> str:
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
 
 
-def say(message: str) -> None:
-    """Prints the message as our one line on standard error, if anybody is there to read it."""
+def print_line(message: str) -> None:
+    """Prints a message as one line on standard error, if that is open."""
     line = f"epsearch: {one_line(without_passwords(message, given_urls()))}"
     try:
         if sys.stderr.isatty() and "NO_COLOR" not in os.environ:
             line = f"\033[31m{line}\033[0m"
         print(line, file=sys.stderr, flush=True)
-    except (OSError, ValueError, AttributeError):  # closed, or there never was one: then nobody can be told
+    except (OSError, ValueError, AttributeError):  # closed, or missing
         pass
 
 
-def _print_anything() -> None:
-    """A letter that the terminal's encoding lacks, or a file name that is no text, is printed as an escape."""
+def _escape_unprintable() -> None:
+    """Makes standard streams escape letters that their encoding lacks, and file names that are no text."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
 
 
 def _drop_output() -> None:
-    """What is still to be written to the closed pipe goes nowhere, or the interpreter would complain at its exit."""
+    """Discards buffered output for a closed pipe, or the interpreter would complain at its exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -215,5 +204,5 @@ def _drop_output() -> None:
 
 
 def _is(error: BaseException, name: str, *packages: str) -> bool:
-    """Whether it is of a package's class of that name, without importing the package."""
+    """Whether an error is of a class of that name in a package, without importing it."""
     return any(kind.__name__ == name and kind.__module__.split(".")[0] in packages for kind in type(error).__mro__)

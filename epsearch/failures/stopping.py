@@ -1,4 +1,4 @@
-"""Ctrl-C and its relatives: the first ends the command in good order, the next one at once; one line either way."""
+"""Signals such as Ctrl-C: the first ends the command in good order, the second at once."""
 
 import os
 import signal
@@ -11,81 +11,80 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-AS_PYTHON_HAS_THEM = (signal.default_int_handler, signal.SIG_DFL)
+DEFAULT_HANDLERS = (signal.default_int_handler, signal.SIG_DFL)
 SHOW_CURSOR = "\033[?25h"
 RESUMES = "the same command resumes from what is stored"
 KEPT = "what was trained is stored, and the same command resumes from there"
 WORDS, STATUS = "stopped", 130  # 128 + SIGINT
 STOPPING = "stopping in good order; the same signal again ends at once"
 TRAINS = Event()
-"""Set when the command is one that trains: only its last words say what is kept."""
+"""Set by commands that train: only their last line says how to resume."""
 CONFIRMED = Event()
-"""Set once the ledger was read back at the end, and has all that was trained."""
+"""Set once the ledger was read back at the end, and has all results."""
 
 
-def with_kept(words: str) -> str:
-    """Returns last words; of a command that trains, with what is kept and how to go on."""
+def with_resume_hint(words: str) -> str:
+    """Returns the last line; of a command that trains, with a hint that it can be resumed."""
     return f"{words}; {KEPT if CONFIRMED.is_set() else RESUMES}" if TRAINS.is_set() else words
 
 
-class Stop:
-    """The handler of all these signals.
+class StopHandler:
+    """Handler of SIGNALS: the first one interrupts, the second ends the process at once.
 
-    Ending at once loses nothing, as nothing is stored by halves; it is what whoever presses Ctrl-C again wants, and it
-    keeps the second signal out of the clearing up after the first, where it would be a traceback.
+    Ending at once loses nothing, as nothing is stored by halves, and avoids a traceback from the cleanup.
     """
 
     def __init__(self) -> None:
-        self._stopping = self._telling = self._told = False
+        self._stopping = self._printing = self._printed = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Raises KeyboardInterrupt the first time, and ends the process the next time."""
-        if self._told:
+        """Raises KeyboardInterrupt the first time, and ends the process the second time."""
+        if self._printed:
             os._exit(STATUS)
-        if self._telling:  # the line is nearly out, and a traceback would come in its place
+        if self._printing:  # a traceback would replace the line
             return
         if not self._stopping:
             self._stopping = True
             if TRAINS.is_set() and sys.stderr is not None and sys.stderr.isatty():
-                # Ray takes seconds to end; whoever hears nothing presses again, which would end at once.
+                # Ray takes seconds to end; without a line the user would press again, which ends at once.
                 os.write(2, f"\n{STOPPING}\n".encode())
             raise KeyboardInterrupt
         end()
 
-    def telling(self) -> None:
-        """From now on, what the command has to say about its end is being said: no signal comes between."""
-        self._telling = True
+    def printing(self) -> None:
+        """Marks that the last line is being printed: signals are ignored from now on."""
+        self._printing = True
 
-    def told(self) -> None:
-        """From now on, nothing is left but the interpreter's own end."""
-        self._told = True
+    def printed(self) -> None:
+        """Marks that the last line is printed: signals end the process silently from now on."""
+        self._printed = True
 
-    def unraisable(self, what: "UnraisableHookArgs") -> None:
-        """Python's hook for what is raised where nobody can catch it: there, too, Ctrl-C ends the command."""
-        if not issubclass(what.exc_type, KeyboardInterrupt):
-            sys.__unraisablehook__(what)
-        elif not self._told:
+    def unraisable(self, hook: "UnraisableHookArgs") -> None:
+        """Ends the command on a Ctrl-C that nobody can catch; as `sys.unraisablehook`."""
+        if not issubclass(hook.exc_type, KeyboardInterrupt):
+            sys.__unraisablehook__(hook)
+        elif not self._printed:
             end()
 
 
 def end(words: str = WORDS, status: int = STATUS) -> NoReturn:
-    """Says the one line and ends the process, wherever it is: nothing that is open is closed or flushed.
+    """Prints one line and ends the process at once: no file is closed or flushed.
 
-    words: without what is kept, which is added where the command trains; status: the exit status.
+    words: without the hint how to resume; status: the exit status.
     """
     cursor = SHOW_CURSOR if sys.stderr is not None and sys.stderr.isatty() else ""  # a progress line hides it
     try:
-        # Not through sys.stderr, in the middle of whose own writing a signal may come.
-        os.write(2, f"epsearch: {with_kept(words)}{cursor}\n".encode())
+        # Not through sys.stderr, as the signal may come while it writes.
+        os.write(2, f"epsearch: {with_resume_hint(words)}{cursor}\n".encode())
     finally:
         os._exit(status)
 
 
-def listen() -> Stop:
-    """Handles, until the process ends, the signals that nobody has asked to be ignored; returns their handler."""
-    stop = Stop()
+def listen() -> StopHandler:
+    """Installs a handler of SIGNALS, except those that are ignored, and returns it."""
+    stop = StopHandler()
     for number in SIGNALS:
-        if signal.getsignal(number) in AS_PYTHON_HAS_THEM:  # `nohup` ignores SIGHUP, a shell's background job SIGINT
+        if signal.getsignal(number) in DEFAULT_HANDLERS:  # `nohup` ignores SIGHUP, a shell's background job SIGINT
             signal.signal(number, stop)
     sys.unraisablehook = stop.unraisable
     return stop

@@ -48,7 +48,7 @@ def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
 
 def checked(loop: Loop) -> dict[str, str]:
     """What the last `epsearch check` of its trainer on these tasks has found, on this computer."""
-    found = check_cache.known(loop.study, loop.images) if loop.study.foreign else None
+    found = check_cache.read(loop.study, loop.images) if loop.study.foreign else None
     return {} if found is None else {f"trust in {found.trainer}": found.sentence()}
 
 

@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from epsearch.findings.reports import REPORTS, AnyResults
-from epsearch.plugins.adding import added, maximising
+from epsearch.plugins.registration import added, maximising
 from epsearch.study.description import Study
 from results.search import SearchResults
 

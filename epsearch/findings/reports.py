@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from epsearch.findings.facts import unfinished
 from epsearch.findings.search import search_results
 from epsearch.loop.table import Row, TableLoop
-from epsearch.plugins.adding import added
+from epsearch.plugins.registration import added
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.labels import method_label, settings_text
 from results.ledger.record import RunRecord

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from epsearch.failures.errors import CodeOfOthers, UsageError
+from epsearch.failures.errors import PluginError, UsageError
 from results.ledger.errors import StoreUnavailable
 from results.ledger.store import StoreError, StudyRow
 
@@ -35,7 +35,7 @@ def reading(row: StudyRow) -> Iterator[None]:
         raise
     except StoreError as error:
         raise Unreadable(row.name, f"damaged: {error}") from error
-    except CodeOfOthers as error:
+    except PluginError as error:
         raise Unreadable(row.name, f"the code that it names cannot be had: {error}") from error
     except NOT_UNDERSTOOD as error:
         words = f"nothing known as {error}" if isinstance(error, KeyError) else " ".join(str(error).split())

@@ -1,4 +1,4 @@
-"""A job is one cohort to train: what goes to a worker, and what comes back, as text that survives any transport."""
+"""Jobs: a cohort to train, its training by a worker, and its result."""
 
 import json
 import math
@@ -24,29 +24,29 @@ if TYPE_CHECKING:  # with them comes torch
     from trainers.foreign.process import Limits
     from trainers.population import Training
 
-SAID = "said"  # begins fingerprints of what was not measured here; others are hexadecimal
+SELF_REPORTED_MARK = "said"  # begins fingerprints of self-reported results; others are hexadecimal
 NETWORK = ("params", "statistics")
-"""Fields of a result that stay where it was trained."""
+"""Fields of a result that stay on the worker."""
 
 
 class Run(NamedTuple):
-    """A learner on D^CV ("cv") or D^EV ("eval"): what a study wants, and what a record is of."""
+    """A learner on a stream, of which a record has the result."""
 
     phase: str
-    """`cv` or `eval`."""
+    """`cv` (D^CV) or `eval` (D^EV)."""
     learner: Learner
 
 
 @dataclass(frozen=True)
 class Job:
-    """One cohort and everything a worker needs to train it."""
+    """A cohort, with everything that a worker needs to train it."""
 
     number: int
-    """Which job of its loop it is."""
+    """Number within its loop."""
     stage: str
-    """What it belongs to, in words."""
+    """Stage of the study, in words."""
     phase: str
-    """`cv` or `eval`: on which stream it is trained."""
+    """Stream: `cv` or `eval`."""
     cohort: Cohort
     architecture: Architecture
     stream: StreamRequest
@@ -55,50 +55,38 @@ class Job:
     transfer: bool
     """Whether FWT and LCA are measured."""
     weights: tuple[float, ...]
-    """What a step of one learner takes in each task, with its share of the tests, in FLOP; none of a trainer."""
+    """FLOP of a step of one learner in each task, with its share of the tests; empty for plug-in trainers."""
     at_once: int
     """Jobs trained at a time."""
     checkpoints: str | None = None
-    """Where runs are kept on their way: a folder or a URL that this process can reach, too; None for the cache."""
+    """Folder or URL of checkpoints, which the driver can reach, too; None for the cache."""
     plugins: tuple[Plugin, ...] = ()
-    """Code of others that it needs."""
+    """Plug-ins to load."""
     limits: "Limits | None" = None
-    """What the process of its one learner may take, where that has a trainer of its own; None for one of ours."""
+    """Limits of the process of a plug-in trainer; None for other methods."""
     certify: "Certify | None" = None
-    """With what its one learner is compared, where it is trained once more, alone."""
+    """For a certificate: comparison of its one learner, trained again, alone."""
 
     @property
     def runs(self) -> list[Run]:
-        """One run a learner, in the cohort's order."""
-        return [Run(self.phase, one) for one in self.cohort.learners]
+        """A run per learner, in the cohort's order."""
+        return [Run(self.phase, learner) for learner in self.cohort.learners]
 
 
 Progress = Callable[[int, float], None]
-"""Called with member-steps, or tasks of a trainer, and their work: FLOP with those of tests, or tasks."""
-
-
-class Place(NamedTuple):
-    """What a worker has where it trains."""
-
-    images: Images | ImageSet | None = None
-    """Of the stream, where they came with the job: this machine need not have them."""
-    share: float = 1.0
-    """Of the GPU's memory."""
-
-
-HERE = Place()
+"""Called with member-steps and their FLOP, tests included; of plug-in trainers with tasks, twice."""
 
 
 @dataclass(frozen=True)
 class Certify:
-    """Makes a job a certificate: its one learner has been trained before."""
+    """Makes a job a certificate: its one learner is trained again, and compared with its stored result."""
 
     mates: tuple[Learner, ...]
-    """Those among which it was trained, itself included; none where only the stored result is to be compared with."""
+    """The cohort of the stored result, itself included; empty to compare with the stored result alone."""
     fingerprint: str
-    """Of that result; "" where there is none."""
+    """Of the stored result; "" without one."""
     moved: bool = False
-    """Whether its start is moved by as little as rounding, see `trainers/engines/perturbed_start.py`."""
+    """Whether its start is perturbed by rounding noise, see `trainers/engines/perturbed_start.py`."""
 
 
 @dataclass(frozen=True)
@@ -106,58 +94,62 @@ class JobResult:
     """Result of a job: a value, or an error."""
 
     number: int
-    """Of the job."""
+    """Number of the job."""
     value: CohortResult | None
-    """None where there is an error."""
+    """None for an error."""
     seconds: float = 0.0
-    """Wall time that the value took."""
+    """Wall time of the training."""
     error: str = ""
     """In one line."""
     traceback: str = ""
-    """Of the worker, where an error is a fault of ours; else empty."""
+    """Of the worker, for a bug in epsearch; else empty."""
     foreign: bool = False
-    """Whether the error is of a user's own code."""
+    """Whether code of a plug-in failed."""
     parameter_difference: float = 0.0
-    """Of a certificate: the largest difference between alone and among the mates; infinite where it has no mates."""
+    """Of a certificate: largest difference of parameters between alone and in the cohort; infinite without one."""
     stops: bool = False
-    """Whether the error is the machine's, and every other job would have it, too."""
+    """Whether the machine failed, so that every other job would fail alike."""
     self_check: str = ""
-    """What the self-check of the GPU that has trained it says, see `gpu_check`; "" of a CPU."""
+    """Outcome of the GPU's self-check, see `gpu_check`; "" for a CPU."""
     machine: str = ""
-    """The kind of machine that has trained it, see `machine.rounding`; "" where it is not known."""
+    """Kind of machine, see `machine.rounding`; "" if unknown."""
 
 
-def execute(job: Job, progress: Progress | None = None, place: Place = HERE) -> JobResult:
+def execute(
+    job: Job, progress: Progress | None = None, images: Images | ImageSet | None = None, share: float = 1.0
+) -> JobResult:
     """Trains the job's cohort in this process, on one thread: the thread count may change a sum's rounding.
 
-    Notes of the training become part of the result's note: the standard error of a worker is not displayed.
+    Notes of the training become part of the result's note, as a worker's standard error is not displayed.
 
-    progress: called with the work since its last call; an error that it raises ends the training.
-    place: where that is. Raises what goes wrong, as it is: the runners make lines of that.
+    progress: called with the work since its last call; an error that it raises ends the training. images: of the
+    stream, where they came with the job; share: of the GPU's memory. Raises errors unchanged: the runners turn them
+    into lines.
     """
     lines: list[str] = []
-    plugins = [load_expected(one, job.stream.beside) for one in job.plugins if job.limits is None]
+    plugins = [load_expected(plugin, job.stream.beside) for plugin in job.plugins if job.limits is None]
     with redirect_notes(lines.append), at_fault(plugins):
-        result = _trained(job, progress, place) if job.limits is None else _by_trainer(job, progress, place)
+        train = _by_epsearch if job.limits is None else _by_trainer
+        result = train(job, progress, job.stream.open(images), share)
     assert result.value is not None
     note = "\n".join(line for line in (result.value.note, *lines) if line)
     machine = rounding(NumericPath.parse(job.path).device)
     return replace(result, value=replace(result.value, note=note), machine=machine)
 
 
-def _trained(job: Job, progress: Progress | None, place: Place) -> JobResult:
-    """The job's cohort; or, of a certificate, its one learner alone, with the difference to that among its mates."""
-    # Late, as are the others: who only describes, encodes and hands out jobs needs none of it.
+def _by_epsearch(job: Job, progress: Progress | None, stream: TaskStream, share: float) -> JobResult:
+    """Trains the job's cohort after a self-check of the GPU."""
+    # Late, as are the others: the driver needs none of it.
     from trainers.engines.precision import one_thread
 
-    training = training_of(job, job.stream.open(place.images))
-    one, parts = job.cohort.learners[0], {plugin.reference: plugin.parts for plugin in job.plugins}
-    with one_thread(), proving(one, training.stream, job.architecture, training.chosen, parts) as outcome:
-        return replace(_timed(job, training, progress, place), self_check=outcome)
+    training = training_of(job, stream)
+    first, parts = job.cohort.learners[0], {plugin.reference: plugin.parts for plugin in job.plugins}
+    with one_thread(), proving(first, stream, job.architecture, training.chosen, parts) as outcome:
+        return replace(_timed(job, training, progress, share), self_check=outcome)
 
 
-def _timed(job: Job, training: "Training", progress: Progress | None, place: Place) -> JobResult:
-    """What `_trained` gives, where the arithmetic is known to be right."""
+def _timed(job: Job, training: "Training", progress: Progress | None, share: float) -> JobResult:
+    """Trains the cohort; or, for a certificate, its learner alone, with the difference to its cohort."""
     from trainers.engines.perturbed_start import make_moved
     from trainers.population import train_cohort, train_rest
 
@@ -167,15 +159,15 @@ def _timed(job: Job, training: "Training", progress: Progress | None, place: Pla
 
     report, started = None if progress is None else by_task, time.perf_counter()
     if job.certify is None:
-        fitting = replace(training, bytes_free=bytes_free(training.chosen, job.at_once, place.share))
+        fitting = replace(training, bytes_free=bytes_free(training.chosen, job.at_once, share))
         return JobResult(job.number, train_cohort(job.cohort, fitting, report), time.perf_counter() - started)
-    # A certificate is trained without the folder: nothing of it may come from what others have kept there.
+    # A certificate uses no checkpoints, which may be damaged.
     if job.certify.moved:
         value = train_rest(job.cohort, training, training.checkpoints(job.cohort), {}, report, make_moved)
     else:
         value = train_cohort(job.cohort, training, report)
     difference = 0.0
-    # No ledger keeps parameters, so where they differ the cohort is trained again to see by how much.
+    # The ledger has no parameters: to measure their difference, the cohort is trained again.
     if value.fingerprints[0] != job.certify.fingerprint and not job.certify.mates:
         difference = math.inf
     elif value.fingerprints[0] != job.certify.fingerprint:
@@ -185,56 +177,58 @@ def _timed(job: Job, training: "Training", progress: Progress | None, place: Pla
     return JobResult(job.number, value, time.perf_counter() - started, parameter_difference=difference)
 
 
-def _by_trainer(job: Job, progress: Progress | None, place: Place) -> JobResult:
+def _by_trainer(job: Job, progress: Progress | None, stream: TaskStream, share: float) -> JobResult:
     """Trains the learner of a job by a plug-in trainer, in a process of its own."""
+    from trainers.foreign import running
     from trainers.foreign.measuring import SELF_REPORTED
-    from trainers.foreign.running import Request, train
-    from trainers.foreign.running import Run as Given
 
     assert job.limits is not None
-    (learner,), (plugin,) = job.cohort.learners, (one for one in job.plugins if one.kind == "trainer")
+    (learner,), (plugin,) = job.cohort.learners, (plugin for plugin in job.plugins if plugin.kind == "trainer")
     path, limits = NumericPath.parse(job.path), job.limits
     if limits.bytes is None:
-        limits = replace(limits, bytes=bytes_free(path, job.at_once, place.share))
+        limits = replace(limits, bytes=bytes_free(path, job.at_once, share))
     beside, files, versions = job.stream.beside, files_of(plugin.parts), versions_of(plugin.parts)
-    networks = {one.reference: files_of(one.parts) for one in job.plugins if one.kind == "network"}
-    request = Request(plugin.reference, beside, files, versions, path.device, limits=limits, networks=networks)
-    given = Given(vars(learner.hyperparameters), learner.seed, job.stream.open(place.images), job.transfer)
+    networks = {each.reference: files_of(each.parts) for each in job.plugins if each.kind == "network"}
+    request = running.Request(plugin.reference, beside, files, versions, path.device, limits=limits, networks=networks)
+    run = running.Run(vars(learner.hyperparameters), learner.seed, stream, job.transfer)
     started = time.perf_counter()
-    # As of ours, a certificate takes nothing of what others have kept.
     report = None if progress is None else lambda tasks: progress(tasks, float(tasks))
-    value = train(request, given, report, None if job.certify else cache_folder() / "trainers")
+    value = running.train(request, run, report, None if job.certify else cache_folder() / "trainers")
     if SELF_REPORTED in value.note:
-        value = replace(value, fingerprints=np.array([said(one) for one in value.fingerprints]), note="")
+        value = replace(
+            value,
+            fingerprints=np.array([mark_self_reported(fingerprint) for fingerprint in value.fingerprints]),
+            note="",
+        )
     repeats = job.certify is None or job.certify.fingerprint == value.fingerprints[0]
     seconds = time.perf_counter() - started
     differ, outcome = 0.0 if repeats else math.inf, FOREIGN if path.device == "cuda" else ""
     return JobResult(job.number, value, seconds, parameter_difference=differ, self_check=outcome)
 
 
-def said(fingerprint: str) -> str:
-    """The fingerprint of a result that is the trainer's own word, as long as others."""
-    return SAID + fingerprint[len(SAID) :]
+def mark_self_reported(fingerprint: str) -> str:
+    """Returns the fingerprint of a self-reported result, as long as others."""
+    return SELF_REPORTED_MARK + fingerprint[len(SELF_REPORTED_MARK) :]
 
 
 def is_self_reported(fingerprint: str) -> bool:
-    """Whether a result is the trainer's own word.
+    """Whether a fingerprint is of a self-reported result.
 
-    >>> is_self_reported(said("0123456789abcdef")), is_self_reported("0123456789abcdef")
+    >>> is_self_reported(mark_self_reported("0123456789abcdef")), is_self_reported("0123456789abcdef")
     (True, False)
     """
-    return fingerprint.startswith(SAID)
+    return fingerprint.startswith(SELF_REPORTED_MARK)
 
 
 def training_of(job: Job, stream: TaskStream) -> "Training":
-    """What the job's cohort is trained on, and how; a certificate with nothing from what others have kept."""
+    """Returns how the job's cohort is trained; a certificate without checkpoints."""
     from trainers.checkpoints import NEWEST, TRAINING
     from trainers.population import Training
 
     plain = Training(stream, job.architecture, NumericPath.parse(job.path), job.transfer)
     if job.certify is not None:
         return plain
-    # What is in a place for all machines is removed by the driver, once it has stored the results.
+    # The driver removes checkpoints for all machines, once it has stored the results.
     keep = TRAINING if job.checkpoints is None else NEWEST
     return replace(plain, folder=cache_folder() / "learners", store=job.checkpoints, keep=keep)
 
@@ -246,9 +240,9 @@ def forget(job: Job, stream: TaskStream) -> None:
 
 
 def bytes_free(path: NumericPath, at_once: int, share: float = 1.0) -> int | None:
-    """A job's share of the memory that is free on this machine, in bytes; None where the system does not tell.
+    """Returns a job's share of the free memory of this machine, in bytes; None if unknown.
 
-    at_once: jobs at a time, which share the machine's memory; share: the job's, of a GPU's.
+    at_once: jobs at a time, which share the memory; share: of a GPU's memory.
     """
     from trainers.footprint import free_bytes
 
@@ -257,13 +251,13 @@ def bytes_free(path: NumericPath, at_once: int, share: float = 1.0) -> int | Non
 
 
 def encode(value: CohortResult) -> str:
-    """The result as JSON, without the network; Python's shortest-repr floats come back bit for bit, NaN included."""
-    names = (one.name for one in fields(value) if one.name not in NETWORK)
+    """Returns the result as JSON, without the network; floats, NaN included, are restored bit for bit."""
+    names = (field.name for field in fields(value) if field.name not in NETWORK)
     return json.dumps({name: np.asarray(getattr(value, name)).tolist() for name in names})
 
 
 def decode(text: str) -> CohortResult:
-    """The inverse of `encode`; the parts of the network, which did not travel, are None for each learner."""
+    """Returns the result from `encode`; parts of the network are None for each learner."""
     raw = json.loads(text)
     values: dict[str, Any] = {name: np.array(part) if isinstance(part, list) else part for name, part in raw.items()}
     values |= {name: np.full(len(raw["initial"]), None, dtype=object) for name in NETWORK}

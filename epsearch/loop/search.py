@@ -222,8 +222,8 @@ class SearchLoop(Loop):
 
     def _uncertified(self) -> dict[str, str]:
         """Key of each certificate that is still to come -> that of its member."""
-        wanted = certificates.wanted(self.study, self._searched())
-        return {key: member for key, member in wanted.items() if key not in self.certificates}
+        required = certificates.required(self.study, self._searched())
+        return {key: member for key, member in required.items() if key not in self.certificates}
 
     def _evaluated(self) -> list[Point]:
         """The chosen point and the baseline, once where they are the same; none before there is a chosen one."""

@@ -1,4 +1,4 @@
-"""What can be plugged in: what its attribute must be, and who is told of it."""
+"""Kinds of plug-ins: the type of their attribute, and its registration."""
 
 import math
 from collections.abc import Callable, Collection
@@ -10,19 +10,19 @@ Plug = Callable[[str, Any, Source], bool]
 
 
 class Kind(NamedTuple):
-    """Of plug-ins."""
+    """A kind of plug-in."""
 
     option: str
-    """The option that names one."""
+    """The option that names a plug-in."""
     group: str
-    """Of entry points of installed packages."""
+    """Group of entry points of installed packages."""
     what: str
-    """What the attribute must be, in words."""
+    """Required type of the attribute, in words."""
     ours: Callable[[], Collection[str]]
-    """Names of our own, which no package can take."""
+    """Names of epsearch's own, which no package can take."""
     plug: Plug
-    """plug(reference, attribute, its files): makes it known to this process; False where it is something else. Raises
-    ValueError for one that cannot be.
+    """plug(reference, attribute, files): registers it in this process; False for another type. Raises ValueError for an
+    invalid one.
     """
 
 
@@ -69,10 +69,10 @@ def _objective(name: str, made: Any, source: Source) -> bool:
 
     def score(accuracies: Any) -> float:
         with blamed(f"objective {name} failed with", source):
-            found = float(made(accuracies))
-        if not math.isfinite(found):
-            raise ForeignError(f"objective {name} must return a finite number for every run, got {found}")
-        return found
+            value = float(made(accuracies))
+        if not math.isfinite(value):
+            raise ForeignError(f"objective {name} must return a finite number for every run, got {value}")
+        return value
 
     if callable(made):
         PLUGGED[name] = score

@@ -1,4 +1,4 @@
-"""The numeric path of a study: given, or the one it began with, or the fastest on this machine, measured once."""
+"""The numeric path of a study: its option, its earlier path, or the fastest here."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ MARK, AGAIN = "numeric paths", "the fastest arithmetic is measured again"
 
 
 def numeric_path(study: Study, stream: TaskStream, begun_with: str | None = None, listener: Listener = ignore) -> str:
-    """Returns the path's name.
+    """Returns the name of a study's numeric path.
 
     A study that goes on, on this machine or another, keeps the path it began with (`begun_with`), so that its results
     stay its own: paths round differently, and a run's key names its path. Else the fastest here is taken, which may be
@@ -49,7 +49,7 @@ def numeric_path(study: Study, stream: TaskStream, begun_with: str | None = None
 
 
 def _chosen(study: Study, stream: TaskStream, begun_with: str | None, listener: Listener) -> str:
-    """As `numeric_path`, whether or not its products are installed here."""
+    """Returns the same, without checks of installed libraries."""
     if study.foreign:  # its arithmetic is its own
         return "cuda-float32" if study.device == "cuda" else IN_TENSORS[0]
     if study.architecture.own and study.numeric_path is None and begun_with is None and study.device == "cpu":
@@ -78,7 +78,7 @@ def _chosen(study: Study, stream: TaskStream, begun_with: str | None, listener: 
 
 
 def fastest_here(inputs: int, hidden: tuple[int, ...], density: float, listener: Listener = ignore) -> str:
-    """The fastest path of this machine's CPU for such pixels, from the cache folder or a short measurement.
+    """Returns the fastest path of this CPU for pixels, from the cache folder or a short measurement.
 
     inputs: pixels of an image; hidden: units of the hidden layers; density: the share of pixels that are not zero.
     """
@@ -91,25 +91,25 @@ def fastest_here(inputs: int, hidden: tuple[int, ...], density: float, listener:
 
     choices = COMPILED if find_spec("numba") else IN_TENSORS
     sizes = " x ".join(map(str, (inputs, *hidden)))
-    return _remembered(f"perceptron {sizes}, {share:.1f}", measure, choices, listener)
+    return _measured_once(f"perceptron {sizes}, {share:.1f}", measure, choices, listener)
 
 
 def fastest_for_images(network: str, size: int, listener: Listener = ignore) -> str:
-    """The same for a residual network and images of `size` × `size` pixels."""
+    """Returns the same for a residual network and images of `size` × `size` pixels."""
 
     def measure() -> object:
         from trainers.engines.image_choice import fastest_image_path
 
         return fastest_image_path(network, size)
 
-    return _remembered(f"{network}, {size} x {size}", measure, OF_IMAGES, listener)
+    return _measured_once(f"{network}, {size} x {size}", measure, OF_IMAGES, listener)
 
 
-def _remembered(subject: str, measure: Callable[[], object], choices: Sequence[str], listener: Listener) -> str:
-    """What was measured on this machine, once for all processes.
+def _measured_once(subject: str, measure: Callable[[], object], choices: Sequence[str], listener: Listener) -> str:
+    """Returns the result of a measurement, made once on this machine.
 
-    subject: what the answer depends on besides the processor and the versions of torch and Numba. choices: what there
-    is to measure; an answer that is none of these was measured by a version that had others.
+    subject: network and sizes; the processor and the versions of torch and Numba are added to it. choices: the paths
+    that are measured; a cached result that is none of them comes from another version.
     """
     path = cache_folder() / "numeric-paths"
     known = json.loads(sealed.read(path, MARK, AGAIN) or "{}")

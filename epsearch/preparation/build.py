@@ -15,7 +15,7 @@ from epsearch.study.description import Study
 from epsearch.study.hyperparameters import space_stored
 from epsearch.study.kinds import KINDS, REQUESTS, Search
 from epsearch.study.limits import check_product
-from epsearch.study.names import stands_in, trainer
+from epsearch.study.names import register_trainer, trainer
 from epsearch.study.option import RACE, TRAINER
 from epsearch.study.parsers import one_of, study_name
 from epsearch.study.published import of_methods, published
@@ -136,7 +136,7 @@ def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl)
     kind = KINDS[one_of(stored.get("kind", Search.kind), "command", KINDS)]
     written = kind.options_of(stored["study"])
     if (named := written.get("trainer")) is not None:
-        stands_in(named)  # which takes whatever values the study has: it may declare others now
+        register_trainer(named)  # which takes whatever values the study has: it may declare others now
         if written.get("search"):
             written["search"] = space_stored(written["search"])
     known = _values(kind, written | {name: stored[name] for name in REQUESTS if name in stored})

@@ -1,4 +1,4 @@
-"""What the kinds of study do not share before they begin: their checks, and what of them is trained."""
+"""Checks of each kind of study before it begins, and its learners."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from epsearch.failures.errors import UsageError, refused
 from epsearch.loop.content import check_searchable
 from epsearch.loop.strategy_driver.driver import make_strategy
 from epsearch.loop.table import table_rows
-from epsearch.preparation import acting
+from epsearch.preparation import effects
 from epsearch.study import limits
 from epsearch.study.description import Study
 from epsearch.study.hyperparameters import check_column
@@ -19,31 +19,31 @@ from trainers.cohort import Learner
 from trainers.methods import PLUGGED
 from trainers.streams.base import TaskStream
 
-FEWEST_POINTS = 3  # of a round over an interval: its ends, and one between them
+FEWEST_POINTS = 3  # of a round over an interval: its ends, and a point between them
 
 
 class Checks(NamedTuple):
-    """Of one kind of study. Each takes the study, whose type is that of its kind."""
+    """Checks of one kind of study; each takes a study of that kind."""
 
     check: Callable[[Any], None]
-    """Raises UsageError where options do not fit each other, or numbers that fit one by one are too many together."""
+    """Raises UsageError where options do not fit each other, or make too many members."""
     check_on: Callable[[Any, Mapping[str, TaskStream]], None]
-    """Raises UsageError where the streams "cv" and "eval" do not fit what is searched."""
+    """Raises UsageError where the streams "cv" and "eval" do not fit the search space."""
     trained: Callable[[Any], list[Learner]]
-    """A learner of each kind that it trains."""
+    """Returns a learner of each method that it trains."""
 
 
 def _check_search(study: Search) -> None:
-    """The strategy must be able to search the space, and the space must be the method's."""
+    """Checks that the strategy fits the space, and the space the method."""
     tried = {"points": study.points, "repeats": study.repeats}
     if study.foreign and study.search is None:
         raise UsageError("search must name what is searched of a trainer, like lr=log:0.001..0.1 memory=10,50,200")
     names = (*study.space.names, *dict(study.set))
     for name in names:
         check_column(name)
-    if taken := [one for one in study.add_metrics if one.partition(":")[2] in names]:
+    if taken := [name for name in study.add_metrics if name.partition(":")[2] in names]:
         raise UsageError(f"metric {taken[0]!r} has the name of a hyperparameter; give yours another name")
-    if study.points < FEWEST_POINTS and any(not one.choices for one in study.space.parameters):
+    if study.points < FEWEST_POINTS and any(not parameter.choices for parameter in study.space.parameters):
         raise UsageError(f"points must be >= {FEWEST_POINTS}, got {study.points}")
     # First: a grid makes all of its points when the strategy is made below.
     check_product("values", limits.VALUES, **tried)
@@ -60,11 +60,11 @@ def _check_search(study: Search) -> None:
         raise UsageError(f"memory must be >= 1 for {study.method}, which has an episodic memory, got 0")
     with refused(ValueError):
         make_strategy(study)
-    acting.check_search(study)
+    effects.check_search(study)
 
 
 def _check_race(study: Search) -> None:
-    """What is said of a race needs one; its seeds begin with those of the search."""
+    """Checks that options of a race come with one, and that its seeds are valid."""
     if study.most_seeds is not None and not study.race:
         raise UsageError("most-seeds is for a race; give --race, or leave it out")
     if study.most_seeds is not None and study.most_seeds <= len(study.seeds):
@@ -74,26 +74,26 @@ def _check_race(study: Search) -> None:
 
 
 def _check_comparison(study: Comparison) -> None:
-    """The memory is one of all methods; what is tuned must be able to act."""
+    """Checks the memory of all methods, and that tuning has an effect."""
     if study.hyperparameters.memory == 0:
         raise UsageError("memory must be >= 1, as methods with an episodic memory are compared, got 0")
     _check_table(study)
-    acting.check_tuning(study)
+    effects.check_tuning(study)
 
 
 def _check_memory_study(study: MemoryStudy) -> None:
-    """Memories of several sizes must be able to act."""
+    """Checks that memories of several sizes have an effect."""
     _check_table(study)
-    acting.check_memory(study)
+    effects.check_memory(study)
 
 
 def _check_table(study: Table) -> None:
-    """Every method must fit the command and have published settings, or be given some, on the dataset."""
+    """Checks that every method fits the command and has settings on the dataset."""
     known = load_definition(study.dataset).methods
     for method in study.methods:
         if method not in (allowed := study.trainable()):
             raise UsageError(f"method {method!r} is not in the paper's memory study; allowed: {', '.join(allowed)}")
-        if method not in known and method not in PLUGGED:  # of which nothing is published
+        if method not in known and method not in PLUGGED:  # plug-ins have no published settings
             raise UsageError(f"no settings for method {method!r} on {study.dataset}; known: {', '.join(known)}")
     for method, _, _ in study.settings:
         if method not in study.methods:
@@ -103,17 +103,17 @@ def _check_table(study: Table) -> None:
 
 
 def _check_nothing(study: Study, streams: Mapping[str, TaskStream]) -> None:
-    """All is well."""
+    """Accepts all streams."""
 
 
-# No method's memory, FLOP or form depends on the seed: one stands for all.
+# No method's memory, FLOP or form depends on the seed: the first stands for all.
 def _rows(study: Table) -> list[Learner]:
-    """A learner of every row, all of the first seed."""
+    """Returns a learner of every row, with the first seed."""
     return [row.learner(study.seeds[0]) for row in table_rows(study)]
 
 
 CHECKS: dict[str, Checks] = {
-    Search.kind: Checks(_check_search, acting.check_on, lambda study: [study.learner(study.example, study.seeds[0])]),
+    Search.kind: Checks(_check_search, effects.check_on, lambda study: [study.learner(study.example, study.seeds[0])]),
     Comparison.kind: Checks(_check_comparison, _check_nothing, _rows),
     MemoryStudy.kind: Checks(_check_memory_study, _check_nothing, _rows),
 }

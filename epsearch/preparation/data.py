@@ -1,13 +1,13 @@
-"""Everything about a study's data and network that is checked before anything is trained or stored."""
+"""Prepares and checks a study's data and network, before anything is trained or stored."""
 
 from typing import Any, NamedTuple, cast
 
 from epsearch.events import Listener, Note, Warned
 from epsearch.failures.errors import UsageError, refused
-from epsearch.plugins.loading import PLUGINS, WAYS, loaded
-from epsearch.plugins.naming import shadowed
+from epsearch.plugins.loading import PLUGINS, WAYS, load_plugin
+from epsearch.plugins.names import shadowed
 from epsearch.preparation.checks import CHECKS
-from epsearch.preparation.images import decode_for, look_for
+from epsearch.preparation.images import check_present, decode_for
 from epsearch.preparation.trainers import parts_of, parts_of_network
 from epsearch.study.description import Disjointness, Study
 from epsearch.study.limits import LARGE
@@ -18,33 +18,33 @@ from trainers.streams import DataError, forget
 from trainers.streams.base import ImageStream, TaskStream, TooFewClasses
 from trainers.streams.disjoint import PERMUTATIONS, overlap
 
-MOST_KNOWN = 0.01  # of what is tested on; in the search on published CIFAR-100 it is 0.004
+MOST_KNOWN = 0.01  # of the test examples; in the search on published CIFAR-100 it is 0.004
 FEWEST_TASKS = 3  # two for a search, as nothing is projected on a first one, and one for the evaluation
 
-IN_PROCESSES = {"trainer": parts_of, "network": parts_of_network}  # what those that train import, and we do not
+IN_PROCESSES = {"trainer": parts_of, "network": parts_of_network}  # imported by training processes only
 
 
 class Prepared(NamedTuple):
-    """Data that is there and checked."""
+    """Checked data of a study."""
 
     stream: TaskStream
-    """That of the evaluation."""
+    """The stream of the evaluation."""
     images: dict[str, Any]
-    """What determines results besides the members."""
+    """Description of the stream and network: all that determines results besides the members."""
     proof: Disjointness
-    """That its tasks share nothing with those of the cross-validation, where a command trains on both."""
+    """Proof that evaluation and cross-validation share no tasks, where a study trains on both."""
 
 
 def prepare(study: Study, listener: Listener) -> Prepared:
-    """Gets the data and the network of a study ready, and checks everything that depends on them.
+    """Prepares the data and the network of a study, and checks everything that depends on them.
 
-    Downloads, and decodes images, where that has not been done. Raises UsageError, one line, where the data cannot be
-    had, or does not fit the study; Interrupted where the listener wants it to stop.
+    Downloads and decodes images, unless the cache has them. Raises UsageError, one line, where data are missing or do
+    not fit the study; Interrupted where the listener asks to stop.
     """
-    forget()  # what this process has read for another study may have changed on the disk
-    look_for(study)  # first, as weights would be downloaded for nothing
-    network = described_network(study)  # weights that cannot be had are told before images are decoded
-    say_size(study, listener)
+    forget()  # files that this process has read for another study may have changed
+    check_present(study)  # first, as weights would be downloaded for nothing
+    network = described_network(study)  # missing weights are an error before images are decoded
+    note_size(study, listener)
     decode_for(study, listener)
     stream, proof = open_evaluation(study)
     if proof.warning:
@@ -54,31 +54,32 @@ def prepare(study: Study, listener: Listener) -> Prepared:
 
 
 def plugins(study: Study, listener: Listener) -> dict[str, Any]:
-    """What code of others is made of, as it is now, for the description of the stream; what only shows is tried, too.
+    """Returns the parts of a study's plug-ins, for the description of the stream.
 
-    Raises UsageError where some cannot be loaded.
+    Metrics and figures are load_plugin, too, as a test. Raises UsageError where a plug-in cannot be load_plugin.
     """
     for kind, names in (("metric", study.add_metrics), ("figure", study.add_figures)):
         for name in names:
-            loaded(kind, name)
+            load_plugin(kind, name)
     for name, kind in study.code().items():
         if (other := shadowed(kind, name)) is not None:
             listener(Warned(f"{kind} {name} is epsearch's own; that of {other.package} is {other.reference}"))
-    found = {name: _parts(name, kind, study.foreign) for name, kind in study.plugged().items()}
-    return {PLUGINS: found} if found else {}
+    parts = {name: _parts(name, kind, study.foreign) for name, kind in study.plugged().items()}
+    return {PLUGINS: parts} if parts else {}
 
 
 def _parts(name: str, kind: str, foreign: bool) -> dict[str, str]:
-    """What a plug-in is made of. foreign: of a study of a trainer, of which nothing is imported here."""
+    """Returns the parts of a plug-in; foreign: of a plug-in trainer, whose code is not imported here."""
     if foreign and kind in IN_PROCESSES:
         return IN_PROCESSES[kind](name)
-    return dict(loaded(kind, name).parts)
+    return dict(load_plugin(kind, name).parts)
 
 
 def ways(study: Study, stream: TaskStream) -> dict[str, Any]:
-    """How members of a network of others are trained, in words by whether one after another; {} of ours.
+    """Returns how members of a plug-in network are trained, in words; {} for other networks.
 
-    Raises ValueError and ForeignError where it cannot be made, or trained.
+    The keys say whether members are trained one after another. Raises ValueError and ForeignError for a network that
+    cannot be made or trained.
     """
     if study.foreign or not study.architecture.own:
         return {}
@@ -88,23 +89,22 @@ def ways(study: Study, stream: TaskStream) -> dict[str, Any]:
     return {WAYS: {str(alone): network.way(alone) for alone in (True, False)}}
 
 
-def say_size(study: Study, listener: Listener) -> None:
-    """One line before a large study is looked at, which takes up to a minute or two."""
+def note_size(study: Study, listener: Listener) -> None:
+    """Notifies of a large study, whose preparation takes up to two minutes."""
     sizes = {
         "members": study.tried * len(study.stream_seeds("cv")),
         "different tasks": len(study.all_seeds) * study.tasks,
     }
     if max(sizes.values()) > LARGE:
-        told = " and ".join(f"{count:,} {what}" for what, count in sizes.items())
-        listener(Note(f"a large study, up to {told}: getting ready takes a while"))
+        counts = " and ".join(f"{count:,} {name}" for name, count in sizes.items())
+        listener(Note(f"a large study, up to {counts}: getting ready takes a while"))
 
 
 def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
-    """The evaluation stream, after everything about it has been checked, and the proof that it is another one.
+    """Returns the checked evaluation stream, and the proof that it shares no tasks with the cross-validation.
 
-    Proved is that its tasks share nothing with those of the cross-validation, where a command trains on both. What
-    streams of images share is told in the report. Raises UsageError where both have a permutation, which would be the
-    very same task, and where more than MOST_KNOWN of what is tested on is not new, unless the study allows that.
+    The report says which images both streams share. Raises UsageError where both have the same permutation, and where
+    more than MOST_KNOWN of the test examples are known from the cross-validation, unless the study allows that.
     """
     stream = _opened(study, "eval")
     if not study.searches:
@@ -123,11 +123,11 @@ def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
 
 
 def _opened(study: Study, phase: str) -> TaskStream:
-    """The stream of D^CV ("cv") or D^EV ("eval"), with the network that fits it and full mini-batches in every task."""
+    """Returns the stream of D^CV ("cv") or D^EV ("eval"), after checks of its network and batch size."""
     try:
         stream = study.request(phase).open()
     except TooFewClasses as error:
-        raise UsageError(f"{error}; {_that_fit(study, error.classes)}") from error
+        raise UsageError(f"{error}; {_fitting_options(study, error.classes)}") from error
     except DataError as error:
         raise UsageError(str(error)) from error
     if not study.foreign:
@@ -139,8 +139,8 @@ def _opened(study: Study, phase: str) -> TaskStream:
     return stream
 
 
-def _that_fit(study: Study, classes: int) -> str:
-    """Options that so many classes are enough for; a task of one class would be no task."""
+def _fitting_options(study: Study, classes: int) -> str:
+    """Returns options for which this number of classes is enough, with at least two classes a task."""
     if classes < 2 * FEWEST_TASKS:
         return f"at least {2 * FEWEST_TASKS} are needed, two for each of {FEWEST_TASKS} tasks"
     per_task = min(study.classes_per_task or 2, max(2, classes // (2 * FEWEST_TASKS)))
@@ -151,14 +151,14 @@ def _that_fit(study: Study, classes: int) -> str:
 
 
 def _check_network(study: Study, stream: TaskStream) -> None:
-    """The network must take what the stream has; of a user's own stream that is seen only now."""
+    """Raises UsageError unless the network takes the stream's examples."""
     pixels = getattr(stream, "pixels", None)  # a stream of images has them; one of rows has none
     takes = ("mlp",) if pixels is None else IMAGE_NETWORKS
     if study.architecture.own:
         with refused(ValueError, ForeignError):
-            for one in CHECKS[study.kind].trained(study):
-                study.architecture.check(one.declared)
-            ways(study, stream)  # tried, as nothing else tells whether it can be trained
+            for learner in CHECKS[study.kind].trained(study):
+                study.architecture.check(learner.declared)
+            ways(study, stream)  # a trial is the only test of whether it can be trained
         return
     if study.network not in takes:
         raise UsageError(f"network must be {' or '.join(takes)} on {study.dataset}, got {study.network!r}")
@@ -168,20 +168,20 @@ def _check_network(study: Study, stream: TaskStream) -> None:
     if side < smallest:
         raise UsageError(f"images must be >= {smallest} pixels wide for network {study.network}, got {side}")
     embedding = cast(ImageStream, stream).attributes is not None
-    if embedding and "prognn" in [one.method for one in CHECKS[study.kind].trained(study)]:
+    if embedding and "prognn" in [learner.method for learner in CHECKS[study.kind].trained(study)]:
         raise UsageError(f"method 'prognn' has no form with a joint embedding, which {study.dataset} has; leave it out")
 
 
 @refused(DataError)
 def described_network(study: Study) -> dict[str, Any]:
-    """What of the network is part of every result besides the stream: its name, and a hash of pretrained weights.
+    """Returns the network's part of the description: its name, and a hash of pretrained weights.
 
-    Raises UsageError where the weights cannot be had, or are another network's.
+    Raises UsageError for missing weights, or those of another network.
     """
     if study.foreign or study.network == "mlp":
         return {}
     if study.architecture.own:
-        return {"network": study.network, "network_parts": digest(loaded("network", study.network).parts)}
+        return {"network": study.network, "network_parts": digest(load_plugin("network", study.network).parts)}
     if study.pretrained is None:
         return {"network": study.network}
     from trainers.networks.weights import check, forget

@@ -1,15 +1,15 @@
-"""Studies of somebody else's trainer: what it declares, and which options have a part in them."""
+"""Declarations of plug-in trainers, and the options of their studies."""
 
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from epsearch.failures.errors import CodeOfOthers, UsageError, refused
-from epsearch.plugins.loading import NOISY, OF_DISTRIBUTION, VERSION, reachable
+from epsearch.failures.errors import PluginError, UsageError, refused
+from epsearch.plugins.loading import NOISY, OF_DISTRIBUTION, VERSION, add_to_path
 from epsearch.study.hyperparameters import check_column
 from epsearch.study.kinds import Search
-from epsearch.study.names import stands_in
+from epsearch.study.names import register_trainer
 from epsearch.study.option import METHOD
 from trainers.methods import hyperparameters
 from trainers.plugins.calls import ForeignError
@@ -19,80 +19,80 @@ if TYPE_CHECKING:
     from trainers.foreign.declaration import Declaration
 
 
-@refused(ForeignError, SourceError, by=CodeOfOthers)
+@refused(ForeignError, SourceError, by=PluginError)
 def declare(reference: str) -> "Declaration":
-    """What a trainer declares, found in a process of its own; makes it known to this one as a method of that name.
+    """Returns a trainer's declaration, from a process of its own, and registers it here as a method.
 
-    Raises UsageError where it cannot be had.
+    Raises UsageError where it cannot be loaded.
     """
     from trainers.foreign.declaration import reference_of
 
     beside = Path.cwd()
-    reachable(beside)
-    found = _declared(reference, beside, tuple(source_of(reference_of(reference)[0]).hashes.items()))
-    for one in found.parameters or ():
-        check_column(one.name)
-    stands_in(reference, found.parameters)
-    return found
+    add_to_path(beside)
+    declaration = _declared(reference, beside, tuple(source_of(reference_of(reference)[0]).hashes.items()))
+    for parameter in declaration.parameters or ():
+        check_column(parameter.name)
+    register_trainer(reference, declaration.parameters)
+    return declaration
 
 
 @lru_cache(64)
 def _declared(reference: str, beside: Path, source: tuple[tuple[str, str], ...]) -> "Declaration":
-    """Asked once for each state of its source: a process that imports large libraries takes seconds."""
+    """Caches declarations by source, as a process that imports large libraries takes seconds."""
     from trainers.foreign.declaration import declared
 
     return declared(reference, beside, dict(source) or None)
 
 
 def parts_of(reference: str) -> dict[str, str]:
-    """What a trainer's results belong to: its files, what it requires, its version, and whether it repeats itself."""
-    found = declare(reference)
+    """Returns the parts of a trainer: files, required versions, its version, and whether it is noisy."""
+    declaration = declare(reference)
     return {
-        **found.source,
-        **{f"{OF_DISTRIBUTION}{name}": version for name, version in found.requires.items()},
-        **({VERSION: found.version} if found.version else {}),
-        **({} if found.deterministic else {NOISY: "yes"}),
+        **declaration.source,
+        **{f"{OF_DISTRIBUTION}{name}": version for name, version in declaration.requires.items()},
+        **({VERSION: declaration.version} if declaration.version else {}),
+        **({} if declaration.deterministic else {NOISY: "yes"}),
     }
 
 
-@refused(SourceError, by=CodeOfOthers)
+@refused(SourceError, by=PluginError)
 def parts_of_network(reference: str) -> dict[str, str]:
-    """What a network is made of that a trainer's process makes: its files; nothing of it is imported here.
+    """Returns the files of a network that a trainer's process makes; nothing of it is imported here.
 
-    Raises UsageError where there are none.
+    Raises UsageError without files.
     """
-    reachable(Path.cwd())
+    add_to_path(Path.cwd())
     module = reference.partition(":")[0]
-    if not (found := dict(source_of(module).hashes)):
+    if not (files := dict(source_of(module).hashes)):
         raise UsageError(f"network {reference!r}: there is no module {module!r}")
-    return found
+    return files
 
 
-def of_trainer(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that a trainer decides. Raises UsageError for those that have no part in its study.
+def of_trainer(values: Mapping[str, Any], explicit: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the options that a trainer decides. Raises UsageError for options that do not apply to its study.
 
-    values: of all options; given: of those that somebody has named.
+    values: of all options; explicit: of those that the user has set.
     """
-    reference, known = values["trainer"], Search.options()
-    for name in given:
+    reference, options = values["trainer"], Search.options()
+    for name in explicit:
         if name in hyperparameters():
-            written = f"--set {name}={given[name]}"
+            written = f"--set {name}={explicit[name]}"
             raise UsageError(
                 f"{name.replace('_', '-')} is an option of epsearch's own methods; of a trainer, {written}"
             )
-        if known[name].part == METHOD:
+        if options[name].part == METHOD:
             raise UsageError(
-                f"{name.replace('_', '-')} has no part in a study of a trainer, got {given[name]}; leave it out"
+                f"{name.replace('_', '-')} has no part in a study of a trainer, got {explicit[name]}; leave it out"
             )
     declared, against = declare(reference), dict(values["against"])
     names = values["search"].names if values["search"] is not None else ()
-    told = {*names, *(name for name, value in values["set"] if value is not None)}
-    if lacking := [one.name for one in declared.parameters or () if one.default is None and one.name not in told]:
+    valued = {*names, *(name for name, value in values["set"] if value is not None)}
+    if lacking := [each.name for each in declared.parameters or () if each.default is None and each.name not in valued]:
         raise UsageError(
             f"{reference} has no default of {', '.join(lacking)}: give --set {lacking[0]}=VALUE, or search it"
         )
     if not against and declared.baseline is not None:
-        usual = {one.name: one.default for one in declared.parameters or ()} | dict(values["set"])
+        usual = {each.name: each.default for each in declared.parameters or ()} | dict(values["set"])
         against = usual | dict(declared.baseline)
     if against and (missing := [name for name in names if name not in against]):
         raise UsageError(f"against must have a value of all that is searched, got none of {', '.join(missing)}")

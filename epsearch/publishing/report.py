@@ -9,13 +9,13 @@ class PublishReport(NamedTuple):
     """Counts of a publication."""
 
     places: int
-    """Points, or rows, of the study that are there now, evaluations included."""
+    """Points, or rows, of the study in the tool, evaluations included."""
     added: int
-    """Those that were not, or have changed."""
+    """New or changed ones among them."""
     files: int
-    """Files of the report that were not, or have changed."""
+    """New or changed files of the report."""
     view_command: str
-    """The command, or the place, to view it."""
+    """The command, or the address, to view it."""
 
 
 def masked(text: str, url: str) -> str:

@@ -1,4 +1,4 @@
-"""Which tools a study is published to, and which are logged to while it trains."""
+"""Tools to publish a study to, and to log to while it trains."""
 
 import tempfile
 from collections.abc import Callable
@@ -9,9 +9,9 @@ from epsearch.failures.errors import UsageError, unknown
 from epsearch.findings.facts import facts, verified
 from epsearch.findings.reports import REPORTS
 from epsearch.loop.base import Loop
-from epsearch.plugins.adding import added
+from epsearch.plugins.registration import added
 from epsearch.publishing.live import Live
-from epsearch.publishing.points import published
+from epsearch.publishing.points import publication
 from epsearch.publishing.report import PublishReport
 from results.files import write_atomically
 
@@ -20,7 +20,7 @@ LIVE = (MLFLOW, TENSORBOARD)
 
 
 def publish(loop: Loop, tool: str, where: str, artifacts: Path) -> PublishReport:
-    """Publishes a study, finished or not; what is there already is not written again.
+    """Publishes a study, finished or not, without what the tool has already.
 
     tool: of TOOLS; where: URL, URI or folder; artifacts: folder of Optuna's artifact store. Each tool is imported only
     when it is used. Raises UsageError.
@@ -28,26 +28,26 @@ def publish(loop: Loop, tool: str, where: str, artifacts: Path) -> PublishReport
     if tool not in TOOLS:
         raise UsageError(unknown("tool", tool, TOOLS))
     with added(loop.study.shown()):
-        found = published(loop)
+        content = publication(loop)
         if tool == TENSORBOARD:
             from epsearch.publishing import tensorboard
 
-            return tensorboard.publish(found, Path(where))
+            return tensorboard.publish(content, Path(where))
         with tempfile.TemporaryDirectory() as folder:
             files = _report(loop, Path(folder) / loop.study.name)
             if tool == MLFLOW:
                 from epsearch.publishing import mlflow
 
-                return mlflow.publish(found, where, files)
+                return mlflow.publish(content, where, files)
             from epsearch.publishing import optuna
 
-            return optuna.publish(found, where, files, artifacts)
+            return optuna.publish(content, where, files, artifacts)
 
 
 def live(target: str, tell: Callable[[str], None] = lambda line: None) -> Live:
-    """A listener that logs to mlflow:URI or tensorboard:FOLDER while a study trains; used as a context, which ends it.
+    """Returns a listener, also a context manager, that logs to mlflow:URI or tensorboard:FOLDER during training.
 
-    tell: takes the line that is said where logging fails. Raises UsageError for another target, or a missing package.
+    tell: called with one line if logging fails. Raises UsageError for another target, or a missing package.
     """
     tool, _, where = target.partition(":")
     if tool not in LIVE or not where:
@@ -62,7 +62,7 @@ def live(target: str, tell: Callable[[str], None] = lambda line: None) -> Live:
 
 
 def _report(loop: Loop, folder: Path) -> Path:
-    """The report as the ledger has it now, in a folder; before the first round is finished there is none."""
+    """Writes the current report, if a round has finished, and study.yaml into a folder."""
     reporting = REPORTS[loop.study.kind]
     with suppress(UsageError):
         reporting.write(reporting.results(loop, facts(loop, None) | verified(loop), None), folder)

@@ -10,7 +10,7 @@ from threading import Event
 from typing import Self
 
 from epsearch.failures.errors import Interrupted, UsageError
-from epsearch.failures.lines import of_a_cohort
+from epsearch.failures.lines import cohort_failure
 from epsearch.loop.base import Loop
 from epsearch.loop.jobs import Job, JobResult, execute
 from epsearch.machine import usable_cores
@@ -141,4 +141,4 @@ def _result(future: Future[JobResult], number: int) -> JobResult:
     except (Interrupted, UsageError, BrokenPipeError):
         raise
     except Exception as error:  # noqa: BLE001  told by the loop, with the job
-        return JobResult(number, None, **of_a_cohort(error)._asdict())
+        return JobResult(number, None, **cohort_failure(error))

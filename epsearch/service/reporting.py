@@ -80,7 +80,7 @@ class Reporter:
             result = replace(result, effort=self._last_run(name, result.effort))
         if path is not None:
             result = replace(result, report=Path(one_line(path)))
-        return outcome.shown(result), outcome.as_json(result)
+        return outcome.renderable(result), outcome.as_json(result)
 
     def shown(self, name: str) -> tuple[RenderableType, dict[str, Any]]:
         """What `epsearch show` prints, as a renderable and as JSON. Raises NoStudy."""

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Body, Depends, Path, Query, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 
 from epsearch.failures.errors import NoStudy
-from epsearch.plugins.adding import added
+from epsearch.plugins.registration import added
 from epsearch.service import answers
 from epsearch.service.access.shares import READERS, REPORTERS, WRITERS, Threads
 from epsearch.service.access.tokens import EVERYBODY, Token

@@ -13,7 +13,7 @@ from epsearch.machine import cuda_present
 from epsearch.preparation import growth
 from epsearch.preparation.arithmetic import numeric_path
 from epsearch.preparation.data import prepare
-from epsearch.preparation.fit import fitted
+from epsearch.preparation.memory import limit_workers
 from epsearch.runners.local import ready
 from epsearch.runners.progress import Monitor
 from epsearch.session.reruns import Reruns
@@ -39,7 +39,7 @@ def train_again(
     with passing_warnings(listener):
         prepared = prepare(study, listener)
         path = numeric_path(study, prepared.stream, study.numeric_path, listener)
-        study = fitted(replace(study, numeric_path=path), prepared.stream, listener)
+        study = limit_workers(replace(study, numeric_path=path), prepared.stream, listener)
         with kept_within(), open_store(study.storage, Store.read) as store:
             # Refused in the same words as a run of the study, on other data or with changed code.
             growth.keep(store, study, prepared.images, prepared.proof, extend=False, write=False)

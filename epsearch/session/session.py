@@ -20,9 +20,9 @@ from epsearch.loop.search import open_search
 from epsearch.loop.table import open_table
 from epsearch.preparation import growth
 from epsearch.preparation.arithmetic import numeric_path
+from epsearch.preparation.checkpoints import check_checkpoints
 from epsearch.preparation.data import Prepared, prepare
-from epsearch.preparation.fit import fitted
-from epsearch.preparation.reach import check_checkpoints
+from epsearch.preparation.memory import limit_workers
 from epsearch.runners import overheads
 from epsearch.runners.progress import Monitor
 from epsearch.runners.registry import runner_of
@@ -202,7 +202,7 @@ def _placed(study: AnyStudy, prepared: Prepared, store: Store, listener: Listene
     """With the arithmetic and the number of workers that fit this machine; a study that was begun keeps its own."""
     row = growth.find(store, study.name)
     path = numeric_path(study, prepared.stream, row.config.get("numeric_path") if row else None, listener)
-    return fitted(replace(study, numeric_path=path), prepared.stream, listener)
+    return limit_workers(replace(study, numeric_path=path), prepared.stream, listener)
 
 
 def _tell_damage(loop: Loop, listener: Listener, told: frozenset[str] = frozenset()) -> frozenset[str]:

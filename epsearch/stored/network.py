@@ -1,4 +1,4 @@
-"""The network of a stored run: trained again, and written as a state_dict of torch."""
+"""Trains the network of a stored run again, and writes it as a state_dict of torch."""
 
 import io
 import json
@@ -14,10 +14,10 @@ from epsearch.findings.listing import load
 from epsearch.loop.base import Loop
 from epsearch.loop.jobs import Run
 from epsearch.loop.search import SearchLoop
-from epsearch.loop.table import TableLoop
+from epsearch.loop.table import Row, TableLoop
 from epsearch.session.again import train_again
 from epsearch.session.reruns import Reruns
-from epsearch.stored.moving import check_target
+from epsearch.stored.transfer import check_target
 from epsearch.stored.verification import label_of
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.files import write_atomically
@@ -32,72 +32,61 @@ from trainers.methods import Columns
 CHOSEN, BASELINE = "chosen", "baseline"
 
 
-class Which(NamedTuple):
-    """Choice of one run of a study."""
-
-    row: str | None = None
-    """Of a search CHOSEN or BASELINE, of other studies the name of a row of their table; None for the first."""
-    seed: int | None = None
-    """None for the study's first on that stream."""
-    stream: str = "eval"
-    """`cv` or `eval`."""
-
-
-EVALUATED = Which()
-
-
-class Saved(NamedTuple):
+class SavedNetwork(NamedTuple):
     """The trained network and its files."""
 
     file: Path
     """The state_dict."""
     described: Path
-    """JSON: which run it is, what it scores, what the network takes."""
+    """JSON: the run, its scores, the inputs and layers of the network."""
     record: RunRecord
-    """What the run scored, here and now."""
+    """The run as trained now."""
     label: str
     """Its method and values, as tables name them."""
     certificate: Certificate | None
-    """How far it is from what is stored; None where the ledger has no such run."""
+    """Its difference to the stored run; None where the ledger has no such run."""
 
 
-def save_network(
+def save_network(  # noqa: PLR0913  an option each
     name: str | None,
     file: Path,
     storage: LedgerUrl,
     out: Path,
     data_dir: Path,
-    which: Which = EVALUATED,
+    row: str | None = None,
+    seed: int | None = None,
+    stream: str = "eval",
     listener: Listener = ignore,
-) -> Saved:
+) -> SavedNetwork:
     """Trains one run of a stored study once more, alone, and writes its network's state_dict; see networks/plain.py.
 
-    name: of the study, the newest without one; data_dir: where datasets lie. Nothing is stored in the ledger. Raises
-    UsageError for a study that cannot be read, a row that is not there, a run that diverges; Interrupted and
-    TrainingFailed.
+    name: of the study, None for the newest; data_dir: folder of datasets; row: of a search CHOSEN or BASELINE, of other
+    studies a row of their table, None for the first; seed: None for the study's first on that stream; stream: `cv` or
+    `eval`. Nothing is stored in the ledger. Raises UsageError for a study that cannot be read, an unknown row, a run
+    that diverges; Interrupted and TrainingFailed.
     """
     check_target(file)  # first, as the training takes a while
     loop = load(name, storage, out)
     rows = ROWS[loop.study.kind](loop)
-    row = next(iter(rows)) if which.row is None else which.row
+    row = next(iter(rows)) if row is None else row
     if row not in rows:
         raise UsageError(unknown("row", row, rows))
-    seed = loop.study.stream_seeds(which.stream)[0] if which.seed is None else which.seed
-    run = Run(which.stream, rows[row](seed))
+    seed = loop.study.stream_seeds(stream)[0] if seed is None else seed
+    run = Run(stream, rows[row](seed))
     again = train_again(loop, [run], loop.records_of([run]), data_dir, listener)
     (record,) = again.records.values()
     if record.status != "ok":
         raise UsageError(
             f"{label_of(loop.study, record)} with seed {record.seed} diverges: there is no network to save"
         )
-    saved = Saved(
+    saved = SavedNetwork(
         file,
         file.with_name(f"{file.name}.json"),
         record,
         label_of(loop.study, record),
         again.certificates.get(record.key),
     )
-    state, about = _written(again, run)
+    state, about = _state(again, run)
     try:
         write_atomically(file, state)
         write_atomically(saved.described, _json({**_described(saved, loop), **about}))
@@ -125,17 +114,14 @@ def _of_search(loop: SearchLoop) -> dict[str, Callable[[int], Learner]]:
 
 
 def _of_table(loop: TableLoop) -> dict[str, Callable[[int], Learner]]:
-    names = (
-        (
-            row,
-            f"{row.label}, {point_text(tuple(shown), tuple(shown.values()))}" if (shown := row.shown()) else row.label,
-        )
-        for row in loop.rows
-    )
-    return {name: row.learner for row, name in names}
+    def name(row: Row) -> str:
+        values = row.shown()
+        return f"{row.label}, {point_text(tuple(values), tuple(values.values()))}" if values else row.label
+
+    return {name(row): row.learner for row in loop.rows}
 
 
-# Of a loop: name of each row, in their order -> its learner of a seed.
+# Of a loop: name of each row, in order -> its learner with a seed.
 ROWS: dict[str, Callable[[Any], dict[str, Callable[[int], Learner]]]] = {
     Search.kind: _of_search,
     Comparison.kind: _of_table,
@@ -143,8 +129,8 @@ ROWS: dict[str, Callable[[Any], dict[str, Callable[[int], Learner]]]] = {
 }
 
 
-def _written(again: Reruns, run: Run) -> tuple[bytes, Mapping[str, Any]]:
-    """The file of the state_dict; and what has to be known of the network to use it."""
+def _state(again: Reruns, run: Run) -> tuple[bytes, Mapping[str, Any]]:
+    """Returns the file of the state_dict, and the network's inputs and layers."""
     import torch
 
     from trainers.networks.plain import state_dict
@@ -167,11 +153,11 @@ def _written(again: Reruns, run: Run) -> tuple[bytes, Mapping[str, Any]]:
         "network": study.network,
         "columns": columns,
         "inputs": "bytes / 255 - mean of the stream" if largest is None else f"bytes / {largest:g}",
-        "layers": {name: list(one.shape) for name, one in state.items()},
+        "layers": {name: list(value.shape) for name, value in state.items()},
     }
 
 
-def _described(saved: Saved, loop: Loop) -> dict[str, Any]:
+def _described(saved: SavedNetwork, loop: Loop) -> dict[str, Any]:
     record = saved.record
     return {
         "epsearch": version("epsearch"),

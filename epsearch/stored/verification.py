@@ -1,4 +1,4 @@
-"""A random sample of a study's runs, trained again, alone: whether the ledger has what this program computes."""
+"""Verification: a random sample of a study's runs, trained again, alone, and compared."""
 
 import random
 import secrets
@@ -36,10 +36,10 @@ class Rerun(NamedTuple):
     """Its method and values, as tables name them."""
     certificate: Certificate
     """The differences."""
-    alike: bool | None
-    """Whether the kind of machine that trained it is this one; None where the ledger does not say."""
+    same_machine: bool | None
+    """Whether this kind of machine trained the stored run; None where the ledger does not say."""
     tolerance: float
-    """The largest difference of an accuracy that is no fault here, a fraction; 0: no bit may differ."""
+    """Largest difference of an accuracy, a fraction, that may come from rounding; 0: no bit may differ."""
 
     @property
     def agrees(self) -> bool:
@@ -47,7 +47,7 @@ class Rerun(NamedTuple):
         return self.certificate.within(self.tolerance)
 
 
-class Verified(NamedTuple):
+class Verification(NamedTuple):
     """Result of `epsearch verify`."""
 
     study: Study
@@ -55,7 +55,7 @@ class Verified(NamedTuple):
     reruns: tuple[Rerun, ...]
     """In the order of stream, label and seed."""
     stored: int
-    """Runs of the study that the ledger has and that can be read."""
+    """Readable runs of the study in the ledger."""
     seed: int
     """Draws the same sample again."""
     damaged: Mapping[str, str]
@@ -66,7 +66,7 @@ class Verified(NamedTuple):
     @property
     def agrees(self) -> bool:
         """Whether every run agrees, and none is damaged."""
-        return not self.damaged and all(one.agrees for one in self.reruns)
+        return not self.damaged and all(rerun.agrees for rerun in self.reruns)
 
 
 def verify(
@@ -77,13 +77,13 @@ def verify(
     sample: int | None = SAMPLE,
     seed: int | None = None,
     listener: Listener = ignore,
-) -> Verified:
+) -> Verification:
     """Trains a sample of a stored study's runs again, of search and evaluation, and compares them with the stored ones.
 
-    name: of the study, the newest without one; sample: how many, None for all; seed: draws them, None for another one
-    at each call; data_dir: where datasets lie. The certificates are stored, in place of those of earlier reruns.
-    Nothing else is, and the study may be training meanwhile. Raises UsageError for a study that cannot be read, has no
-    runs, or whose data are not here; Interrupted and TrainingFailed, then nothing is stored.
+    name: of the study, None for the newest; sample: number of runs, None for all; seed: of the sample, None for another
+    one at each call; data_dir: folder of datasets. The certificates are stored in place of those of earlier reruns, and
+    nothing else; the study may be training meanwhile. Raises UsageError for a study that cannot be read, has no runs,
+    or lacks its data; Interrupted and TrainingFailed, then nothing is stored.
     """
     loop = load(name, storage, out)
     runs = {key: _run(loop.study, record) for key, record in loop.records.items()}
@@ -96,24 +96,24 @@ def verify(
     _store(storage, list(again.certificates.values()), listener)
     reruns = []
     for key in drawn:
-        record, here = loop.records[key], again.results[key].machine
-        alike = record.machine == here if record.machine else None
-        allowed = tolerance(again.study, loop.images, alike=alike is True)
-        reruns.append(Rerun(record, label_of(loop.study, record), again.certificates[key], alike, allowed))
-    reruns.sort(key=lambda one: (one.record.phase, one.label, one.record.seed))
+        record = loop.records[key]
+        same_machine = record.machine == again.results[key].machine if record.machine else None
+        allowed = tolerance(again.study, loop.images, alike=same_machine is True)
+        reruns.append(Rerun(record, label_of(loop.study, record), again.certificates[key], same_machine, allowed))
+    reruns.sort(key=lambda rerun: (rerun.record.phase, rerun.label, rerun.record.seed))
     seconds = sum(result.seconds for result in again.results.values())
-    return Verified(loop.study, tuple(reruns), len(runs), seed, _damaged_runs(loop), seconds)
+    return Verification(loop.study, tuple(reruns), len(runs), seed, _damaged_runs(loop), seconds)
 
 
 def label_of(study: Study, record: RunRecord) -> str:
     """Returns the method of a run with its values of the searched hyperparameters, or of those in tables."""
     space = getattr(study, "space", None)
-    own = (one.name for one in methods.method(record.method).hyperparameters if one.per_method)
+    own = (each.name for each in methods.method(record.method).hyperparameters if each.per_method)
     names = tuple(own) if space is None else space.names
-    known = [(one, value) for one, value in zip(names, point_of(record, names), strict=True) if value is not None]
-    if not known:
-        return methods.method(record.method).title
-    return point_label(record.method, tuple(one for one, _ in known), tuple(value for _, value in known))
+    used = {name: value for name, value in zip(names, point_of(record, names), strict=True) if value is not None}
+    return (
+        point_label(record.method, tuple(used), tuple(used.values())) if used else methods.method(record.method).title
+    )
 
 
 def _run(study: Study, record: RunRecord) -> Run:
@@ -128,9 +128,9 @@ def _damaged_runs(loop: Loop) -> dict[str, str]:
 
 
 def _store(storage: LedgerUrl, certificates: Sequence[Certificate], listener: Listener) -> None:
-    """Stores the certificates where the ledger can be written to; a warning is the only consequence otherwise."""
+    """Stores the certificates; warns if the ledger cannot be written to."""
     try:
         with open_store(storage, patience=Patience(notify=warner(listener))) as store:
             store.certify(certificates)
     except (StoreError, UsageError) as error:
-        listener(Warned(f"the verification is not noted in the ledger: {error}"))
+        listener(Warned(f"the verification is not stored in the ledger: {error}"))

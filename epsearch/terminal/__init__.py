@@ -1,5 +1,5 @@
 """Terminal output; the only package that imports rich.
 
-consoles  how anything is printed;  listener  a training as it goes on;  outcome  what came of it;  lists  what stands
-in a ledger, on a disk, on this machine.
+consoles  consoles and tables;  listener  progress of a training;  outcome  results of a study;  stored  results of
+commands on stored studies;  checked  results of a check;  lists  studies, datasets, plug-ins, checks of this machine.
 """

@@ -1,4 +1,4 @@
-"""What a trainer can be trusted with, as `epsearch check` prints it."""
+"""Report of `epsearch check`, as a table or JSON."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,31 +9,31 @@ from epsearch.terminal.consoles import table
 from results.labels import settings_text
 
 if TYPE_CHECKING:
-    from epsearch.checking.check_cache import Checked
+    from epsearch.checking.check_cache import CheckReport
 
 MARKS = {True: ("yes", "green"), False: ("no", "red"), None: ("?", "yellow")}
 
 
-def shown(found: "Checked") -> RenderableType:
-    """A line for each finding, with a mark, and with which values the trainer was trained."""
+def table_of(report: "CheckReport") -> RenderableType:
+    """Returns a marked line per finding, and the values of the trainer."""
     rows = [
-        (Text(*MARKS[one.trusted]), Text(one.subject, style="bold"), Text(one.text, overflow="fold"))
-        for one in found.findings
+        (Text(*MARKS[each.trusted]), Text(each.subject, style="bold"), Text(each.text, overflow="fold"))
+        for each in report.findings
     ]
-    with_values = f", with {settings_text(found.values)}" if found.values else ""
-    below = "it can be trusted" if found.trusted else "not all of it can be trusted"
-    return Group(table(rows), Text(""), Text(f"{found.trainer}{with_values}: {below}"))
+    with_values = f", with {settings_text(report.values)}" if report.values else ""
+    below = "it can be trusted" if report.trusted else "not all of it can be trusted"
+    return Group(table(rows), Text(""), Text(f"{report.trainer}{with_values}: {below}"))
 
 
-def as_json(found: "Checked") -> dict[str, Any]:
-    """The same as one JSON object; trusted is null where that cannot be told, sizes are in seconds and bytes."""
+def as_json(report: "CheckReport") -> dict[str, Any]:
+    """Returns the same as JSON; trusted is null if undecided; units are seconds and bytes."""
     return {
-        "trainer": found.trainer,
-        "trusted": found.trusted,
-        "values": dict(found.values),
-        "findings": [{"subject": one.subject, "trusted": one.trusted, "text": one.text} for one in found.findings],
-        "inert": {name: list(values) for name, values in found.inert.items()},
-        "seconds_a_task": found.seconds,
-        "peak_bytes": found.bytes,
-        "created": found.created,
+        "trainer": report.trainer,
+        "trusted": report.trusted,
+        "values": dict(report.values),
+        "findings": [{"subject": each.subject, "trusted": each.trusted, "text": each.text} for each in report.findings],
+        "inert": {name: list(values) for name, values in report.inert.items()},
+        "seconds_a_task": report.seconds,
+        "peak_bytes": report.bytes,
+        "created": report.created,
     }

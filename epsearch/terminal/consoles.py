@@ -1,4 +1,4 @@
-"""How anything is printed: as it is. Names and paths come from outside, and none of our own text is markup."""
+"""Consoles and tables that print every text literally, without markup."""
 
 import io
 import re
@@ -16,13 +16,13 @@ CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # but for the end of a 
 
 
 class PlainConsole(Console):
-    """A console to which `[red]` and `:cat:` are text, wherever a text is printed: in lines, cells and titles."""
+    """A console that prints `[red]` and `:cat:` as text, in lines, cells and titles."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """As rich's, but what would steer a terminal is shown as an escape: names and messages come from outside."""
+        """Renders as rich does, with escapes for control characters: names and messages come from outside."""
         for segment in super().render(renderable, options):
             if segment.control or not CONTROLS.search(segment.text):
                 yield segment
@@ -30,27 +30,26 @@ class PlainConsole(Console):
                 yield Segment(CONTROLS.sub(lambda found: ascii(found[0])[1:-1], segment.text), segment.style)
 
     def on_broken_pipe(self) -> None:
-        """Nobody reads any longer: BrokenPipeError instead of rich's silent end of the program."""
+        """Raises BrokenPipeError, where rich would end the program silently."""
         raise BrokenPipeError(f"standard {'error' if self.stderr else 'output'} is closed")
 
 
-def as_text(shown: RenderableType, width: int, colours: bool) -> str:
-    """What a terminal of so many columns shows."""
+def as_text(renderable: RenderableType, width: int, colours: bool) -> str:
+    """Returns the output on a terminal of a width in columns."""
     console = PlainConsole(
         file=io.StringIO(), width=width, force_terminal=colours, color_system="standard" if colours else None
     )
     with console.capture() as capture:
-        console.print(shown)
+        console.print(renderable)
     return capture.get()
 
 
 @dataclass(frozen=True)
-class Fitting:
-    """A table with as many columns as there is room for, from the left; a line below names those that are left out.
+class FittingTable:
+    """A table with as many columns as fit, from the left; a line below names the columns left out.
 
     titles, rows: of equally many columns; a cell may have several lines. folded: for labels with figures beside them,
-    which are set to the right: the first column may take less than it needs, a third of the width, and go on below;
-    else it is always whole.
+    which are right-aligned: the first column folds at a third of the width; else it is never folded.
     """
 
     titles: Sequence[str]
@@ -59,39 +58,39 @@ class Fitting:
     folded: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        shown = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-        room, kept = options.max_width, 0
+        fitted = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+        room, count = options.max_width, 0
         columns = [*zip(*self.rows, strict=True)] or [()] * len(self.titles)
         for title, cells in zip(self.titles, columns, strict=True):
             width = max(map(cell_len, (title, *(line for cell in cells for line in cell.plain.splitlines()))))
-            fold = self.folded and not kept and width > (third := options.max_width // 3)
+            fold = self.folded and not count and width > (third := options.max_width // 3)
             room -= (third if fold else width) + 2
-            if kept and room < -2:  # behind the last column there need be no space
+            if count and room < -2:  # the last column needs no space behind it
                 break
-            kept += 1
-            # Names to the left, as all that is read; figures below each other to the right.
-            left = kept == 1 or not self.folded
+            count += 1
+            # Text is left-aligned, figures are right-aligned.
+            left = count == 1 or not self.folded
             justify: Any = "left" if left else "right"
             if fold:
-                shown.add_column(title, justify=justify, width=third, overflow="fold")
+                fitted.add_column(title, justify=justify, width=third, overflow="fold")
             else:
-                shown.add_column(title, justify=justify, no_wrap=True, min_width=width)
+                fitted.add_column(title, justify=justify, no_wrap=True, min_width=width)
         for row in self.rows:
-            shown.add_row(*row[:kept])
-        yield shown
-        if left_out := list(dict.fromkeys(self.titles[kept:])):
+            fitted.add_row(*row[:count])
+        yield fitted
+        if left_out := list(dict.fromkeys(self.titles[count:])):
             yield Text(f"no room for {', '.join(left_out)}: {self.elsewhere}", style="dim")
 
 
 def table(rows: Iterable[Iterable[RenderableType]], *titles: str) -> Table:
-    """Rows without a frame, below the titles in bold where there are any."""
-    made = Table(*titles, show_header=bool(titles), box=None, header_style="bold")
+    """Returns rows without a frame, below titles in bold, if any."""
+    grid = Table(*titles, show_header=bool(titles), box=None, header_style="bold")
     for row in rows:
-        made.add_row(*row)
-    return made
+        grid.add_row(*row)
+    return grid
 
 
 def facts(lines: Mapping[str, str]) -> RenderableType:
-    """Names with values beside them."""
-    # Folded, not cut: a path or a hash must be there to its last letter.
+    """Returns names with values beside them."""
+    # Folded, not cut: paths and hashes must be complete.
     return table((Text(name, style="bold"), Text(value, overflow="fold")) for name, value in lines.items())

@@ -1,4 +1,4 @@
-"""A training as people see it while it runs: a live line on a terminal; elsewhere, a line now and then."""
+"""Progress of a training: a live line on a terminal; elsewhere, a line now and then."""
 
 import threading
 import time
@@ -20,10 +20,9 @@ PLAIN_SECONDS = 30.0  # without a terminal: a line at every new stage, and at le
 
 
 class Terminal:
-    """The listener of a command; what it draws is gone when its block ends.
+    """Listener of a command; a context manager, whose exit erases the live line.
 
-    quiet: warnings alone are printed. Ctrl-C comes as a signal, so it never asks to stop; what is stored is seen in the
-    progress.
+    quiet: only warnings are printed. It never asks to stop, as Ctrl-C comes as a signal.
     """
 
     def __init__(self, console: Console, quiet: bool = False) -> None:
@@ -42,7 +41,7 @@ class Terminal:
         self._live.stop()
 
     def __call__(self, event: Event) -> None:
-        """Shows the event; if quiet, warnings alone."""
+        """Prints the event; if quiet, only warnings."""
         match event:
             case Warned():
                 self._print(Text(event.line, style="yellow"))
@@ -60,17 +59,16 @@ class Terminal:
                 self._print(str(event))
 
     def _draw(self, now: Progress) -> None:
-        """Draws the line anew, or prints one when it is time for one."""
+        """Updates the live line, or prints a line if one is due."""
         with self._lock:
-            due = self._line.take(now)
+            due = self._line.update(now)
             if self._console.is_terminal:
                 self._live.start()
             elif due:
                 self._print(self._line)
 
     def _print(self, line: RenderableType) -> None:
-        # As it is: a number in a path is not to be coloured. A terminal would cut lines in the middle of a word; where
-        # there is none, a line is cut by whoever reads it, not here.
+        # Without highlights: a number in a path must not be coloured. Only a terminal's width folds lines.
         self._console.print(line, highlight=False, soft_wrap=not self._console.is_terminal)
 
 
@@ -84,26 +82,26 @@ def _heading(event: Began) -> Text:
 
 
 class _Line:
-    """The line of progress: stage, members, the best so far, steps a second, time to go, time since the beginning.
+    """The line of progress: stage, members, best result, steps per second, time to go, elapsed time.
 
-    On a terminal it leaves out what it has no room for.
+    On a terminal it drops parts that do not fit.
     """
 
     DROPPED = (3, 5, 2)
-    """Parts that go where there is no room, in this order: speed, time since the beginning, the best so far."""
+    """Parts to drop, in this order: speed, elapsed time, best result."""
 
     def __init__(self) -> None:
-        self._now, self._taken, self._printed = Progress("", 0, 0, "", 0, None, None, 0.0), 0.0, ("", 0.0)
+        self._now, self._updated, self._printed = Progress("", 0, 0, "", 0, None, None, 0.0), 0.0, ("", 0.0)
 
-    def take(self, now: Progress) -> bool:
-        """Keeps what is now; whether, without a terminal, it is time to print a line.
+    def update(self, now: Progress) -> bool:
+        """Stores the progress; returns whether a line is due, without a terminal.
 
-        It is at a new stage, and PLAIN_SECONDS after the last line.
+        It is due at a new stage, and PLAIN_SECONDS after the last line.
         """
-        self._now, self._taken = now, time.monotonic()
+        self._now, self._updated = now, time.monotonic()
         stage, then = self._printed
-        if due := now.stage != stage or self._taken - then > PLAIN_SECONDS:
-            self._printed = now.stage, self._taken
+        if due := now.stage != stage or self._updated - then > PLAIN_SECONDS:
+            self._printed = now.stage, self._updated
         return due
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -114,8 +112,8 @@ class _Line:
         yield Text(BETWEEN.join(parts.values()), no_wrap=console.is_terminal, overflow="ellipsis")
 
     def _parts(self) -> tuple[str, ...]:
-        """As they are now: the time goes on between two reports."""
-        now, since = self._now, time.monotonic() - self._taken
+        """Returns the parts; times advance between two events."""
+        now, since = self._now, time.monotonic() - self._updated
         return (
             now.stage,
             f"{now.known}/{now.wanted} members",
@@ -127,10 +125,7 @@ class _Line:
 
 
 class _Bar:
-    """How far decoding is; it is open from the first image to the last.
-
-    Without a terminal the bar itself is not drawn, and keeps only that it is open.
-    """
+    """Progress bar of decoding, open from the first image to the last; drawn on terminals only."""
 
     def __init__(self, console: Console) -> None:
         columns = (TextColumn("decoding"), BarColumn(), MofNCompleteColumn(), TextColumn("ETA"), TimeRemainingColumn())
@@ -139,7 +134,7 @@ class _Bar:
         self._started = self._printed = 0.0
 
     def show(self, done: int, total: int) -> None:
-        """A bar on a terminal, elsewhere a line now and then; done, total: images."""
+        """Draws the bar on a terminal, elsewhere prints a line now and then; done, total: images."""
         now = time.monotonic()
         if not self._bar.tasks:
             self._bar.add_task("decoding", total=total)
@@ -156,7 +151,7 @@ class _Bar:
             self.close()
 
     def close(self) -> None:
-        """Takes the bar away."""
+        """Removes the bar."""
         for task in self._bar.task_ids:
             self._bar.stop()
             self._bar.remove_task(task)

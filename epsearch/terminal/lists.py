@@ -1,4 +1,4 @@
-"""What stands in a ledger, on a disk and on this machine: values in, rich renderables or JSON-able values out."""
+"""Lists of studies, datasets, plug-ins and checks, as rich renderables or JSON-able values."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -9,7 +9,7 @@ from rich.text import Text
 
 from epsearch.ledger.damage import unused_in_words
 from epsearch.status import UNKNOWN, StudyStatus
-from epsearch.terminal.consoles import Fitting, facts, table
+from epsearch.terminal.consoles import FittingTable, facts, table
 from results.labels import A_T, count_text
 from results.points import point_text
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:  # a list of studies is printed without what other commands ne
     from epsearch.control.removing import Removal
     from epsearch.doctor import Check
     from epsearch.loop.base import Loop
-    from epsearch.plugins.naming import Provided
-    from epsearch.preparation.images import Prepared
+    from epsearch.plugins.names import InstalledPlugin
+    from epsearch.preparation.images import DecodedImages
     from epsearch.study.description import Study
     from trainers.streams.images.inspection import Inspection
 
 
 def study(loop: "Loop") -> RenderableType:
-    """Options and state of a study."""
+    """Returns options and state of a study."""
     unused = loop.unused()
     return facts(
         {
@@ -40,24 +40,24 @@ def study(loop: "Loop") -> RenderableType:
 
 
 def waiting(row: StudyStatus, study: "Study") -> RenderableType:
-    """Options and state of a study of which nothing but that is known yet."""
-    known = {"study": row.name, "command": row.kind, "state": row.status}
-    return facts(known | {name: _plain(value) for name, value in study.shown().items() if value is not None})
+    """Returns options and state of a study without results."""
+    state = {"study": row.name, "command": row.kind, "state": row.status}
+    return facts(state | {name: _plain(value) for name, value in study.shown().items() if value is not None})
 
 
 def _plain(value: Any) -> str:
-    """An option's value as it is typed."""
+    """Returns an option's value as typed."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
         return " ".join(
-            f"{name}={','.join(map(str, one)) if isinstance(one, list) else one}" for name, one in value.items()
+            f"{name}={','.join(map(str, each)) if isinstance(each, list) else each}" for name, each in value.items()
         )
     return " ".join(map(_plain, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def study_as_json(loop: "Loop") -> dict[str, Any]:
-    """The same as one JSON object; score: mean A_T in [0, 1], null without a best point."""
+    """Returns the same as JSON; score: mean A_T in [0, 1], null without a best point."""
     best = loop.best
     return {
         "name": loop.study.name,
@@ -73,14 +73,14 @@ def study_as_json(loop: "Loop") -> dict[str, Any]:
 
 
 def studies(rows: Sequence[StudyStatus]) -> RenderableType:
-    """One line a study: name, state, best point, its A_T in percent, command, dataset, time of creation.
+    """Returns a line per study: name, state, best point, its A_T in percent, command, dataset, time of creation.
 
-    A narrow terminal has room for the first of them. Below, what to do where a study's state is not known.
+    A note below says what to do if a state is unknown.
     """
     if not rows:
         return Text("no study yet; `epsearch run` makes one")
     titles = ("study", "state", "best", "A_T %", "command", "dataset", "created (UTC)")
-    lines = Fitting(titles, [list(map(Text, _line(row))) for row in rows], "--json has them")
+    lines = FittingTable(titles, [list(map(Text, _line(row))) for row in rows], "--json has them")
     if all(row.status != UNKNOWN for row in rows):
         return lines
     return Group(lines, Text(f"{UNKNOWN} is not known: `epsearch show NAME` finds it, `epsearch db upgrade` keeps it"))
@@ -91,19 +91,19 @@ def as_json(row: StudyStatus) -> dict[str, Any]:
     return row.as_json() | {"command": row.kind}
 
 
-def followed(status: StudyStatus) -> RenderableType:
-    """Returns how a study stands that was followed to its end."""
+def final_state(status: StudyStatus) -> RenderableType:
+    """Returns the state of a study after its training."""
     reason = f": {status.reason}" if status.reason else ""
-    how_far = f"; {status.summary}" if status.summary and status.summary != status.state else ""
-    return Text(f"study {status.name} is {status.state}{reason}{how_far}")
+    summary = f"; {status.summary}" if status.summary and status.summary != status.state else ""
+    return Text(f"study {status.name} is {status.state}{reason}{summary}")
 
 
-def followed_as_json(status: StudyStatus) -> dict[str, Any]:
+def final_state_as_json(status: StudyStatus) -> dict[str, Any]:
     """Returns the same as JSON."""
     return {name: getattr(status, name) for name in ("name", "state", "reason", "summary")}
 
 
-def removed(removal: "Removal") -> str:
+def removal_text(removal: "Removal") -> str:
     """Returns the contents of a removal in words."""
     parts = [count_text(len(removal.runs), "member")]
     if not removal.studies:
@@ -137,51 +137,51 @@ def _line(row: StudyStatus) -> tuple[str, ...]:
 
 
 def datasets(rows: "Sequence[Dataset]") -> RenderableType:
-    """One line a dataset: name, title, whether it is there, and where."""
+    """Returns a line per dataset: name, title, status, folder."""
     return table(rows, "dataset", "what it is", "status", "where")
 
 
-def plugins(rows: "Sequence[Provided]") -> RenderableType:
-    """One line a plug-in: what it is, its name, what that stands for, and whose it is."""
+def plugins(rows: "Sequence[InstalledPlugin]") -> RenderableType:
+    """Returns a line per plug-in: kind, name, module:attribute, package, note."""
     if not rows:
         return Text("no installed package provides a plug-in; module:attribute names one of your own")
     return table(rows, "kind", "name", "stands for", "package", "note")
 
 
-def prepared(found: "Prepared") -> RenderableType:
-    """What has been decoded, and how fast."""
-    counts = ", ".join(f"{count:,} {part}" for part, count in found.counts.items())
-    rate = f"in {found.seconds:.1f} s ({found.decoded / found.seconds:,.0f} images/s)"
+def prepared(images: "DecodedImages") -> RenderableType:
+    """Returns the decoded images of a dataset, and the speed of decoding."""
+    counts = ", ".join(f"{count:,} {part}" for part, count in images.counts.items())
+    rate = f"in {images.seconds:.1f} s ({images.decoded / images.seconds:,.0f} images/s)"
     return facts(
         {
-            "images": f"{counts}; {found.size} × {found.size} pixels, from {found.where}",
-            "decoded": f"{found.cache_bytes / 2**20:,.3g} MiB, {rate if found.decoded else 'found in the cache'}",
-            "fingerprint": found.fingerprint,
+            "images": f"{counts}; {images.size} × {images.size} pixels, from {images.where}",
+            "decoded": f"{images.cache_bytes / 2**20:,.3g} MiB, {rate if images.decoded else 'found in the cache'}",
+            "fingerprint": images.fingerprint,
         }
     )
 
 
-def inspected(found: "Inspection") -> RenderableType:
-    """A dataset's counts, by part and class, and what is wrong with it: images that are corrupt, other counts."""
+def inspected(inspection: "Inspection") -> RenderableType:
+    """Returns a dataset's counts, corrupt images, and differences from its description."""
     from trainers.streams.images.sources.base import printable
 
-    # The fewest and the most of a class; once where they are equal.
-    spans = {part: "–".join(map(str, dict.fromkeys(ends))) for part, ends in found.per_class.items()}
-    corrupt = [f"{printable(name)} ({found.reasons[name]})" for name in found.corrupt]
+    # The smallest and the largest class; once if they are equal.
+    spans = {part: "–".join(map(str, dict.fromkeys(ends))) for part, ends in inspection.per_class.items()}
+    corrupt = [f"{printable(name)} ({inspection.reasons[name]})" for name in inspection.corrupt]
     return facts(
         {
-            "images": f"{sum(found.counts.values()):,} of {found.classes} classes, in {found.where}",
-            **{part: f"{count:,}; {spans[part]} a class" for part, count in found.counts.items()},
-            **({} if found.attributes is None else {"attributes": f"{found.attributes} of each class"}),
-            **({"left out": found.left_out} if found.left_out else {}),
-            "levels": "; ".join(found.levels) or "none",
+            "images": f"{sum(inspection.counts.values()):,} of {inspection.classes} classes, in {inspection.where}",
+            **{part: f"{count:,}; {spans[part]} a class" for part, count in inspection.counts.items()},
+            **({} if inspection.attributes is None else {"attributes": f"{inspection.attributes} of each class"}),
+            **({"left out": inspection.left_out} if inspection.left_out else {}),
+            "levels": "; ".join(inspection.levels) or "none",
             "corrupt": f"{len(corrupt)}: {', '.join(corrupt)}" if corrupt else "none",
-            **({"differences": "; ".join(found.differences)} if found.differences else {}),
+            **({"differences": "; ".join(inspection.differences)} if inspection.differences else {}),
         }
     )
 
 
-def checks(found: "Sequence[Check]") -> RenderableType:
-    """One line a check of `epsearch doctor`, with a mark: what is broken, and what is merely worth knowing."""
+def checks(rows: "Sequence[Check]") -> RenderableType:
+    """Returns a line per check of `epsearch doctor`, marked as ok, broken or a note."""
     marks = {True: Text("ok", "green"), False: Text("broken", "red"), None: Text("note", "yellow")}
-    return table((marks[check.ok], check.subject, Text(check.detail)) for check in found)
+    return table((marks[check.ok], check.subject, Text(check.detail)) for check in rows)

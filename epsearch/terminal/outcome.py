@@ -1,9 +1,9 @@
-"""What came of a training, as commands print it: values in, rich renderables or JSON-able values out."""
+"""Results of a study, as rich renderables or JSON-able values."""
 
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 from rich.console import Group, RenderableType
@@ -12,9 +12,9 @@ from rich.text import Text
 
 from epsearch.api import Outcome
 from epsearch.findings.found import SideBySide
-from epsearch.plugins.adding import added
+from epsearch.plugins.registration import added
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
-from epsearch.terminal.consoles import Fitting, table
+from epsearch.terminal.consoles import FittingTable, table
 from results.labels import count_text, duration_text, mean_std_text
 from results.metrics import METRICS, undefined
 from results.pages.comparison import comparison_sheet
@@ -30,76 +30,59 @@ from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json
 
 
-class Shown(NamedTuple):
-    """How the results of one kind of study are shown: the register SHOWN has one for each kind.
-
-    All take the results that `findings.reports` makes of the kind.
-    """
-
-    parts: Callable[[Any], list[RenderableType]]
-    """In words and tables."""
-    as_json: Callable[[Any], dict[str, Any]]
-    """The same, JSON-able."""
-    notes: Callable[[Any], Sequence[str]] = lambda results: results.notes
-    """What is not to be missed."""
-
-
-def shown(result: Outcome) -> RenderableType:
-    """What was found, in words and a table, and where the report lies."""
+def renderable(result: Outcome) -> RenderableType:
+    """Returns the results of a study in words and a table, with the path of its report."""
     effort = result.effort
+    parts, _, notes = VIEWS[result.study.kind]
     trained = f"{count_text(effort.trained, 'member')} trained, {effort.reused} from the ledger"
-    kind = SHOWN[result.study.kind]
-    notes = (Text(note, style="yellow") for note in kind.notes(result.results))
+    lines: list[RenderableType] = [Text(note, style="yellow") for note in notes(result.results)]
     with added(result.results.config):
-        parts = kind.parts(result.results)
-    return Group(*parts, *notes, _report(result.report, f"   ({trained}, {duration_text(effort.seconds)})"))
+        lines = [*parts(result.results), *lines]
+    return Group(*lines, _report(result.report, f"   ({trained}, {duration_text(effort.seconds)})"))
 
 
 def as_json(result: Outcome) -> dict[str, Any]:
-    """The same as one JSON object; metrics in the paper's units, missing values null."""
-    results, kind = result.results, SHOWN[result.study.kind]
+    """Returns the same as JSON; metrics in the paper's units, missing values null."""
+    results, (_, data, notes) = result.results, VIEWS[result.study.kind]
     with added(results.config):
-        told = kind.as_json(results)
+        answer_of_kind = data(results)
     return {
         "name": results.name,
         "dataset": results.dataset,
-        **told,
-        "notes": list(kind.notes(results)),
+        **answer_of_kind,
+        "notes": list(notes(results)),
         "config": results.config,
         "report": str(result.report),
         "effort": vars(result.effort),
     }
 
 
-LOOKS = {"": "", "soft": "dim", "apart": "yellow"}
+STYLES = {"": "", "soft": "dim", "apart": "yellow"}
 
 
-def printed(sheet: Sheet) -> Fitting:
-    """A printed table for a terminal; the lines of a cell below each other."""
+def sheet_table(sheet: Sheet) -> FittingTable:
+    """Returns a printed table for a terminal; the lines of a cell stand below each other."""
     titles = [f"{title} {unit}".strip() for title, unit in sheet.header]
     rows = [[Text("\n").join(map(_line, cell)) for cell in row] for row in sheet.rows]
-    return Fitting(titles, rows, "all of them stand in the report", folded=True)
+    return FittingTable(titles, rows, "all of them stand in the report", folded=True)
 
 
 def _line(line: Line) -> Text:
-    return Text("".join((line.text, *(f" {mark}" for mark in line.marks))), style=LOOKS[line.look])
+    return Text("".join((line.text, *(f" {mark}" for mark in line.marks))), style=STYLES[line.look])
 
 
 def _table(sheet: Sheet) -> list[RenderableType]:
-    """A table with its footnotes below."""
-    return [printed(sheet), *(Text(f"{number} {note}") for number, note in enumerate(sheet.footnotes, 1)), Text("")]
+    """Returns a table with its footnotes below."""
+    return [sheet_table(sheet), *(Text(f"{number} {note}") for number, note in enumerate(sheet.footnotes, 1)), Text("")]
 
 
 def _report(page: Path, more: str = "") -> Text:
-    """Where the report lies."""
+    """Returns the path of the report, in a line."""
     return Text.assemble(("report  ", "bold"), str(page), more)
 
 
 def _comparison_as_json(results: TableResults) -> dict[str, Any]:
-    """The table of rows, their ranking beside the printed one, and how well both agree: Kendall's τ, or null.
-
-    There is none below two methods that are printed, too.
-    """
+    """Returns rows, their ranking beside the paper's, and Kendall's τ of both, or null below two common methods."""
     ranked, tau = ranking(results)
     return {
         "rows": _records(comparison_table(results)),
@@ -109,7 +92,7 @@ def _comparison_as_json(results: TableResults) -> dict[str, Any]:
 
 
 def _search(results: SearchResults) -> list[RenderableType]:
-    """The answer in a sentence or two, then the evaluation, where it has begun."""
+    """Returns the answer in words, then the evaluation, if any."""
     parts: list[RenderableType] = [Text(answer(results)), Text("")]
     if not results.evaluation:
         return parts
@@ -117,7 +100,7 @@ def _search(results: SearchResults) -> list[RenderableType]:
 
 
 def _search_as_json(results: SearchResults) -> dict[str, Any]:
-    """Choice, answer, rounds, evaluation, and what the verdict rests on.
+    """Returns choice, answer, rounds, evaluation, and the data of the verdict.
 
     Scores of points are mean A_T in [0, 1]; the evaluation has metrics in the paper's units.
     """
@@ -132,14 +115,14 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
         "answer": answer(results),
         "rounds": [
             {
-                "number": found.number,
-                "interval": found.span,
-                "points": [dict(zip(results.parameters, one, strict=True)) for one in found.points],
-                "scores": found.scores,
-                "note": found.note,
-                "named": found.named,
+                "number": each.number,
+                "interval": each.span,
+                "points": [dict(zip(results.parameters, point, strict=True)) for point in each.points],
+                "scores": each.scores,
+                "note": each.note,
+                "named": each.named,
             }
-            for found in results.rounds
+            for each in results.rounds
         ],
         "evaluation": _records(evaluation_table(results)),
         "trust": trust_as_json(trust(results)),
@@ -150,22 +133,22 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
     }
 
 
-def side_by_side(found: SideBySide, page: Path) -> RenderableType:
-    """Several searches, a line each, and where the page that compares them lies."""
-    with found.maximised():
-        sheet = strategies_sheet(found.searches, found.table)
-    return Group(printed(sheet), Text(""), _report(page))
+def side_by_side(searches: SideBySide, page: Path) -> RenderableType:
+    """Returns a line per search, and the path of the page that compares them."""
+    with searches.maximised():
+        sheet = strategies_sheet(searches.searches, searches.table)
+    return Group(sheet_table(sheet), Text(""), _report(page))
 
 
-def side_by_side_as_json(found: SideBySide, page: Path) -> dict[str, Any]:
-    """The same as one JSON object."""
-    with found.maximised():
-        studies = [{"name": one.name, **_search_as_json(one), "notes": warnings(one)} for one in found.searches]
+def side_by_side_as_json(searches: SideBySide, page: Path) -> dict[str, Any]:
+    """Returns the same as JSON."""
+    with searches.maximised():
+        studies = [{"name": each.name, **_search_as_json(each), "notes": warnings(each)} for each in searches.searches]
     return {"studies": studies, "report": str(page)}
 
 
 def _evaluation(results: SearchResults) -> Table:
-    """One line a metric, one column a row of the evaluation table: mean ± std, the paper's printed figures last."""
+    """Returns a line per metric, mean ± std, with the paper's figures last."""
     rows = evaluation_table(results).to_dict("records")
     lines = (
         (
@@ -178,19 +161,29 @@ def _evaluation(results: SearchResults) -> Table:
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """One object a row, null for what is missing."""
-    # JSON knows no NaN, and a column of floats takes no None.
+    """Returns an object per row, with null for missing values."""
+    # JSON has no NaN, and a column of floats takes no None.
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return [{str(key): value for key, value in row.items()} for row in rows]
 
 
-SHOWN: dict[str, Shown] = {
-    Search.kind: Shown(_search, _search_as_json, warnings),
-    Comparison.kind: Shown(
-        lambda results: _table(comparison_sheet(results, comparison_table(results))), _comparison_as_json
+def _notes(results: TableResults) -> Sequence[str]:
+    return results.notes
+
+
+# Kind of study -> functions of its results: renderables, JSON, notes.
+VIEWS: dict[
+    str, tuple[Callable[[Any], list[RenderableType]], Callable[[Any], dict[str, Any]], Callable[[Any], Any]]
+] = {
+    Search.kind: (_search, _search_as_json, warnings),
+    Comparison.kind: (
+        lambda results: _table(comparison_sheet(results, comparison_table(results))),
+        _comparison_as_json,
+        _notes,
     ),
-    MemoryStudy.kind: Shown(
+    MemoryStudy.kind: (
         lambda results: _table(memory_sheet(results, memory_table(results))),
         lambda results: {"rows": _records(memory_table(results))},
+        _notes,
     ),
 }

@@ -1,4 +1,4 @@
-"""What came of studies that are stored, as commands print it: values in, rich renderables or JSON-able values out."""
+"""Results of commands on stored studies, as rich renderables or JSON-able values."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -7,99 +7,100 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from epsearch.ledger.damage import unused_in_words
-from epsearch.terminal.consoles import Fitting, facts
+from epsearch.terminal.consoles import FittingTable, facts
 from results.labels import count_text, points_text
 
 if TYPE_CHECKING:
-    from epsearch.stored.moving import Moved
-    from epsearch.stored.network import Saved
-    from epsearch.stored.verification import Rerun, Verified
+    from epsearch.stored.network import SavedNetwork
+    from epsearch.stored.transfer import Transfer
+    from epsearch.stored.verification import Rerun, Verification
 
 STREAMS = {"cv": "search", "eval": "evaluation"}
-MACHINES = {True: "this kind", False: "another kind", None: "not known"}
+MACHINES = {True: "this kind", False: "another kind", None: "not known"}  # by Rerun.same_machine
 
 
-def verified(found: "Verified") -> RenderableType:
-    """One line a run, and below in words whether all agree, and what that means on this machine."""
+def verified(verification: "Verification") -> RenderableType:
+    """Returns a line per run, and a summary below."""
     titles = ("run", "stream", "seed", "verdict", "accuracies", "machine", "key")
-    rows = [[*map(Text, _line(one))] for one in found.reruns]
-    for row, one in zip(rows, found.reruns, strict=True):
-        row[3].stylize("green" if one.agrees else "red")
-    return Group(Fitting(titles, rows, "--json has them"), Text(""), *map(Text, _explained(found)))
+    rows = [[*map(Text, _line(rerun))] for rerun in verification.reruns]
+    for row, rerun in zip(rows, verification.reruns, strict=True):
+        row[3].stylize("green" if rerun.agrees else "red")
+    return Group(FittingTable(titles, rows, "--json has them"), Text(""), *map(Text, _summary(verification)))
 
 
-def _line(one: "Rerun") -> tuple[str, ...]:
-    record, difference = one.record, one.certificate.accuracy_difference
+def _line(rerun: "Rerun") -> tuple[str, ...]:
+    record, difference = rerun.record, rerun.certificate.accuracy_difference
     by = "no difference" if difference == 0 else f"differ by {points_text(difference)}"
-    return one.label, STREAMS[record.phase], str(record.seed), _verdict(one), by, MACHINES[one.alike], record.key[:12]
+    machine = MACHINES[rerun.same_machine]
+    return rerun.label, STREAMS[record.phase], str(record.seed), _verdict(rerun), by, machine, record.key[:12]
 
 
-def _verdict(one: "Rerun") -> str:
-    if one.certificate.within(0.0):
+def _verdict(rerun: "Rerun") -> str:
+    if rerun.certificate.within(0.0):
         return "the same"
-    if one.agrees:
-        return "noise" if math.isinf(one.tolerance) else "rounded differently"
+    if rerun.agrees:
+        return "noise" if math.isinf(rerun.tolerance) else "rounded differently"
     return "differs"
 
 
-def _explained(found: "Verified") -> list[str]:
-    reruns = found.reruns
-    same, wrong = sum(one.certificate.within(0.0) for one in reruns), [one for one in reruns if not one.agrees]
+def _summary(verification: "Verification") -> list[str]:
+    reruns = verification.reruns
+    same, wrong = sum(each.certificate.within(0.0) for each in reruns), [each for each in reruns if not each.agrees]
     lines = [
-        f"{same} of {count_text(len(reruns), 'run')} of {found.study.name} the same bit for bit, "
-        f"of {found.stored} that are stored (--seed {found.seed} draws them again)"
+        f"{same} of {count_text(len(reruns), 'run')} of {verification.study.name} the same bit for bit, "
+        f"of {verification.stored} that are stored (--seed {verification.seed} draws them again)"
     ]
-    if others := [one for one in reruns if one.agrees and not one.certificate.within(0.0)]:
-        largest = points_text(max(one.certificate.accuracy_difference for one in others))
+    if others := [each for each in reruns if each.agrees and not each.certificate.within(0.0)]:
+        largest = points_text(max(each.certificate.accuracy_difference for each in others))
         lines.append(f"{len(others)} differ as they may, accuracies by at most {largest}: {_why(others)}")
     if wrong:
-        largest = points_text(max(one.certificate.accuracy_difference for one in wrong))
-        allowed = max(one.tolerance for one in wrong)
+        largest = points_text(max(each.certificate.accuracy_difference for each in wrong))
+        allowed = max(each.tolerance for each in wrong)
         may = f"up to {points_text(allowed)} may come from rounding" if allowed else "none may differ on this machine"
         lines.append(f"{len(wrong)} differ from what is stored, accuracies by up to {largest}; {may}")
-    if found.damaged:
-        lines.append(unused_in_words(found.damaged))
+    if verification.damaged:
+        lines.append(unused_in_words(verification.damaged))
     return lines
 
 
 def _why(others: "list[Rerun]") -> str:
-    """Why runs that are no fault may round differently."""
-    if any(math.isinf(one.tolerance) for one in others):
+    """Returns why runs within the tolerance may round differently."""
+    if any(math.isinf(each.tolerance) for each in others):
         return "the trainer is declared not to repeat itself"
-    if all(one.alike for one in others):
+    if all(each.same_machine for each in others):
         return "alone, a GPU or a network of images may add in another order than in a cohort"
-    if any(one.alike is False for one in others):
+    if any(each.same_machine is False for each in others):
         return "they were trained on another kind of machine (processor, GPU or version of torch)"
     return "the ledger does not say on which kind of machine they were trained"
 
 
-def verified_as_json(found: "Verified") -> dict[str, Any]:
-    """The same as one JSON object; differences of accuracies are fractions in [0, 1].
+def verified_as_json(verification: "Verification") -> dict[str, Any]:
+    """Returns the same as JSON; differences of accuracies are fractions in [0, 1].
 
-    A difference, or a tolerance, that is infinite, or not known, is null: of parameters a ledger keeps a hash alone.
+    Infinite or unknown differences and tolerances are null: of parameters a ledger has only a hash.
     """
     return {
-        "name": found.study.name,
-        "agrees": found.agrees,
-        "sample": len(found.reruns),
-        "stored": found.stored,
-        "seed": found.seed,
-        "seconds": found.seconds,
-        "damaged": dict(found.damaged),
+        "name": verification.study.name,
+        "agrees": verification.agrees,
+        "sample": len(verification.reruns),
+        "stored": verification.stored,
+        "seed": verification.seed,
+        "seconds": verification.seconds,
+        "damaged": dict(verification.damaged),
         "runs": [
             {
-                "key": one.record.key,
-                "run": one.label,
-                "stream": one.record.phase,
-                "seed": one.record.seed,
-                "same": one.certificate.within(0.0),
-                "agrees": one.agrees,
-                "accuracy_difference": _finite(one.certificate.accuracy_difference),
-                "same_parameters": one.certificate.parameter_difference == 0,
-                "tolerance": _finite(one.tolerance),
-                "same_kind_of_machine": one.alike,
+                "key": rerun.record.key,
+                "run": rerun.label,
+                "stream": rerun.record.phase,
+                "seed": rerun.record.seed,
+                "same": rerun.certificate.within(0.0),
+                "agrees": rerun.agrees,
+                "accuracy_difference": _finite(rerun.certificate.accuracy_difference),
+                "same_parameters": rerun.certificate.parameter_difference == 0,
+                "tolerance": _finite(rerun.tolerance),
+                "same_kind_of_machine": rerun.same_machine,
             }
-            for one in found.reruns
+            for rerun in verification.reruns
         ],
     }
 
@@ -108,57 +109,57 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def exported(moved: "Moved") -> RenderableType:
-    """What is in the file."""
-    lost = f"; {count_text(moved.damaged, 'damaged row')} left out" if moved.damaged else ""
-    return Text(f"{moved.file}: {_contents(moved, moved.studies)}{lost}")
+def exported(transfer: "Transfer") -> RenderableType:
+    """Returns the contents of an exported file."""
+    damaged = f"; {count_text(transfer.damaged, 'damaged row')} left out" if transfer.damaged else ""
+    return Text(f"{transfer.file}: {_contents(transfer, transfer.studies)}{damaged}")
 
 
-def imported(moved: "Moved") -> RenderableType:
-    """What the ledger did not have before."""
-    known = [name for name in moved.studies if name not in moved.new]
-    there = f"; there already: {', '.join(known)}" if known else ""
-    return Text(f"new in the ledger: {_contents(moved, moved.new)}{there}")
+def imported(transfer: "Transfer") -> RenderableType:
+    """Returns the new rows of a ledger after an import."""
+    known = [name for name in transfer.studies if name not in transfer.new]
+    already = f"; there already: {', '.join(known)}" if known else ""
+    return Text(f"new in the ledger: {_contents(transfer, transfer.new)}{already}")
 
 
-def _contents(moved: "Moved", studies: tuple[str, ...]) -> str:
+def _contents(transfer: "Transfer", studies: tuple[str, ...]) -> str:
     named = f" ({', '.join(studies)})" if studies else ""
     number = "1 study" if len(studies) == 1 else f"{len(studies)} studies"
-    runs, certificates = count_text(moved.runs, "run"), count_text(moved.certificates, "certificate")
+    runs, certificates = count_text(transfer.runs, "run"), count_text(transfer.certificates, "certificate")
     return f"{number}{named}, {runs}, {certificates}"
 
 
-def saved(found: "Saved") -> RenderableType:
-    """What was trained, what it scores, whether the ledger has the same, and where the files lie."""
-    record, known = found.record, found.certificate
-    stored = "the ledger has no such run to compare with"
-    if known is not None:
-        by = f"differs from the stored run, accuracies by up to {points_text(known.accuracy_difference)}"
-        stored = "the same bit for bit as the stored run" if known.within(0.0) else by
-    last = ", ".join(f"{100 * one:.2f}" for one in record.accuracies[-1])
+def saved(network: "SavedNetwork") -> RenderableType:
+    """Returns the run of a saved network, its scores, the comparison with the ledger, and its files."""
+    record, certificate = network.record, network.certificate
+    compared = "the ledger has no such run to compare with"
+    if certificate is not None:
+        by = f"differs from the stored run, accuracies by up to {points_text(certificate.accuracy_difference)}"
+        compared = "the same bit for bit as the stored run" if certificate.within(0.0) else by
+    last = ", ".join(f"{100 * accuracy:.2f}" for accuracy in record.accuracies[-1])
     return facts(
         {
-            "run": f"{found.label}, seed {record.seed}, {STREAMS[record.phase]} stream",
+            "run": f"{network.label}, seed {record.seed}, {STREAMS[record.phase]} stream",
             "A_T %": f"{100 * record.accuracies[-1].mean():.2f}",
             "on each task %": last,
-            "compared": stored,
-            "network": str(found.file),
-            "described in": str(found.described),
+            "compared": compared,
+            "network": str(network.file),
+            "described in": str(network.described),
         }
     )
 
 
-def saved_as_json(found: "Saved") -> dict[str, Any]:
-    """The same as one JSON object; accuracies after the last task, fractions in [0, 1]."""
-    known = found.certificate
+def saved_as_json(network: "SavedNetwork") -> dict[str, Any]:
+    """Returns the same as JSON; accuracies after the last task, fractions in [0, 1]."""
+    certificate = network.certificate
     return {
-        "run": found.label,
-        "key": found.record.key,
-        "stream": found.record.phase,
-        "seed": found.record.seed,
-        "accuracies": found.record.accuracies[-1].tolist(),
-        "same_as_stored": None if known is None else known.within(0.0),
-        "accuracy_difference": None if known is None else _finite(known.accuracy_difference),
-        "network": str(found.file),
-        "described": str(found.described),
+        "run": network.label,
+        "key": network.record.key,
+        "stream": network.record.phase,
+        "seed": network.record.seed,
+        "accuracies": network.record.accuracies[-1].tolist(),
+        "same_as_stored": None if certificate is None else certificate.within(0.0),
+        "accuracy_difference": None if certificate is None else _finite(certificate.accuracy_difference),
+        "network": str(network.file),
+        "described": str(network.described),
     }

@@ -4,7 +4,7 @@ from functools import cache
 from typing import Any
 
 from epsearch.checking.check import check
-from epsearch.checking.check_cache import Checked
+from epsearch.checking.check_cache import CheckReport
 from epsearch.testing.promises import Check, checks_of, sure
 
 SUBJECTS = ("trains", "repeats", "seed", "later tasks", "matrix")
@@ -19,7 +19,7 @@ def trainer_checks(trainer: str, **options: Any) -> list[Check]:
     """
 
     @cache
-    def found() -> Checked:
+    def found() -> CheckReport:
         return check(SMALL | options | {"trainer": trainer})
 
     def of(subject: str) -> Check:

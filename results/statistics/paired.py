@@ -106,6 +106,17 @@ def rounding_noise(differences: Sequence[float]) -> float:
     return math.sqrt(sum(d**2 for d in differences) / (2 * len(differences))) if differences else 0.0
 
 
+def largest_difference(first: np.ndarray, second: np.ndarray) -> float:
+    """Returns the largest absolute difference of two arrays of one shape; infinite where only one of two values is NaN.
+
+    >>> largest_difference(np.array([0.5, np.nan]), np.array([0.75, np.nan]))
+    0.25
+    """
+    if not np.array_equal(np.isnan(first), np.isnan(second)):
+        return float("inf")
+    return float(np.nanmax(np.abs(first - second), initial=0.0))
+
+
 def sign_flip_p(differences: Sequence[float]) -> float:
     """Returns the two-sided p-value of "the sign of every paired difference is a fair coin", statistic |Σ d|.
 

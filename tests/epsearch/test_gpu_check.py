@@ -9,7 +9,7 @@ import pytest
 
 from epsearch import doctor, gpu_check
 from epsearch.failures.errors import TrainingFailed
-from epsearch.failures.lines import failure, of_a_cohort
+from epsearch.failures.lines import cohort_failure, failure
 from epsearch.findings.facts import on_gpus
 from epsearch.gpu_check import in_words, proving
 from epsearch.loop import jobs
@@ -161,8 +161,8 @@ class TestStudies:
         job, *_ = loop.ask()
         with pytest.raises(SelfCheckFailed) as raised:
             execute(job)
-        failed = of_a_cohort(raised.value)
-        assert failed.stops and not failed.traceback and failure(raised.value).status == 1
+        failed = cohort_failure(raised.value)
+        assert failed["stops"] and not failed["traceback"] and failure(raised.value).status == 1
         with pytest.raises(TrainingFailed, match=r"the self-check of .* failed") as stopped:
             loop.tell([JobResult(job.number, None, **failed._asdict())])
         assert failure(stopped.value).status == 1 and not store.all_runs()
@@ -173,7 +173,7 @@ class TestStudies:
         job, *_ = loop.ask()
         with pytest.raises(graphs.GraphMismatch) as raised:
             execute(job)
-        failed = of_a_cohort(raised.value)
+        failed = cohort_failure(raised.value)
         assert not failed.stops and not failed.traceback and not store.all_runs()
         result = execute(job)  # goes on without graphs
         assert result.self_check.startswith("nographs-")

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from epsearch.failures.lines import answered
+from epsearch.failures.lines import run_command
 from results.metrics import METRICS
 from search_spaces.published import definition
 from search_spaces.strategies import STRATEGIES
@@ -53,7 +53,7 @@ def answers(commands):
     for arguments in commands:
         out, err = io.StringIO(), io.StringIO()
         with patch("sys.argv", ["epsearch", *arguments]), redirect_stdout(out), redirect_stderr(err):
-            status = answered(cli.run)
+            status = run_command(cli.run)
         yield status, out.getvalue(), err.getvalue()
 
 

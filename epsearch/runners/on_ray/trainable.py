@@ -6,8 +6,8 @@ from typing import Any
 
 from ray import tune
 
-from epsearch.failures.lines import of_a_cohort
-from epsearch.loop.jobs import Place, encode, execute
+from epsearch.failures.lines import cohort_failure
+from epsearch.loop.jobs import encode, execute
 from epsearch.runners.on_ray.payload import Carried, beside, received
 
 REPORT_SECONDS = 1.0  # at least between two reports, as each of them goes through Ray to the driver
@@ -19,7 +19,7 @@ def train(config: dict[str, Any], carried: Carried | None = None) -> None:
     config: what `trials.fit` makes of a job. carried: what this machine need not have itself; None where it is the
     driver's. Every report has `steps` and `work`, as `jobs.Progress` is told, since the one before. The last also has
     either `value` (the encoded result), `seconds`, `parameter_difference`, `machine` and `self_check`, or the fields of
-    CohortFailure.
+    `cohort_failure`.
     """
     waiting, last = {"steps": 0, "work": 0.0}, time.monotonic()
 
@@ -35,10 +35,10 @@ def train(config: dict[str, Any], carried: Carried | None = None) -> None:
         if carried is not None:
             received(carried, job.architecture.pretrained)
             job, images = replace(job, stream=beside(job.stream)), carried.images
-        result = execute(job, progress, Place(images, config.get("of_gpu", 1.0)))
+        result = execute(job, progress, images, config.get("of_gpu", 1.0))
     except Exception as error:  # noqa: BLE001  told by the driver, with the job
         # It would come again: reported instead of raised, which Tune would answer by trying again.
-        tune.report(waiting | of_a_cohort(error)._asdict())
+        tune.report(waiting | cohort_failure(error))
         return
     assert result.value is not None
     tune.report(

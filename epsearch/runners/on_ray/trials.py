@@ -16,7 +16,6 @@ from ray.exceptions import RayError
 from ray.tune.search import Searcher
 from ray.tune.stopper import Stopper
 
-from epsearch.failures.lines import CohortFailure
 from epsearch.loop.base import Loop
 from epsearch.loop.jobs import Job, JobResult, decode
 from epsearch.runners.local import Threads
@@ -264,7 +263,8 @@ def _result(attempt: Attempt) -> JobResult:
     job, report = attempt
     assert report is not None  # or the job would still be open
     if "value" not in report:
-        told = {name: report[name] for name in CohortFailure._fields if name in report}
-        return JobResult(job.number, None, **({"error": "it was stopped"} | told))
+        failed: dict[str, Any] = {"error": "it was stopped"}
+        failed |= {name: report[name] for name in ("error", "traceback", "foreign", "stops") if name in report}
+        return JobResult(job.number, None, **failed)
     told = {name: report[name] for name in ("seconds", "parameter_difference", "machine", "self_check")}
     return JobResult(job.number, decode(report["value"]), **told)

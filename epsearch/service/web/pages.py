@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from epsearch.events import Progress
 from epsearch.failures.errors import UsageError
 from epsearch.findings.listing import fitting, reported
-from epsearch.plugins.adding import maximising
+from epsearch.plugins.registration import maximising
 from epsearch.service import answers
 from epsearch.service.access.shares import READERS, REPORTERS, WRITERS, Threads
 from epsearch.service.requests import SERVER_SET

@@ -17,12 +17,12 @@ def main() -> None:
     """Trains the study; exit statuses are those of the command line."""
     stop = listen()  # first: importing the rest takes a second
     try:
-        from epsearch.failures.lines import answered
+        from epsearch.failures.lines import run_command
 
-        status = answered(partial(_work, sys.argv[1:]), stop.telling)
+        status = run_command(partial(_work, sys.argv[1:]), stop.printing)
     except KeyboardInterrupt:
         end()
-    stop.told()
+    stop.printed()
     sys.exit(status)
 
 

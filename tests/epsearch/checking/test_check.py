@@ -8,7 +8,7 @@ import pytest
 
 from epsearch.checking import check_cache
 from epsearch.checking.check import check
-from epsearch.checking.tried import of_space, usual
+from epsearch.checking.settings import of_space, usual
 from epsearch.events import ignore
 from epsearch.failures.errors import Interrupted, UsageError
 from epsearch.preparation.arithmetic import numeric_path
@@ -17,7 +17,7 @@ from epsearch.preparation.data import prepare
 from epsearch.session.session import plan, train
 from epsearch.study.hyperparameters import space
 from epsearch.study.kinds import Search
-from epsearch.study.names import stands_in
+from epsearch.study.names import register_trainer
 from tests.epsearch.test_cli import one_line
 from tests.support import own_trainers
 from tests.support.events import Recorded
@@ -73,10 +73,10 @@ def known_as_inert(cache):
         placed = replace(study, numeric_path=numeric_path(study, prepared.stream))
         tried = of_space(study.space)
         (values,) = (one.values for one in tried if one.name == name)
-        found = check_cache.Checked(
+        found = check_cache.CheckReport(
             study.trainer, "2026-01-02", usual(tried, dict(study.set)), (), {name: values}, None, 0
         )
-        check_cache.keep(placed, prepared.images, found, tried)
+        check_cache.write(placed, prepared.images, found, tried)
         (path,) = (cache / "checked").iterdir()
         return path
 
@@ -215,7 +215,7 @@ def test_what_cannot_be_is_one_line(arguments, epsearch, cache):
 
 
 def test_far_values_of_a_search():
-    stands_in("odd:idle")
+    register_trainer("odd:idle")
     searched = space("lr=log:0.01..1 pull=0..1 kind=a,b,c,d memory=5,50,7 one=3", "search", "odd:idle")
     tried = {one.name: one for one in of_space(searched)}
     assert tried["lr"].values == (0.1, 0.01, 1.0) and tried["pull"].values == (0.5, 0.0, 1.0)

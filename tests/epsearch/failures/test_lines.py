@@ -276,5 +276,5 @@ def test_output_that_nobody_reads(tmp_path):
 
 def test_what_the_terminal_cannot_show_is_escaped(monkeypatch):
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), "ascii", errors="strict"))
-    assert lines.answered(lambda: print("ε of \udcff.zip")) == 0
+    assert lines.run_command(lambda: print("ε of \udcff.zip")) == 0
     assert sys.stdout.buffer.getvalue() == rb"\u03b5 of \udcff.zip" + b"\n"

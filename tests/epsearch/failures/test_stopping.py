@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from epsearch.failures import stopping
-from epsearch.failures.stopping import SIGNALS, Stop, listen
+from epsearch.failures.stopping import SIGNALS, StopHandler, listen
 
 LINE = f"epsearch: {stopping.WORDS}\n".encode()
 
@@ -43,7 +43,7 @@ def press(stop):
 
 
 def test_the_first_is_an_exception_and_the_second_the_end(process):
-    stop = Stop()
+    stop = StopHandler()
     with pytest.raises(KeyboardInterrupt):
         press(stop)
     assert process.written == b""
@@ -55,7 +55,7 @@ def test_the_first_is_an_exception_and_the_second_the_end(process):
 def test_a_command_that_trains_says_what_is_kept(process):
     stopping.TRAINS.set()
     stopping.CONFIRMED.clear()  # another test's study may have been
-    stop = Stop()
+    stop = StopHandler()
     with pytest.raises(KeyboardInterrupt):
         press(stop)
     with pytest.raises(Ended):
@@ -64,11 +64,11 @@ def test_a_command_that_trains_says_what_is_kept(process):
 
 
 def test_nothing_comes_between_the_last_words(process):
-    stop = Stop()
-    stop.telling()
+    stop = StopHandler()
+    stop.printing()
     press(stop)
     assert process.status is None
-    stop.told()
+    stop.printed()
     with pytest.raises(Ended):
         press(stop)
     assert process.written == b""
@@ -77,7 +77,7 @@ def test_nothing_comes_between_the_last_words(process):
 def test_an_interrupt_that_nobody_can_catch_is_the_end(process):
     """Python prints and forgets what a destructor or a callback raises."""
     with pytest.raises(Ended):
-        Stop().unraisable(SimpleNamespace(exc_type=KeyboardInterrupt))
+        StopHandler().unraisable(SimpleNamespace(exc_type=KeyboardInterrupt))
     assert process.written == LINE and process.status == 130
 
 

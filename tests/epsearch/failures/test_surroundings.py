@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from epsearch.failures import room
+from epsearch.failures import address_space
 from tests.support.ledgers import ARGUMENTS, NAME, finished
 from tests.support.limits import HANGS
 
@@ -35,23 +35,25 @@ def test_a_run_without_memory_for_its_libraries(tmp_path, mib):
 
 
 def test_room_is_made_sure_of_before_a_library_that_needs_it(monkeypatch):
-    finder, asked = room.Room(300 * MIB), []
+    limit, asked = 300 * MIB, []
 
     def full(number, size):
         asked.append(size)
         raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr(room.mmap, "mmap", full)
-    assert finder.find_spec("scipy") is None and finder.find_spec("numpy.linalg") is None and not asked
+    monkeypatch.setattr(address_space.mmap, "mmap", full)
+    address_space.check(limit, "scipy")
+    address_space.check(limit, "numpy.linalg")
+    assert not asked
     with pytest.raises(MemoryError, match=r"^no room for scipy.linalg in the 300 MiB of `ulimit -v`$"):
-        finder.find_spec("scipy.linalg")
-    assert asked == [room.OWN + room.EACH * os.cpu_count()]
+        address_space.check(limit, "scipy.linalg")
+    assert asked == [address_space.OWN + address_space.EACH * os.cpu_count()]
 
 
 def test_without_a_limit_nothing_is_looked_at(monkeypatch):
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     before = [*sys.meta_path]
-    room.make_sure()
+    address_space.check_imports()
     assert sys.meta_path == before
 
 

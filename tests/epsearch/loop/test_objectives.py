@@ -6,7 +6,7 @@ import pytest
 from epsearch.failures.errors import UsageError
 from epsearch.findings.listing import load
 from epsearch.findings.search import search_results
-from epsearch.plugins.adding import added
+from epsearch.plugins.registration import added
 from results.metrics import METRICS
 from results.objectives import score
 from results.pages.search.report import tables

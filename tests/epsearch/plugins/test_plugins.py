@@ -7,10 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from epsearch.failures.errors import CodeOfOthers
+from epsearch.failures.errors import PluginError
 from epsearch.loop.content import PARTS
-from epsearch.plugins import naming
-from epsearch.plugins.loading import Plugin, load_expected, loaded
+from epsearch.plugins import names
+from epsearch.plugins.loading import Plugin, load_expected, load_plugin
 from epsearch.session.session import open_store, train
 from tests.epsearch.test_cli import one_line
 from tests.support import others
@@ -59,7 +59,7 @@ class TestMethod:
         assert shown.status == 0, shown.err
         assert "PULLED with κ = " in shown.out
         report = (tmp_path / "one" / "report.html").read_text(encoding="utf-8")
-        (part,) = loaded("method", "mine:PULLED").parts.values()
+        (part,) = load_plugin("method", "mine:PULLED").parts.values()
         assert "PULLED" in report and f"mine.py {part}" in report
         again = epsearch("run", "--config", tmp_path / "one" / "study.yaml", "--json")
         assert again.json["effort"]["trained"] == 0 and again.json["config"]["set"] == {
@@ -184,11 +184,11 @@ def test_a_broken_module_is_one_line(fault, mine, epsearch, small_options):
 
 def test_versions_of_what_it_requires_belong_to_it(mine, small_study):
     mine(OTHERS + 'requires = ["numpy"]\n')
-    assert set(loaded("method", "mine:PULLED").parts) == {"mine.py", "distribution numpy"}
+    assert set(load_plugin("method", "mine:PULLED").parts) == {"mine.py", "distribution numpy"}
 
 
 def test_a_worker_refuses_what_is_not_the_same_there(mine, tmp_path):
-    parts = loaded("method", "mine:PULLED").parts
+    parts = load_plugin("method", "mine:PULLED").parts
     load_expected(Plugin("method", "mine:PULLED", parts), tmp_path)
     with pytest.raises(ForeignError, match=r"mine\.py of method 'mine:PULLED' changed"):
         load_expected(Plugin("method", "mine:PULLED", {"mine.py": "0" * 16}), tmp_path)
@@ -212,14 +212,14 @@ class TestEntryPoints:
     @pytest.fixture(autouse=True)
     def installed(self, monkeypatch):
         """A function that says which entry points there are: (group, name, reference)."""
-        naming.installed.cache_clear()
+        names.installed.cache_clear()
 
         def say(*points):
             made = [EntryPoint(name, reference, group) for group, name, reference in points]
-            monkeypatch.setattr(naming, "entry_points", lambda group: [one for one in made if one.group == group])
+            monkeypatch.setattr(names, "entry_points", lambda group: [one for one in made if one.group == group])
 
         yield say
-        naming.installed.cache_clear()
+        names.installed.cache_clear()
 
     def test_a_name_stands_for_what_it_means(self, installed, mine, small_study):
         installed(("epsearch.methods", "pulled", "mine:PULLED"), ("epsearch.strategies", "ends", "mine:ENDS"))
@@ -257,5 +257,5 @@ def test_code_that_has_gone_is_said(mine, small_study, epsearch, tmp_path):
 
 
 def test_what_is_loaded_raises_its_own_error(mine):
-    with pytest.raises(CodeOfOthers):
-        loaded("method", "nowhere:X")
+    with pytest.raises(PluginError):
+        load_plugin("method", "nowhere:X")

@@ -175,7 +175,7 @@ def test_a_ledger_that_cannot_be_written_to_is_verified_all_the_same(runs, store
     monkeypatch.setattr(verification, "open_store", refuse)
     found = verify(NAME, session.LedgerUrl(f"sqlite:///{runs}/epsearch.sqlite"), runs, runs, 1, 0, listener)
     assert found.agrees and listener.warnings == [
-        "the verification is not noted in the ledger: attempt to write a readonly database"
+        "the verification is not stored in the ledger: attempt to write a readonly database"
     ]
 
 

@@ -10,7 +10,7 @@ from epsearch.ledger.location import ledger_url
 from epsearch.preparation.build import build, restore
 from epsearch.study import file
 from epsearch.study.kinds import Search
-from epsearch.study.names import stands_in
+from epsearch.study.names import register_trainer
 from tests.epsearch.test_cli import one_line
 
 ANY = "mine:train"  # a trainer that declares nothing
@@ -18,7 +18,7 @@ ANY = "mine:train"  # a trainer that declares nothing
 
 @pytest.fixture(autouse=True)
 def a_trainer_that_declares_nothing():
-    stands_in(ANY)
+    register_trainer(ANY)
 
 
 def written(tmp_path, text):

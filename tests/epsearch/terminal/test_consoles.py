@@ -23,7 +23,7 @@ from epsearch.preparation.build import build
 from epsearch.status import StudyStatus
 from epsearch.study.kinds import Search
 from epsearch.terminal import lists
-from epsearch.terminal.consoles import Fitting, PlainConsole, facts
+from epsearch.terminal.consoles import FittingTable, PlainConsole, facts
 from results.ledger.store import Store
 from tests.epsearch.conftest import SMALL
 
@@ -104,7 +104,9 @@ def test_a_list_of_studies_has_the_columns_that_fit_and_never_cuts_a_name():
 def test_a_printed_table_folds_its_labels_before_it_leaves_out_figures():
     console = PlainConsole(file=io.StringIO(), width=60)
     label = "tree-structured Parzen estimator (a-long-name-of-a-study)"
-    console.print(Fitting(("row", "A_T", "F_T"), [[Text(label), Text("84.28"), Text("0.1")]], "elsewhere", folded=True))
+    console.print(
+        FittingTable(("row", "A_T", "F_T"), [[Text(label), Text("84.28"), Text("0.1")]], "elsewhere", folded=True)
+    )
     text = console.file.getvalue()
     assert "84.28" in text and "0.1" in text and "no room" not in text
     assert "".join(line[:20].strip() for line in text.splitlines()[1:]).replace(" ", "") == label.replace(" ", "")

@@ -1,4 +1,4 @@
-"""A study, or a whole ledger, as one file, and back into another ledger on either database."""
+"""Export of a study or a whole ledger into a file, and import into another ledger."""
 
 import json
 import zipfile
@@ -31,49 +31,49 @@ from results.ledger.url import LedgerUrl
 Names = Mapping[Table, Sequence[str]]
 
 
-class Moved(NamedTuple):
+class Transfer(NamedTuple):
     """Result of an export or an import."""
 
     file: Path
-    """Where it lies."""
+    """The exported or imported file."""
     studies: tuple[str, ...]
-    """Names of those in it, as the ledger has them."""
+    """Names of its studies, as in the ledger."""
     new: tuple[str, ...]
-    """Those that the ledger did not have; of a file that was written, all of them."""
+    """Studies that the ledger did not have; of an export, all."""
     runs: int
     """Runs, without those that the ledger had."""
     certificates: int
     """Likewise, of both kinds."""
     damaged: int = 0
-    """Rows that are left out as they cannot be read."""
+    """Rows left out because they cannot be read."""
 
 
-def export_study(name: str, file: Path, storage: LedgerUrl, out: Path) -> Moved:
+def export_study(name: str, file: Path, storage: LedgerUrl, out: Path) -> Transfer:
     """Writes a study, its runs and certificates into a file. Raises UsageError."""
     keys = sorted(load(name, storage, out).records)
     with opened(storage) as store:
         tables = {schema.studies: [name], schema.summaries: [name]}
-        tables |= {one: keys for one in PARTS if one not in tables}
+        tables |= {table: keys for table in PARTS if table not in tables}
         return _export(file, store, tables | {schema.certificates: sorted([*keys, *map(moved_key, keys)])})
 
 
-def export_ledger(file: Path, storage: LedgerUrl) -> Moved:
+def export_ledger(file: Path, storage: LedgerUrl) -> Transfer:
     """Writes all studies and runs of a ledger into a file. Raises UsageError."""
     with opened(storage) as store:
         return _export(file, store, {table: store.names(table) for table in PARTS})
 
 
 def check_target(file: Path) -> None:
-    """Raises UsageError where a file cannot be written, or another one would be lost.
+    """Raises UsageError where a file cannot be written, or would replace anything but a zip.
 
-    What is replaced is a zip, as exports and networks of torch are: a ledger is not to be lost to a mistyped name.
+    Exports and networks of torch are zips; a mistyped name must not replace a ledger.
     """
     if file.exists() and not zipfile.is_zipfile(file):
         raise UsageError(f"{on_one_line(file)} exists and is no such file; give another name")
     make_folder(file.parent, "give another file")
 
 
-def _export(file: Path, store: Store, names: Names) -> Moved:
+def _export(file: Path, store: Store, names: Names) -> Transfer:
     check_target(file)
 
     def rows(table: Table) -> Iterable[list[Mapping[str, Any]]]:
@@ -88,11 +88,11 @@ def _export(file: Path, store: Store, names: Names) -> Moved:
     # Of one study, runs without a certificate have none that is missing.
     lost = sum(len(names[one]) - parts[one].rows for one in (schema.studies, schema.runs))
     certificates = sum(parts[one].rows for one in schema.CERTIFICATES.values())
-    return Moved(file, studies, studies, parts[schema.runs].rows, certificates, lost)
+    return Transfer(file, studies, studies, parts[schema.runs].rows, certificates, lost)
 
 
 @refused(ArchiveError)
-def import_file(file: Path, storage: LedgerUrl, out: Path, name: str | None = None) -> Moved:
+def import_file(file: Path, storage: LedgerUrl, out: Path, name: str | None = None) -> Transfer:
     """Takes a file over into a ledger, which is made if need be: all of it or nothing.
 
     name: another one for the study in it, of which there must be one. Runs that the ledger has are recognised. Raises
@@ -112,7 +112,7 @@ def import_file(file: Path, storage: LedgerUrl, out: Path, name: str | None = No
         with _refusing(), open_store(storage) as store:
             new, runs, certificates = store.adopt(_renamed(archive, name), REQUESTS)
             _sum_up(store, {*names} - ({*new} & store.summaries().keys()), storage, out)
-    return Moved(file, tuple(names), new, runs, certificates)
+    return Transfer(file, tuple(names), new, runs, certificates)
 
 
 def _refusing() -> Any:

@@ -1,7 +1,6 @@
-"""What cannot differ: a hyperparameter that cannot act on what a search sees is refused before anything is trained."""
+"""Refuses hyperparameters that cannot affect the results of a study, before anything is trained."""
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +18,9 @@ from trainers.streams.base import TaskStream
 
 
 def check_search(study: Search) -> None:
-    """By the options alone: there must be tasks enough, and nothing that switches off what is searched.
+    """Checks by options alone that each searched hyperparameter can affect the scores. Raises UsageError.
 
-    Scores that are equal bit for bit have no best value, and a report could but say so after hours of training. Raises
-    UsageError.
+    There must be enough tasks, and nothing that switches the hyperparameter off: equal scores have no best value.
     """
     for name in () if study.foreign else study.space.names:
         _check_tasks(study, study.score_on, study.method, name, f"to search {name}")
@@ -30,36 +28,39 @@ def check_search(study: Search) -> None:
 
 
 def check_memory(study: MemoryStudy) -> None:
-    """There must be tasks enough for a memory to act, where sizes of it are compared. Raises UsageError."""
+    """Checks that there are enough tasks to compare sizes of the memory. Raises UsageError."""
     for method in study.methods if len(study.sizes) > 1 else ():
         _check_tasks(study, "eval", method, "memory", "to compare sizes of the memory")
 
 
 def check_tuning(study: Comparison) -> None:
-    """There must be tasks enough for what is tuned. Raises UsageError."""
+    """Checks that there are enough tasks for tuning. Raises UsageError."""
     for method, grid in strength_grids().items() if study.tune else ():
         if method in study.methods and len(grid) > 1:
             _check_tasks(study, "cv", method, "strength", f"to tune the λ of {method}")
 
 
 def check_on(study: Search, streams: Mapping[str, TaskStream]) -> None:
-    """By the sizes of the stream whose scores choose.
+    """Checks searched values by the sizes of the stream that scores them. Raises UsageError.
 
-    streams: those of D^CV ("cv") and D^EV ("eval"). A search is refused only where all of its values lie beyond what
-    can matter: one that acts makes a difference. Raises UsageError.
+    streams: D^CV ("cv") and D^EV ("eval"). A search is refused only where all of its values are too large to differ.
     """
     for name in () if study.foreign else study.space.names:
-        limit = LIMITS[name](study, streams[study.score_on]) if name in LIMITS else None
-        if limit is None or (low := _values(study, limit.name)[0]) <= limit.most:
+        if name not in LIMITS:
             continue
-        if limit.name == name:
-            raise UsageError(f"search must try a {name} <= {limit.most}, got at least {low:g}: {limit.reason}")
-        option = limit.name.replace("_", "-")
-        raise UsageError(f"{option} must be <= {limit.most} to search {name}, got {low:g}: {limit.reason}")
+        limited, limit_of = LIMITS[name]
+        limit = limit_of(study, streams[study.score_on])
+        low = _values(study, limited)[0]
+        if limit is None or low <= limit[0]:
+            continue
+        most, reason = limit
+        if limited == name:
+            raise UsageError(f"search must try a {name} <= {most}, got at least {low:g}: {reason}")
+        raise UsageError(f"{limited.replace('_', '-')} must be <= {most} to search {name}, got {low:g}: {reason}")
 
 
 def _check_tasks(study: Study, phase: str, method: str, name: str, purpose: str) -> None:
-    """The phase must have as many tasks as a hyperparameter of the method needs to act; purpose: of the line."""
+    """Raises UsageError where a phase has fewer tasks than a hyperparameter needs; purpose: for the message."""
     tasks, least = len(study.stream_tasks(phase)), methods.method(method).tasks_needed(name)
     if tasks >= least:
         return
@@ -70,7 +71,7 @@ def _check_tasks(study: Study, phase: str, method: str, name: str, purpose: str)
 
 
 def _check_switches(study: Search, name: str) -> None:
-    """A method may be another one at ε = 0 or λ = 0, which knows nothing of what is searched."""
+    """Raises UsageError where ε = 0 or λ = 0 turns the method into one without the hyperparameter."""
     method = methods.method(study.method)
     other = method.at_zero
     if other and name != EPSILON and name not in searchable(other) and not _values(study, EPSILON)[1]:
@@ -82,33 +83,26 @@ def _check_switches(study: Search, name: str) -> None:
         raise UsageError(f"strength must be > 0 to search {name}, got 0: a penalty of weight 0 changes nothing")
 
 
-class _Limit(NamedTuple):
-    """Up to which value a hyperparameter acts; larger ones are all alike."""
-
-    name: str
-    """Of the hyperparameter."""
-    most: int
-    """The largest value that acts."""
-    reason: str
-    """Why larger ones are alike, in words."""
+Limit = tuple[int, str]
+"""(the largest value with an effect, why larger values have the same)."""
 
 
-def _of_memory(study: Search, stream: TaskStream) -> _Limit | None:
-    """Of each class no more can be kept than a task shows; of a reservoir, which keeps all classes together, in all."""
+def _of_memory(study: Search, stream: TaskStream) -> Limit | None:
+    """Returns the limit of a memory: a class's examples in a task; of a reservoir, all examples."""
     if _is_reservoir(study):
         places = stream.classes * len(stream.tasks)
         total = max(sum(_sizes(stream, seed)) for seed in study.seeds)
-        return _Limit("memory", -(-total // places) - 1, f"more keep all {total} examples of the stream")
-    # What is kept of the last task is never drawn: no task comes after it.
+        return -(-total // places) - 1, f"more keep all {total} examples of the stream"
+    # The memory of the last task is never used.
     largest = max(max(_sizes(stream, seed)[:-1]) for seed in study.seeds)
-    if _values(study, "memory")[0] * stream.classes < largest:  # so one class at least has more: no need to count
+    if _values(study, "memory")[0] * stream.classes < largest:  # so at least one class has more: no need to count
         return None
     most = max(int(counts.max()) for seed in study.seeds for counts in _counts(stream, seed))
-    return _Limit("memory", most - 1, f"more keep every example, as no task shows more than {most} of a class")
+    return most - 1, f"more keep every example, as no task shows more than {most} of a class"
 
 
-def _of_memory_batch(study: Search, stream: TaskStream) -> _Limit | None:
-    """A reference batch is drawn without replacement: no more can be drawn than the largest memory ever holds."""
+def _of_memory_batch(study: Search, stream: TaskStream) -> Limit | None:
+    """Returns the limit of a reference batch, drawn without replacement: the largest memory."""
     place, low = int(_values(study, "memory")[1]), _values(study, "memory_batch")[0]
     if _is_reservoir(study):
         places = place * stream.classes * len(stream.tasks)
@@ -118,51 +112,49 @@ def _of_memory_batch(study: Search, stream: TaskStream) -> _Limit | None:
     else:
         kept = ((np.minimum(counts, place).sum() for counts in _counts(stream, seed)) for seed in study.seeds)
         stored = max(int(sum(of_tasks)) for of_tasks in kept)
-    return _Limit("memory_batch", stored - 1, f"more draw the whole memory, which holds at most {stored}")
+    return stored - 1, f"more draw the whole memory, which holds at most {stored}"
 
 
-def _of_fisher(study: Search, stream: TaskStream) -> _Limit | None:
-    """What rests on an estimate that is never made has no effect: the estimate's rhythm, and λ."""
+def _of_fisher(study: Search, stream: TaskStream) -> Limit | None:
+    """Returns the limit of steps between estimates of the Fisher information: the steps of a task."""
     rule = methods.method(study.method).rule
     if not isinstance(rule, Penalty) or rule.refresh is None:
         return None
     examples = max(max(_sizes(stream, seed)[:-1]) for seed in study.seeds)
     steps = -(-examples // int(_values(study, "batch_size")[0]))
-    # With a rhythm of more steps than a task has, no estimate is ever made.
-    return _Limit(
-        "fisher_every", steps, f"a task has at most {steps} steps, so that {study.method} would estimate nothing"
-    )
+    return steps, f"a task has at most {steps} steps, so that {study.method} would estimate nothing"
 
 
-LIMITS: dict[str, Callable[[Search, TaskStream], _Limit | None]] = {
-    "memory": _of_memory,
-    "memory_batch": _of_memory_batch,
-    "fisher_every": _of_fisher,
-    "strength": _of_fisher,  # the weight of an estimate: of none, it weighs nothing
+# Searched hyperparameter -> (the one with a limit, its limit).
+LIMITS: dict[str, tuple[str, Callable[[Search, TaskStream], Limit | None]]] = {
+    "memory": ("memory", _of_memory),
+    "memory_batch": ("memory_batch", _of_memory_batch),
+    "fisher_every": ("fisher_every", _of_fisher),
+    "strength": ("fisher_every", _of_fisher),  # the weight of an estimate has no effect without one
 }
 
 
 def _is_reservoir(study: Search) -> bool:
-    """Whether the memory keeps a sample of all examples seen, whatever their class."""
+    """Whether the memory is a reservoir sample over all classes."""
     return methods.method(study.method).memory == RESERVOIR
 
 
 def _counts(stream: TaskStream, seed: int) -> list[NDArray[np.int64]]:
-    """Training examples of each class, of each task that is followed by another: the last one's memory is never used.
+    """Returns training examples per class, an array per task but the last, whose memory is never used.
 
-    One array for each task; classes without an example are left out.
+    Classes without an example are left out.
     """
-    shown = (stream.train(seed, task, stream.order(seed, task)).labels for task in stream.tasks[:-1])
-    return [np.unique(labels, return_counts=True)[1] for labels in shown]
+    labels_of_tasks = (stream.train(seed, task, stream.order(seed, task)).labels for task in stream.tasks[:-1])
+    return [np.unique(labels, return_counts=True)[1] for labels in labels_of_tasks]
 
 
 def _sizes(stream: TaskStream, seed: int) -> list[int]:
-    """Training examples of each task."""
+    """Returns the number of training examples of each task."""
     return [stream.size(seed, task) for task in stream.tasks]
 
 
 def _values(study: Search, name: str) -> tuple[float, float]:
-    """The smallest and the largest number that the search tries of a hyperparameter, or the study's own."""
-    searched = [(one.low, one.high, *one.choices) for one in study.space.parameters if one.name == name]
-    tried = [float(value) for values in searched or [(study.value(name),)] for value in values if value is not None]
-    return min(tried), max(tried)
+    """Returns the smallest and the largest value of a hyperparameter in the search, or the study's own."""
+    searched = [(each.low, each.high, *each.choices) for each in study.space.parameters if each.name == name]
+    numbers = [float(value) for values in searched or [(study.value(name),)] for value in values if value is not None]
+    return min(numbers), max(numbers)

@@ -1,4 +1,4 @@
-"""What the trainings of a check mean: findings, from the results of a trainer and what was seen of it."""
+"""Findings of a check, in words, from results and observations of a trainer."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 
 from epsearch.checking.check_cache import Finding
-from epsearch.loop.certificates import difference
 from results.labels import count_text, duration_text, number_text, points_text
 from results.points import value_text
+from results.statistics.paired import largest_difference
 from trainers.cohort import CohortResult
 from trainers.foreign.measuring import SELF_REPORTED
 
 MIB = 2**20
 
 
-class Repeats:
-    """Whether a trainer repeats itself, which says what another result with another seed or value means."""
+class Repeatability:
+    """Compares results with the noise between two equal trainings of a trainer."""
 
     def __init__(self, first: CohortResult, again: CohortResult | None, declared: bool) -> None:
         self._declared, self._again = declared, again
@@ -25,7 +25,7 @@ class Repeats:
         """The largest difference of an accuracy between two trainings that should be the same."""
 
     def finding(self, seed: int, error: str) -> Finding:
-        """On two trainings; error: why the second one failed, else ""."""
+        """Returns the finding on two equal trainings; error: of the second one, else ""."""
         if self._again is None:
             return Finding("repeats", False, "fails when it is repeated", f"trained once more, it fails: {error}")
         twice = f"trained twice with seed {seed} and the same values"
@@ -37,31 +37,31 @@ class Repeats:
             return Finding("repeats", False, f"does not repeat: {by}", f"not exactly: {twice}, {by}")
         return Finding("repeats", True, f"repeats as declared: {by}", f"not exactly, as it declares: {twice}, {by}")
 
-    def all_the_same(self, results: Iterable[CohortResult | None]) -> bool:
-        """Whether results are equal bit for bit, and none lacks."""
+    def all_the_same(self, results: Iterable[CohortResult]) -> bool:
+        """Whether results are equal bit for bit."""
         first, *others = results
-        return first is not None and all(one is not None and same(first, one) for one in others)
+        return all(same(first, other) for other in others)
 
     def beyond(self, by: float) -> bool:
-        """Whether results that differ, in accuracies by so much, do so for another reason than a rerun."""
+        """Whether a difference of accuracies exceeds the noise between equal trainings."""
         return self.exactly or by > self.noise
 
     def seed(self, first: CohortResult, other: CohortResult | None, seeds: tuple[int, int], error: str) -> Finding:
-        """On another seed; error: why that training failed, else ""."""
-        told = f"with seed {seeds[1]} in place of {seeds[0]} on the same data"
+        """Returns the finding on another seed; error: of that training, else ""."""
+        how = f"with seed {seeds[1]} in place of {seeds[0]} on the same data"
         if other is None:
-            return Finding("seed", False, f"fails with seed {seeds[1]}", f"{told}, it fails: {error}")
+            return Finding("seed", False, f"fails with seed {seeds[1]}", f"{how}, it fails: {error}")
         if same(first, other):
-            more = f"{told}, every prediction was the same: seeds differ in their data alone"
+            more = f"{how}, every prediction was the same: seeds differ in their data alone"
             return Finding("seed", False, "seed does nothing", f"does nothing: {more}")
         by = largest(first, other)
         if self.beyond(by):
-            how = f"accuracies differ by {_up_to(by)}" if by else "predictions differ, accuracies do not"
-            return Finding("seed", True, "seed matters", f"matters: {told}, {how}")
-        return Finding("seed", None, "seed cannot be told from noise", f"{told}, {self._no_more(by)}")
+            change = f"accuracies differ by {_up_to(by)}" if by else "predictions differ, accuracies do not"
+            return Finding("seed", True, "seed matters", f"matters: {how}, {change}")
+        return Finding("seed", None, "seed cannot be told from noise", f"{how}, {self._no_more(by)}")
 
     def setting(self, name: str, results: Mapping[Any, CohortResult]) -> Finding:
-        """On several values of a setting, the usual one first, with their results."""
+        """Returns the finding on a setting, from values, the usual one first, with their results."""
         values = ", ".join(map(value_text, results))
         if len(results) == 1:
             return Finding(name, None, f"{name} not varied", f"has one value, {values}: nothing to compare")
@@ -69,41 +69,41 @@ class Repeats:
             text = f"inert: {values} gave the same results bit for bit"
             return Finding(name, False, f"{name} inert ({values})", text)
         first, *others = results.values()
-        by = max(largest(first, one) for one in others)
-        shown = ", ".join(f"{_score(one)} at {value_text(value)}" for value, one in results.items())
+        by = max(largest(first, other) for other in others)
+        scores = ", ".join(f"{_score(result)} at {value_text(value)}" for value, result in results.items())
         if self.beyond(by):
-            return Finding(name, True, f"{name} acts", f"acts: A_T {shown}")
-        text = f"cannot be told: {self._no_more(by)}; A_T {shown}"
+            return Finding(name, True, f"{name} acts", f"acts: A_T {scores}")
+        text = f"cannot be told: {self._no_more(by)}; A_T {scores}"
         return Finding(name, None, f"{name} cannot be told from noise", text)
 
     def _no_more(self, by: float) -> str:
         return f"accuracies differ by {_up_to(by)}, no more than in a rerun ({points_text(self.noise)})"
 
 
-def same(one: CohortResult, other: CohortResult) -> bool:
-    """Whether all that was predicted or reported is the same bit for bit."""
-    return bool(one.fingerprints[0] == other.fingerprints[0])
+def same(first: CohortResult, second: CohortResult) -> bool:
+    """Whether all predictions are the same bit for bit."""
+    return bool(first.fingerprints[0] == second.fingerprints[0])
 
 
-def largest(one: CohortResult, other: CohortResult) -> float:
-    """The largest difference of an accuracy, a fraction; infinite where one of them diverged earlier."""
-    return difference(one.accuracies[0], other.accuracies[0])
+def largest(first: CohortResult, second: CohortResult) -> float:
+    """Returns the largest difference of an accuracy, a fraction; infinite where only one result diverged."""
+    return largest_difference(first.accuracies[0], second.accuracies[0])
 
 
 def fails(error: str) -> Finding:
-    """Of a trainer that does not come through."""
+    """Returns the finding on a trainer whose first training fails."""
     return Finding("trains", False, "does not come through", f"does not come through: {error}")
 
 
 def setting_fails(name: str, value: Any, error: str, named: bool) -> Finding:
-    """Of one that does not with a value; named: that a search would try, not one that the trainer's bounds allow."""
+    """Returns the finding on a value that fails; named: by `--search`, not taken from the trainer's bounds."""
     at = value_text(value)
     more = "" if named else "; nobody has named that value: the trainer can declare bounds, or --search name others"
     return Finding(name, False if named else None, f"fails at {name} {at}", f"fails at {at}: {error}{more}")
 
 
 def ahead(count: int, refusals: Sequence[str]) -> Finding:
-    """On how often later tasks were asked for, in all trainings, and what was said to that."""
+    """Returns the finding on requests for later tasks, in all trainings."""
     if not count:
         return Finding("later tasks", True, "reads no later task", "not read: each was asked for in its turn")
     times = "once" if count == 1 else f"{count} times"
@@ -112,7 +112,7 @@ def ahead(count: int, refusals: Sequence[str]) -> Finding:
 
 
 def matrix(result: CohortResult, tasks: int) -> Finding:
-    """On the accuracies after each task on all tasks until then."""
+    """Returns the finding on the accuracy matrix of one training."""
     if (at := int(result.diverged_task[0])) >= 0:
         return Finding("matrix", False, f"diverges in task {at}", f"not complete: it diverges in task {at}")
     lacking = int(np.isnan(result.accuracies[0][np.tri(tasks, dtype=bool)]).sum())
@@ -123,7 +123,7 @@ def matrix(result: CohortResult, tasks: int) -> Finding:
 
 
 def tested(result: CohortResult) -> Finding:
-    """On who has measured the accuracies."""
+    """Returns the finding on who measured the accuracies."""
     if SELF_REPORTED in result.note:
         text = "self-reported: the trainer tests itself, and epsearch cannot check that"
         return Finding("accuracies", None, "accuracies self-reported", text)
@@ -131,14 +131,14 @@ def tested(result: CohortResult) -> Finding:
 
 
 def time(seconds: float, begun: float, limit: float | None) -> Finding:
-    """On a task's seconds, and those before the first task."""
+    """Returns the finding on seconds per task and before the first task."""
     most = "" if limit is None else f"; all of it may take {duration_text(limit)}"
     text = f"{seconds:.2g} s a task with its tests, {begun:.2g} s before the first{most}"
     return Finding("time", True, f"{seconds:.2g} s a task", text)
 
 
 def memory(most: int, limit: int | None) -> Finding:
-    """On bytes of resident memory."""
+    """Returns the finding on resident memory, in bytes."""
     allowed = "" if limit is None else f"; it may take {_mib(limit)}"
     text = f"at most {_mib(most)} resident, with all that it starts{allowed}"
     return Finding("peak memory", True, f"{_mib(most)} of memory", text)
@@ -150,12 +150,12 @@ def _score(result: CohortResult) -> str:
 
 
 def _up_to(by: float) -> str:
-    """A difference in words: infinite where one of the two diverged."""
+    """Returns a difference in words; infinite means that one result diverged."""
     return f"up to {points_text(by)}" if np.isfinite(by) else "all, as one of them diverges"
 
 
 def _mib(size: int) -> str:
-    """Bytes for people.
+    """Returns a size in MiB.
 
     >>> _mib(2**31)
     '2,048 MiB'

@@ -6,7 +6,7 @@ import pytest
 
 from epsearch.failures.errors import UsageError
 from epsearch.loop.jobs import execute
-from epsearch.preparation import acting
+from epsearch.preparation import effects
 from epsearch.preparation.build import build, grow
 from epsearch.preparation.checks import CHECKS
 from epsearch.preparation.data import open_evaluation
@@ -105,7 +105,7 @@ def store(tmp_path):
 @pytest.fixture
 def anything_goes(monkeypatch):
     """As in a version that did not look: every study is taken."""
-    monkeypatch.setattr(acting, "check_search", lambda study: None)
+    monkeypatch.setattr(effects, "check_search", lambda study: None)
     monkeypatch.setitem(CHECKS, "run", CHECKS["run"]._replace(check_on=lambda study, stream: None))
 
 

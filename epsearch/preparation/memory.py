@@ -1,4 +1,4 @@
-"""Whether as many members of a study of images as are trained at a time fit into memory, said before it starts."""
+"""Limits the workers of a study of images by the free memory."""
 
 from dataclasses import replace
 from typing import TypeVar
@@ -16,22 +16,21 @@ GIB = 2**30
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 
-def fitted(study: AnyStudy, stream: TaskStream, listener: Listener) -> AnyStudy:
-    """The study with as many workers as fit, where it was not told how many; one line says what they take.
+def limit_workers(study: AnyStudy, stream: TaskStream, listener: Listener) -> AnyStudy:
+    """Returns the study with as many workers as fit into memory, unless it sets their number; notifies the listener.
 
-    Networks of pixels take next to nothing and are not looked at. Where the system does not say how much memory is
-    free, nothing is changed.
+    Networks of pixels are left as they are, as they take little. So are all where the free memory is unknown.
     """
     if study.foreign or study.network == "mlp":
         return study
     from trainers.footprint import bytes_of, free_bytes
 
     path = NumericPath.parse(str(study.numeric_path))
-    # Of the learner that takes the most: which one a worker gets is not known yet.
-    cohorts = [Cohort((one,)) for one in CHECKS[study.kind].trained(study)]
+    # Of the largest learner, as any worker may get it.
+    cohorts = [Cohort((learner,)) for learner in CHECKS[study.kind].trained(study)]
     needed = max(bytes_of(cohort, stream, study.architecture, path) for cohort in cohorts)
     free, slots = free_bytes(path), local_slots(study)
-    # One at least: a cohort that does not fit all the same is trained in halves.
+    # At least one: a cohort that does not fit is trained in halves.
     fit = slots if free is None else max(1, min(slots, free // needed))
     known = "" if free is None else f", {free / GIB:.1f} GiB are free"
     line = f"one member takes about {needed / GIB:.2g} GiB{known}"

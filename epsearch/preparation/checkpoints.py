@@ -1,4 +1,4 @@
-"""Whether the place of the checkpoints can be reached, asked before anything is trained."""
+"""Checks the folder or URL of checkpoints, before anything is trained."""
 
 from uuid import uuid4
 
@@ -7,24 +7,24 @@ from epsearch.study.description import Study
 from trainers.persistence.places import place, reason
 from trainers.persistence.runs import works
 
-SECONDS = 60.0  # for each answer: so long a busy machine may take, and its user waits
+SECONDS = 60.0  # time limit of each answer, as a machine may be busy
 
-MARK = "epsearch"  # of a file that is there for a moment
+MARK = "epsearch"  # of a temporary file
 
 
 def check_checkpoints(study: Study) -> None:
-    """Writes, reads and removes a file where the study keeps its checkpoints. Raises UsageError where that fails."""
+    """Writes, reads and removes a file in the place of checkpoints. Raises UsageError if that fails."""
     if study.checkpoints is None:
         return  # a cache, without which everything works
     name = f"check/{uuid4().hex}"
-    there = place(study.checkpoints, SECONDS)
+    checkpoints = place(study.checkpoints, SECONDS)
     try:
-        there.write(name, MARK, memoryview(b"here"))
-        there.contents(name, MARK)
-        there.remove([name])
+        checkpoints.write(name, MARK, memoryview(b"here"))
+        checkpoints.contents(name, MARK)
+        checkpoints.remove([name])
     except OSError as error:
         raise UsageError(
             f"checkpoints {study.checkpoints} cannot be written and read: {reason(error)}; "
             "give a folder or a URL that every worker can reach"
         ) from error
-    works(there)
+    works(checkpoints)

@@ -1,0 +1,83 @@
+"""Registers plug-in metrics, figures and objectives while results are displayed."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from epsearch.failures.errors import PluginError, UsageError, refused
+from epsearch.plugins.kinds import KINDS
+from epsearch.plugins.loading import LoadedPlugin, load_plugin
+from results.labels import A_T, is_objective, objective_label
+from trainers.plugins.calls import ForeignError, blamed
+
+if TYPE_CHECKING:
+    from results.metrics import Metric
+
+METRICS, FIGURES, OBJECTIVE = (KINDS[kind].option for kind in ("metric", "figure", "objective"))
+
+
+@contextmanager
+def added(options: Mapping[str, Any]) -> Iterator[None]:
+    """Adds a study's plug-in metrics, figures and objective to tables and pages, as a context manager.
+
+    options: of the study, by name. Raises UsageError, also for errors of plug-in code within the context.
+    """
+    objective = options.get(OBJECTIVE) or A_T
+    if not (options.get(METRICS) or options.get(FIGURES) or objective != A_T):
+        yield  # without imports
+        return
+    from results import objectives
+    from results.figures import added as figures
+    from results.metrics import METRICS as KNOWN
+
+    metrics = {name: _metric(plugin) for name, plugin in _loaded("metric", options).items()}
+    drawn = {name: _figure(plugin, figures.PARTS) for name, plugin in _loaded("figure", options).items()}
+    if taken := [name for name in metrics if name in KNOWN or name == objective_label(objective)]:
+        raise UsageError(f"metric {taken[0]!r} is epsearch's; give yours another name")
+    if objective != A_T:
+        if not is_objective(objective):
+            load_plugin("objective", objective)
+        metrics = {objective_label(objective): objectives.metric(objective)} | metrics
+    with refused(ForeignError, by=PluginError), KNOWN.with_others(metrics), figures.with_others(drawn):
+        yield
+
+
+def maximising(options: Mapping[str, Any]) -> AbstractContextManager[None]:
+    """Does the same with the objective alone, which several studies have in common. Raises UsageError."""
+    return added({OBJECTIVE: options.get(OBJECTIVE)})
+
+
+def _loaded(kind: str, options: Mapping[str, Any]) -> dict[str, LoadedPlugin]:
+    """Returns the plug-ins of a kind by the names of their attributes."""
+    plugins: dict[str, LoadedPlugin] = {}
+    for reference in options.get(KINDS[kind].option) or ():
+        name = reference.partition(":")[2]
+        if name in plugins:
+            raise UsageError(f"{kind}s must have different names, got {plugins[name].reference} and {reference}")
+        plugins[name] = load_plugin(kind, reference)
+    return plugins
+
+
+def _metric(plugin: LoadedPlugin) -> "Metric":
+    """Returns the metric, with errors that name it."""
+    from dataclasses import replace
+
+    def measure(record: Any) -> Any:
+        with blamed(f"metric {plugin.reference} failed with", plugin.source):
+            return float(plugin.made.measure(record))
+
+    return replace(plugin.made, measure=measure)  # type: ignore[no-any-return]
+
+
+def _figure(plugin: LoadedPlugin, parts: Iterable[str]) -> SimpleNamespace:
+    """Returns the figure, with errors that name it."""
+
+    def named(part: str) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            with blamed(f"{part} of figure {plugin.reference} failed with", plugin.source):
+                return getattr(plugin.made, part)(*arguments)
+
+        return call
+
+    return SimpleNamespace(**{part: named(part) for part in parts})
