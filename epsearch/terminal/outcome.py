@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from epsearch.api import Outcome
-from epsearch.findings.found import SideBySide
+from epsearch.findings.notebook import SideBySide
 from epsearch.plugins.adding import added
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from epsearch.terminal.consoles import Fitting, table
@@ -152,14 +152,14 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
 
 def side_by_side(found: SideBySide, page: Path) -> RenderableType:
     """Several searches, a line each, and where the page that compares them lies."""
-    with found.maximised():
+    with found.objective():
         sheet = strategies_sheet(found.searches, found.table)
     return Group(printed(sheet), Text(""), _report(page))
 
 
 def side_by_side_as_json(found: SideBySide, page: Path) -> dict[str, Any]:
     """The same as one JSON object."""
-    with found.maximised():
+    with found.objective():
         studies = [{"name": one.name, **_search_as_json(one), "notes": warnings(one)} for one in found.searches]
     return {"studies": studies, "report": str(page)}
 
