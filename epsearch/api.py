@@ -10,8 +10,8 @@ from epsearch.events import Listener, ignore
 from epsearch.failures.errors import Unavailable, UsageError, refused
 from epsearch.failures.stopping import TRAINS
 from epsearch.findings import listing
-from epsearch.findings.facts import facts, verified
-from epsearch.findings.found import Found, SideBySide
+from epsearch.findings.facts import facts, verification
+from epsearch.findings.notebook import SideBySide, StoredStudy
 from epsearch.findings.reports import REPORTS
 from epsearch.ledger.location import ledger_url
 from epsearch.loop.base import Loop
@@ -37,8 +37,8 @@ SIDE_BY_SIDE = "strategies"  # the folder
 
 
 @dataclass(frozen=True)
-class Outcome(Found):
-    """What came of a study, as it was trained: with a numeric path, and workers where they were left open."""
+class Outcome(StoredStudy):
+    """Result of `run`: the study with the numeric path and workers of its training, and its report."""
 
     report: Path
     """Its first page."""
@@ -99,23 +99,25 @@ def grown(given: Mapping[str, Any], config: Path | None = None) -> Search:
     return after
 
 
-def load(name: str | None = None, out: Path | str = "runs", storage: str | None = None) -> Found:
+def load(name: str | None = None, out: Path | str = "runs", storage: str | None = None) -> StoredStudy:
     """What the ledger knows of a stored study, finished or not; without a name, of the newest. Nothing is written.
 
     out: folder of the ledger; storage: its URL, where that is elsewhere. Raises UsageError where there is no such
     study, it cannot be read, or its search has no finished round.
     """
-    return _found(listing.load(name, *_ledger(out, storage)))
+    return _stored_study(listing.load(name, *_ledger(out, storage)))
 
 
-def compare(*searches: str | Found, out: Path | str = "runs", storage: str | None = None) -> SideBySide:
+def compare(*searches: str | StoredStudy, out: Path | str = "runs", storage: str | None = None) -> SideBySide:
     """Sets several stored searches on one stream side by side, as `epsearch report A B` does. Nothing is written.
 
     searches: their names in the ledger, or what `run` and `load` return; out, storage: as of `load`. Methods are
     compared by `run(Comparison(…))`. Raises UsageError where they are no searches, or cannot be compared.
     """
     ledger = _ledger(out, storage)
-    return _side_by_side([one if isinstance(one, Found) else _found(listing.load(one, *ledger)) for one in searches])
+    return _side_by_side(
+        [one if isinstance(one, StoredStudy) else _stored_study(listing.load(one, *ledger)) for one in searches]
+    )
 
 
 def publish(
@@ -157,12 +159,12 @@ def side_by_side(
     """
     from results.pages.side_by_side import write_strategies
 
-    shown = _side_by_side([_found(listing.load(name, storage, out)) for name in names])
+    compared = _side_by_side([_stored_study(listing.load(name, storage, out)) for name in names])
     make_folder(out / SIDE_BY_SIDE, _elsewhere(storage))
-    with shown.maximised():
-        page = write_strategies(shown.searches, out / SIDE_BY_SIDE)
-    _write_figures(shown.drawings, page, figures)
-    return shown, page
+    with compared.objective():
+        page = write_strategies(compared.searches, out / SIDE_BY_SIDE)
+    _write_figures(compared.drawings, page, figures)
+    return compared, page
 
 
 def list_datasets(data_dir: Path) -> list[Dataset]:
@@ -182,19 +184,19 @@ def _report(loop: Loop, effort: Effort | None, waiting: Patience | None = None) 
     # Before the pages are made, which takes a while: they could not be written.
     make_folder(loop.study.folder, _elsewhere(loop.study.storage))
     kind = REPORTS[loop.study.kind]
-    results = kind.results(loop, facts(loop, effort) | verified(loop, waiting), waiting)
+    results = kind.results(loop, facts(loop, effort) | verification(loop, waiting), waiting)
     path = kind.write(results, loop.study.folder)
     write_atomically(loop.study.folder / "study.yaml", loop.study.to_yaml().encode())
     return Outcome(loop.study, results, path, effort or Effort(0, len(loop.records), 0, 0, 0.0))
 
 
-def _found(loop: Loop) -> Found:
+def _stored_study(loop: Loop) -> StoredStudy:
     """What the ledger knows of a study."""
-    results = REPORTS[loop.study.kind].results(loop, facts(loop, None) | verified(loop), None)
-    return Found(loop.study, results)
+    results = REPORTS[loop.study.kind].results(loop, facts(loop, None) | verification(loop), None)
+    return StoredStudy(loop.study, results)
 
 
-def _side_by_side(found: Sequence[Found]) -> SideBySide:
+def _side_by_side(found: Sequence[StoredStudy]) -> SideBySide:
     from results.pages.side_by_side_numbers import check_studies
 
     if others := [one.study for one in found if one.study.kind != Search.kind]:

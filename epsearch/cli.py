@@ -132,9 +132,9 @@ def upgrade(folder: Out = OUT.default, storage: Storage = None, as_json: Json = 
     from epsearch.findings.listing import upgrade
 
     upgraded = upgrade(url_of(folder, storage), folder, partial(err.print, soft_wrap=True))
-    done = f"; summaries made for `epsearch list`: {upgraded.summed_up}" if upgraded.summed_up else ""
-    shown = Text(f"the ledger {upgraded.ledger} has schema version {upgraded.version}: it is up to date{done}")
-    printed(shown, upgraded._asdict(), as_json, soft_wrap=True)
+    done = f"; summaries made for `epsearch list`: {upgraded['summed_up']}" if upgraded["summed_up"] else ""
+    shown = Text(f"the ledger {upgraded['ledger']} has schema version {upgraded['version']}: it is up to date{done}")
+    printed(shown, upgraded, as_json, soft_wrap=True)
 
 
 datasets = Commands(help="List the known datasets; decode the images of one, or check them.", add_completion=False)

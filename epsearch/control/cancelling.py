@@ -1,4 +1,4 @@
-"""A study that is being trained is asked to stop, from any terminal; whoever does not, is killed after a deadline."""
+"""Cancels a study from any terminal; kills its process if it has not stopped after a deadline."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from epsearch.control.named import changing
+from epsearch.control.writable import writable_ledger
 from epsearch.failures.errors import Unavailable, UsageError
 from epsearch.findings.listing import status
 from epsearch.status import StudyStatus
@@ -22,57 +22,57 @@ AFTER_A_KILL = 10.0  # seconds that a killed process may take to disappear
 
 
 def cancel(name: str, storage: LedgerUrl, out: Path, deadline: float) -> StudyStatus:
-    """Cancels a study; what is finished is kept. Returns its status then.
+    """Cancels a study, and returns its status then; finished members stay stored.
 
-    deadline: seconds that its process has to stop by itself; then it is killed, with all that it has started, if it is
-    on this machine. Raises UsageError where nobody trains it and it has ended; Unavailable where its process is on
-    another machine and has not stopped by then: it will, as soon as it looks into the ledger.
+    deadline: seconds until its process is killed, with its children, if it is on this machine. Raises UsageError if the
+    study is not being trained; Unavailable if its process is on another machine and has not stopped by the deadline: it
+    stops when it reads the ledger next.
     """
-    with changing(name, storage) as store:
-        there = store.leases.cancel(name)
-        if there is None or there.state not in (CANCELLING, CANCELLED):
-            state = "has never been trained" if there is None else f"is {there.state}"
+    with writable_ledger(name, storage) as store:
+        standing = store.leases.cancel(name)
+        if standing is None or standing.state not in (CANCELLING, CANCELLED):
+            state = "has never been trained" if standing is None else f"is {standing.state}"
             raise UsageError(f"study {name!r} {state}: there is nothing to cancel")
-        there = _until(store, there, name, deadline)
-        if there.state == CANCELLING:
-            if not _near(there.holder):
+        standing = _wait(store, standing, name, deadline)
+        if standing.state == CANCELLING:
+            if not _is_local(standing.holder):
                 raise Unavailable(
-                    f"study {name!r} is to be cancelled, but {there.holder} has not stopped by now and cannot be "
-                    "killed from here; it stops as soon as it looks into the ledger"
+                    f"study {name!r} is being cancelled; {standing.holder}, on another machine, stops when it reads "
+                    "the ledger next"
                 )
-            kill(there.holder)
-            _until(store, there, name, AFTER_A_KILL)
+            kill(standing.holder)
+            _wait(store, standing, name, AFTER_A_KILL)
         return status(store, name, storage, out)
 
 
 def kill(holder: Holder) -> None:
-    """Kills a process of this machine with all that it has started, and its process group where it leads that."""
+    """Kills a process of this machine with its children, and with its process group if it leads one."""
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(holder.pid)
-        family = [*process.children(recursive=True), process]
-        if holder.gone():  # its number may have gone to another process
+        tree = [*process.children(recursive=True), process]
+        if holder.gone():  # its id may belong to another process now
             return
         leads = hasattr(os, "killpg") and os.getpgid(holder.pid) == holder.pid
-        for one in family:
+        for member in tree:
             with suppress(psutil.NoSuchProcess):
-                one.kill()
+                member.kill()
         if leads:
             with suppress(ProcessLookupError):
                 os.killpg(holder.pid, signal.SIGKILL)
 
 
-def _near(holder: Holder) -> bool:
-    """Whether the holder's process can be seen from here."""
+def _is_local(holder: Holder) -> bool:
+    """Returns whether the holder is another process of this machine."""
     own = here()
     return bool(own.boot) and (holder.boot, holder.namespace) == (own.boot, own.namespace) and holder.pid != own.pid
 
 
-def _until(store: Store, there: Standing, name: str, seconds: float) -> Standing:
-    """How the study stands once it is cancelled, or has ended in another way, or the seconds are over."""
+def _wait(store: Store, standing: Standing, name: str, seconds: float) -> Standing:
+    """Waits until a study is not cancelling any more, at most so many seconds; returns its standing."""
     deadline = time.monotonic() + seconds
-    while there.state == CANCELLING and time.monotonic() < deadline:
+    while standing.state == CANCELLING and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
-        there = store.leases.standing(name) or there
-        if there.state == CANCELLING and not there.held:  # its process ended without a word
-            there = store.leases.cancel(name) or there
-    return there
+        standing = store.leases.standing(name) or standing
+        if standing.state == CANCELLING and not standing.held:  # its process has ended
+            standing = store.leases.cancel(name) or standing
+    return standing

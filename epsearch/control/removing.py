@@ -1,4 +1,4 @@
-"""Studies are deleted, and what nobody needs any more is cleaned away; what other studies use stays."""
+"""Deletes studies, and cleans members, events and files that no study uses."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from epsearch.cache import cache_folder
-from epsearch.control.named import changing
+from epsearch.control.writable import writable_ledger
 from epsearch.events import ignore
 from epsearch.failures.errors import Interrupted
 from epsearch.ledger.damage import Unreadable
@@ -21,10 +21,10 @@ LEARNERS = "learners"  # the folder of first and last tasks, in the cache
 
 @dataclass(frozen=True)
 class Removal:
-    """What is to be removed, or was."""
+    """Rows and files to remove."""
 
     studies: tuple[str, ...]
-    """Their names."""
+    """Names of studies."""
     runs: frozenset[str]
     """Keys of stored members."""
     shared: int
@@ -32,52 +32,52 @@ class Removal:
     unreadable: tuple[str, ...]
     """Studies that cannot be read: no member is removed, as they may use it."""
     events: int = 0
-    """Rows of events."""
+    """Number of events."""
     files: tuple[Path, ...] = ()
-    """Kept tasks of members in the cache."""
+    """Tasks of members in the cache."""
 
 
 def delete(name: str, storage: LedgerUrl, out: Path, sure: Callable[[Removal], bool]) -> Removal:
     """Deletes a study from the ledger, with its members that no other study uses; its folder of reports stays.
 
-    sure: asked before anything is deleted; what another study uses by then stays. Raises UsageError where the study is
-    not there or is being trained; Interrupted where the answer is no.
+    sure: returns whether to delete; members that another study uses by then stay. Raises UsageError for an unknown
+    study, and one that is being trained; Interrupted if the answer is no.
     """
-    with changing(name, storage) as store:
+    with writable_ledger(name, storage) as store:
         acquire(store, name, ignore, resume=True)
         try:
             removal = _of_study(name, store, storage, out)
             if not sure(removal):
                 raise Interrupted
-            dropped = store.delete_study(name, lambda: removal.runs & _of_study(name, store, storage, out).runs)
+            deleted = store.delete_study(name, lambda: removal.runs & _of_study(name, store, storage, out).runs)
         finally:
             store.leases.release()
-        return replace(removal, runs=dropped, shared=removal.shared + len(removal.runs) - len(dropped))
+        return replace(removal, runs=deleted, shared=removal.shared + len(removal.runs) - len(deleted))
 
 
 def clean(storage: LedgerUrl, out: Path, older_than: float, sure: Callable[[Removal], bool]) -> Removal:
-    """Removes what is older than so many seconds and of no use: members that no study has, old events, kept tasks.
+    """Removes members that no study uses, events and cached tasks, if they are older than so many seconds.
 
     Studies are never removed. Members that are being trained now are new, and stay. sure: as of `delete`.
     """
-    with changing(None, storage) as store:
+    with writable_ledger(None, storage) as store:
         before = (datetime.now(UTC) - timedelta(seconds=older_than)).isoformat()
         runs, unreadable = _unused(before, store, storage, out)
         limit = time.time() - older_than
-        files = tuple(file for file in _kept() if file.stat().st_mtime < limit)
+        files = tuple(file for file in _cached_tasks() if file.stat().st_mtime < limit)
         removal = Removal((), runs, 0, unreadable, store.count_events(older_than), files)
         if not (removal.runs or removal.events or removal.files):
             return removal
         if not sure(removal):
             raise Interrupted
-        dropped = store.forget(lambda: runs & _unused(before, store, storage, out)[0], older_than)
+        deleted = store.forget(lambda: runs & _unused(before, store, storage, out)[0], older_than)
         for file in files:
             file.unlink(missing_ok=True)
-        return replace(removal, runs=dropped)
+        return replace(removal, runs=deleted)
 
 
 def _of_study(name: str, store: Store, storage: LedgerUrl, out: Path) -> Removal:
-    """Returns the removal that deleting a study would be, as the ledger is now."""
+    """Returns the rows that deleting a study would remove now."""
     rows = store.studies()
     used, unreadable = _used(store, [row for row in rows if row.name != name], storage, out)
     own, _ = _used(store, [row for row in rows if row.name == name], storage, out)
@@ -85,18 +85,18 @@ def _of_study(name: str, store: Store, storage: LedgerUrl, out: Path) -> Removal
 
 
 def _unused(before: str, store: Store, storage: LedgerUrl, out: Path) -> tuple[frozenset[str], tuple[str, ...]]:
-    """(keys of members from before a time that no study has, studies that cannot be read)."""
+    """Returns keys of members from before a time that no study uses, and names of unreadable studies."""
     used, unreadable = _used(store, store.studies(), storage, out)
     return frozenset() if unreadable else frozenset(store.runs_before(before) - used), unreadable
 
 
-def _kept() -> list[Path]:
+def _cached_tasks() -> list[Path]:
     folder = cache_folder() / LEARNERS
     return [file for file in folder.rglob("*") if file.is_file()] if folder.is_dir() else []
 
 
 def _used(store: Store, rows: list[StudyRow], storage: LedgerUrl, out: Path) -> tuple[frozenset[str], tuple[str, ...]]:
-    """(keys of all members that studies have in the ledger, names of studies that cannot be read)."""
+    """Returns keys of the stored members of studies, and names of unreadable studies."""
     keys: set[str] = set()
     unreadable = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""Stored studies are trained on as they are, without their options being typed again."""
+"""Stored studies to resume, without their options on the command line."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,19 +12,19 @@ from results.ledger.url import LedgerUrl
 from results.ledger.writers.states import FAILED
 
 
-def stored(name: str | None, storage: LedgerUrl, out: Path, given: Mapping[str, Any]) -> Study:
-    """A stored study, the newest without a name, as it is to be trained on.
+def stored_study(name: str | None, storage: LedgerUrl, out: Path, options: Mapping[str, Any]) -> Study:
+    """Returns a stored study, the newest without a name, to be trained with some new options.
 
-    given: options that say where and how it runs, as the command line has them; None where they are not given.
+    options: those of the command line that change no result, such as runner and workers; None for the stored value.
     """
-    return elsewhere(load(name, storage, out).study, given)
+    return elsewhere(load(name, storage, out).study, options)
 
 
-def failed(storage: LedgerUrl) -> list[str]:
-    """Names of the studies that have failed, the oldest first. Raises UsageError where there is none."""
+def failed_studies(storage: LedgerUrl) -> list[str]:
+    """Returns the names of failed studies, the oldest first. Raises UsageError if there are none."""
     with opened(storage) as store:
-        there = store.leases.standings()
-        names = [row.name for row in store.studies() if row.name in there and there[row.name].state == FAILED]
+        standings = store.leases.standings()
+        names = [row.name for row in store.studies() if row.name in standings and standings[row.name].state == FAILED]
     if not names:
         raise UsageError(f"no study in {storage} has failed")
     return names

@@ -1,4 +1,4 @@
-"""Follows a training from another terminal, by what the ledger says of it."""
+"""Follows a training from another terminal, by its events in the ledger."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,19 +14,19 @@ from results.ledger.url import LedgerUrl
 from results.ledger.writers.events import Event
 
 POLL_SECONDS = 0.5
-PATIENCE = 300.0  # seconds for which a database that has gone is waited for
+PATIENCE = 300.0  # seconds to wait for a database that does not answer
 
 
 def watch(name: str, storage: LedgerUrl, out: Path, listener: Listener) -> StudyStatus:
     """Calls a listener with the events of a study, from the beginning of its last run to its end.
 
-    Returns how it stands then. Raises UsageError where there is no such study, or no events of it.
+    Returns its status then. Raises UsageError for an unknown study, and one without events.
     """
     with opened(storage, Patience(PATIENCE, warner(listener))) as store:
-        there = partial(status, store, name, storage, out)
-        if there().state == UNKNOWN:
+        read_status = partial(status, store, name, storage, out)
+        if read_status().state == UNKNOWN:
             raise UsageError(f"study {name!r} has never been trained: there is nothing to watch")
-        return follow(there, partial(store.events.read, name), listener)
+        return follow(read_status, partial(store.events.read, name), listener)
 
 
 def follow(
@@ -34,16 +34,16 @@ def follow(
 ) -> StudyStatus:
     """Calls a listener with new events until a study is not active any more; returns its status.
 
-    events: returns those behind an event; last: the event behind which to begin, 0 for those of the last run.
+    events: returns the events behind a number; last: number behind which to begin, 0 for the begin of the last run.
     """
     begun = last > 0
     while True:
-        # Before the events are read: an event from before the end is among them, then.
+        # Read before the events, so that those before the end of the study are among them.
         now = status()
         new = events(last)
         for event in new if begun else _of_the_last_run(new):
-            if (understood := read(event.kind, event.study, event.data)) is not None:
-                listener(understood)
+            if (decoded := read(event.kind, event.study, event.data)) is not None:
+                listener(decoded)
         last, begun = (new[-1].id if new else last), True
         if not now.active:
             return now
@@ -51,7 +51,7 @@ def follow(
 
 
 def _of_the_last_run(events: Sequence[Event]) -> Iterator[Event]:
-    """Returns those of the last run, of its progress the newest alone."""
+    """Returns the events of the last run, but only the newest progress."""
     begun = max((number for number, event in enumerate(events) if event.kind == Began.kind), default=0)
     newest = max((event.id for event in events if event.kind == Progress.kind), default=0)
     return (event for event in events[begun:] if event.kind != Progress.kind or event.id == newest)

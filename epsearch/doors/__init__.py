@@ -12,7 +12,7 @@ from epsearch.failures.errors import UsageError
 def door(server: str | None, out: Path, storage: str | None) -> Iterator[Door]:
     """Opens the door to a service, or to a ledger without one; storage: the ledger's URL. Raises UsageError."""
     if server is None:
-        from epsearch.doors.ledger import LedgerDoor  # each side imports what the other need not have
+        from epsearch.doors.ledger import LedgerDoor  # late: the other side need not be installed
 
         yield LedgerDoor(out, storage)
         return

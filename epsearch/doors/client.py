@@ -1,4 +1,4 @@
-"""Calls of a service's API: answers as plain values, refusals as the errors that the same command raises here."""
+"""HTTP client of a service: answers as plain values, refusals as the errors of the local commands."""
 
 import os
 from collections.abc import Mapping
@@ -10,21 +10,24 @@ import httpx
 from epsearch.failures.errors import Unavailable, UsageError
 
 TOKEN = "EPSEARCH_TOKEN"
-SECONDS = 310.0  # a plan may take as long; a report is written meanwhile
+SECONDS = 310.0  # timeout; a plan may take 300
 PER_PAGE = 1000
 
 
 class Client:
-    """One service; also a context manager. Every call raises UsageError for what it refuses, Unavailable without it."""
+    """Client of one service, and a context manager.
+
+    Its methods call a route, and raise UsageError for a refusal, Unavailable if the service does not answer.
+    """
 
     def __init__(self, url: str, token: str | None = None, transport: httpx.BaseTransport | None = None) -> None:
-        there = urlsplit(url)
-        if there.scheme not in ("http", "https") or not there.netloc or there.query or there.username:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.username:
             raise UsageError(f"server must be like http://HOST:PORT, got {without_login(url)!r}")
         secret = os.environ.get(TOKEN) if token is None else token
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}
-        self.url = f"{there.scheme}://{there.netloc}"  # of an address as a browser shows it: pages lie below paths
-        self._known = bool(secret)
+        self.url = f"{parts.scheme}://{parts.netloc}"  # without the path of a page in a browser
+        self._has_token = bool(secret)
         self._http = httpx.Client(headers=headers, timeout=httpx.Timeout(SECONDS, connect=10.0), transport=transport)
 
     def __enter__(self) -> "Client":
@@ -34,20 +37,20 @@ class Client:
         self._http.close()
 
     def get(self, path: str, /, **query: Any) -> Any:
-        """What a route answers, read as JSON."""
-        return self._read(self._asked("GET", path, query))
+        """Returns the answer, decoded from JSON."""
+        return self._decode(self._request("GET", path, query))
 
     def text(self, path: str, /, **query: Any) -> str:
-        """What a route answers, as text."""
-        return self._asked("GET", path, query).text
+        """Returns the answer as text."""
+        return self._request("GET", path, query).text
 
     def content(self, path: str, /, **query: Any) -> bytes:
-        """What a route answers, as bytes."""
-        return self._asked("GET", path, query).content
+        """Returns the answer as bytes."""
+        return self._request("GET", path, query).content
 
     def post(self, path: str, /, body: Mapping[str, Any] | None = None, **query: Any) -> Any:
-        """What a route answers that changes something."""
-        return self._read(self._asked("POST", path, query, body))
+        """Requests a change; returns the answer, decoded from JSON."""
+        return self._decode(self._request("POST", path, query, body))
 
     def rows(self, **query: Any) -> list[dict[str, Any]]:
         """Returns the service's studies, oldest first."""
@@ -60,43 +63,43 @@ class Client:
         return rows[::-1]
 
     def delete(self, path: str, /, **query: Any) -> Any:
-        """What a route answers that removes something."""
-        return self._read(self._asked("DELETE", path, query))
+        """Deletes a resource; returns the answer, decoded from JSON."""
+        return self._decode(self._request("DELETE", path, query))
 
-    def _read(self, answer: httpx.Response) -> Any:
+    def _decode(self, answer: httpx.Response) -> Any:
         try:
             return answer.json()
         except ValueError as error:
             raise Unavailable(f"{self.url} is no service of epsearch: its answer is no JSON") from error
 
-    def _asked(
+    def _request(
         self, method: str, path: str, query: Mapping[str, Any], body: Mapping[str, Any] | None = None
     ) -> httpx.Response:
-        given = {name: value for name, value in query.items() if value is not None}
+        parameters = {name: value for name, value in query.items() if value is not None}
         try:
-            answer = self._http.request(method, f"{self.url}/api/v1{path}", params=given, json=body)
+            answer = self._http.request(method, f"{self.url}/api/v1{path}", params=parameters, json=body)
         except httpx.HTTPError as error:
             raise Unavailable(f"the service {self.url} does not answer: {error or type(error).__name__}") from error
         if answer.status_code < 400:
             return answer
-        why = _detail(answer)
+        reason = _detail(answer)
         if answer.status_code == 401:
             wrong = f"{self.url} does not know the token in {TOKEN}; `epsearch token` makes one"
-            why = wrong if self._known else f"{self.url} wants a token; set {TOKEN} to yours"
+            reason = wrong if self._has_token else f"{self.url} needs a token; set {TOKEN} to yours"
         if answer.status_code == 429 or answer.status_code >= 500:
-            raise Unavailable(f"the service {self.url} could not do it: {why}")
-        raise UsageError(why)
+            raise Unavailable(f"the service {self.url} could not do it: {reason}")
+        raise UsageError(reason)
 
 
 def quoted(name: str) -> str:
-    """A study's name as a part of a path."""
+    """Returns the name of a study as a part of a path."""
     return quote(name, safe="")
 
 
 def without_login(url: str) -> str:
-    """A URL as it may be shown."""
-    there = urlsplit(url)
-    return url if "@" not in there.netloc else there._replace(netloc=there.netloc.rpartition("@")[2]).geturl()
+    """Returns a URL without its user and password."""
+    parts = urlsplit(url)
+    return url if "@" not in parts.netloc else parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def _detail(answer: httpx.Response) -> str:

@@ -22,7 +22,7 @@ class Request:
     extend: bool = False
     """True to extend the stored search of that name."""
     wait: bool = False
-    """True to wait for another run of the study to end, instead of an error."""
+    """True to wait for another run of the study instead of an error."""
     live: Sequence[str] = ()
     """Tools to log to, as TOOL:WHERE."""
 
@@ -40,7 +40,7 @@ class View:
 
 
 class Door(Protocol):
-    """Verbs on studies. All raise UsageError for what is refused, Unavailable where the other side does not answer."""
+    """Verbs on studies. All raise UsageError for a refusal, Unavailable if ledger or service do not answer."""
 
     def list(self) -> list[StudyStatus]:
         """Returns the studies, oldest first."""
@@ -60,7 +60,7 @@ class Door(Protocol):
     def resume(
         self, name: str | None, failed: bool, options: Mapping[str, Any], wait: bool, live: Sequence[str]
     ) -> Sequence[Callable[[Listener], View]]:
-        """Returns a function for each study to be trained on: the newest without a name, or all that have failed."""
+        """Returns a function for each study to resume: the newest without a name, or all failed ones."""
 
     def watch(self, name: str, listener: Listener) -> StudyStatus:
         """Calls a listener with the events of a study until its run ends; returns its status."""
@@ -69,4 +69,4 @@ class Door(Protocol):
         """Stops a study; its process is killed after the deadline, in seconds. Returns its status."""
 
     def delete(self, name: str, sure: Callable[[str], bool]) -> View:
-        """Deletes a study. Raises Interrupted where the answer to the question that it asks is no."""
+        """Deletes a study. sure: answers a question; Interrupted is raised if it is no."""

@@ -1,4 +1,4 @@
-"""The door to a ledger: studies are trained, read and changed by this process."""
+"""The door to a ledger: trains, reads and changes studies in this process."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -40,7 +40,7 @@ class LedgerDoor:
         return View(lambda width, colours: lists.study(loop), lambda: lists.study_as_json(loop))
 
     def report(self, names: Sequence[str], figures: Sequence[str]) -> View:
-        """Writes the report from the ledger alone."""
+        """Writes the report of a study, or the page of several side by side, from the ledger."""
         from epsearch import api
         from epsearch.terminal import outcome
 
@@ -53,7 +53,7 @@ class LedgerDoor:
         )
 
     def plan(self, request: Request, listener: Listener) -> View:
-        """Plans a study; measures the speed of this machine for some seconds."""
+        """Plans a study; measures the speed of this machine for a few seconds."""
         from epsearch.session import session
         from epsearch.session.plan_text import in_words
         from epsearch.terminal.consoles import facts
@@ -63,20 +63,20 @@ class LedgerDoor:
         return View(lambda width, colours: facts(words), lambda: plan.as_json() | {"words": words})
 
     def run(self, request: Request, listener: Listener, resume: bool = False) -> View:
-        """Trains a study here. Raises Cancelled for one that was cancelled, unless it is to be resumed."""
+        """Trains a study in this process. Raises Cancelled for a cancelled one, unless resumed."""
         return _train(described(request), listener, request.extend, request.wait, resume, request.live)
 
     def resume(
         self, name: str | None, failed: bool, options: Mapping[str, Any], wait: bool, live: Sequence[str]
     ) -> Sequence[Callable[[Listener], View]]:
-        """Trains stored studies on, one after another."""
+        """Resumes stored studies, one after another."""
         from epsearch.control import resuming
 
-        def train(one: str | None, listener: Listener) -> View:
-            study = resuming.stored(one, self._storage, self._out, options)
+        def train(name: str | None, listener: Listener) -> View:
+            study = resuming.stored_study(name, self._storage, self._out, options)
             return _train(study, listener, False, wait, True, live)
 
-        return [partial(train, one) for one in (resuming.failed(self._storage) if failed else [name])]
+        return [partial(train, name) for name in (resuming.failed_studies(self._storage) if failed else [name])]
 
     def watch(self, name: str, listener: Listener) -> StudyStatus:
         """Follows a study by its events in the ledger."""
@@ -85,7 +85,7 @@ class LedgerDoor:
         return watch(name, self._storage, self._out, listener)
 
     def cancel(self, name: str, deadline: float) -> StudyStatus:
-        """Stops a study, also that of another machine."""
+        """Stops a study, also on another machine."""
         from epsearch.control.cancelling import cancel
 
         return cancel(name, self._storage, self._out, deadline)
@@ -95,10 +95,10 @@ class LedgerDoor:
         from epsearch.control.removing import delete
         from epsearch.terminal import lists
 
-        def agreed(removal: Any) -> bool:
+        def confirm(removal: Any) -> bool:
             return sure(f"delete study {name} with {lists.removal_text(removal)}?")
 
-        removal = delete(name, self._storage, self._out, agreed)
+        removal = delete(name, self._storage, self._out, confirm)
         return View(
             lambda width, colours: f"deleted study {name} with {lists.removal_text(removal)}\n",
             lambda: lists.removal_as_json(removal),
@@ -116,17 +116,17 @@ def described(request: Request) -> Study:
 
 
 def _train(study: Study, listener: Listener, extend: bool, wait: bool, resume: bool, live: Sequence[str]) -> View:
-    """Trains a study and logs it to tools of others, which get means, evaluation and report at its end."""
+    """Trains a study and logs it to other tools, which get means, evaluation and report at its end."""
     from epsearch import api
 
     with ExitStack() as stack:
-        loggers = [stack.enter_context(api.live(one, warner(listener))) for one in live]
+        loggers = [stack.enter_context(api.live(target, warner(listener))) for target in live]
         result = api.run(study, together(listener, *loggers), extend, wait, resume)
-    for one in live:
-        tool, _, where = one.partition(":")
+    for target in live:
+        tool, _, where = target.partition(":")
         try:
             api.publish(result.study.name, tool, where, result.study.out, result.study.storage)
-        except UsageError as error:  # the training has ended well all the same
+        except UsageError as error:  # the training has succeeded all the same
             listener(Warned(str(error)))
     return _outcome(result)
 

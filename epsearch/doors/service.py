@@ -1,4 +1,4 @@
-"""The door to a service: studies are trained, read and changed over HTTP; their reports are downloaded."""
+"""The door to a service: trains, reads and changes studies over HTTP; downloads their reports."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ SERVER_SET = ("storage", "data_dir", "checkpoints", "address")
 """Options that a service chooses; --out says where a report is downloaded to."""
 POLL_SECONDS = 0.5
 AFTER_A_KILL = 15.0  # seconds beyond the deadline until a cancelled study is cancelled
-PATIENCE = 300.0  # seconds for which a service that has answered before is waited for
+PATIENCE = 300.0  # seconds to wait for a service that has answered before
 PAUSE = 2.0  # seconds between two tries
 OUT = Path("runs")
 
@@ -56,8 +56,8 @@ class ServiceDoor:
         _refuse_local(request)
         if request.extend:
             raise UsageError("a service plans new studies alone; leave out --extend")
-        ahead = self._client.post("/plan", {"kind": request.kind.kind, **_options(request)})
-        return View(lambda width, colours: facts(ahead["words"]), lambda: ahead)
+        plan = self._client.post("/plan", {"kind": request.kind.kind, **_options(request)})
+        return View(lambda width, colours: facts(plan["words"]), lambda: plan)
 
     def run(self, request: Request, listener: Listener, resume: bool = False) -> View:
         """Submits a study, follows it, downloads its report. Ctrl-C ends the following, not the study."""
@@ -68,7 +68,7 @@ class ServiceDoor:
         if not request.extend:
             answer = self._client.post("/studies", {"kind": request.kind.kind, **options})
         elif not name:
-            raise UsageError("extend needs --name, the study that is to grow")
+            raise UsageError("--extend needs --name, the study to extend")
         else:
             del options["name"]
             answer = self._client.post(f"/studies/{quoted(name)}/extend", options)
@@ -82,12 +82,12 @@ class ServiceDoor:
         names = [row["name"] for row in self._client.rows(state=FAILED)] if failed else [name or self._newest()]
         if not names:
             raise UsageError(f"no study of {self._client.url} has failed")
-        last = [self._last_event(one) for one in names]
-        answers = [read_status(self._client.post(f"/studies/{quoted(one)}/resume")) for one in names]
-        return [partial(self._follow, *one) for one in zip(answers, last, strict=True)]
+        last = [self._last_event(name) for name in names]
+        answers = [read_status(self._client.post(f"/studies/{quoted(name)}/resume")) for name in names]
+        return [partial(self._follow, *pair) for pair in zip(answers, last, strict=True)]
 
     def watch(self, name: str, listener: Listener, last: int = 0) -> StudyStatus:
-        """Follows a study by its events; a service that goes away after its first answer is waited for."""
+        """Follows a study by its events; waits for a service that stops answering."""
         call = waiting(self._client.url, listener)
 
         def status() -> StudyStatus:
@@ -111,13 +111,13 @@ class ServiceDoor:
         """Deletes a study of the service, with the members that no other study uses."""
         if self._out != OUT:
             raise UsageError("--out cannot be combined with --server: the service chooses it")
-        state = self._status(name).state  # that it is there, before the question
+        state = self._status(name).state  # raises for an unknown study, before the question
         if not sure(f"delete study {name}, which is {state} at {self._client.url}, with its members?"):
             raise Interrupted
-        removed = self._client.delete(f"/studies/{quoted(name)}", confirm=name)
-        stay = f" ({removed['shared']} that other studies use stay)" if removed["shared"] else ""
-        text = f"deleted study {name} with {count_text(removed['members'], 'member')}{stay}\n"
-        return View(lambda width, colours: text, lambda: removed)
+        answer = self._client.delete(f"/studies/{quoted(name)}", confirm=name)
+        stay = f" ({answer['shared']} that other studies use stay)" if answer["shared"] else ""
+        text = f"deleted study {name} with {count_text(answer['members'], 'member')}{stay}\n"
+        return View(lambda width, colours: text, lambda: answer)
 
     def _follow(self, answer: StudyStatus, last: int, listener: Listener) -> View:
         """Follows a submitted study from an event on, to its report."""
@@ -150,7 +150,7 @@ class ServiceDoor:
         """Returns the last event of a study, 0 for a new one."""
         try:
             return self._status(name).event
-        except UsageError:  # if anything else is wrong, the next call says so
+        except UsageError:  # any other error is raised by the next call
             return 0
 
     def _download(self, names: Sequence[str]) -> Path:
@@ -159,15 +159,15 @@ class ServiceDoor:
         from epsearch.session.session import make_folder
         from results.files import write_atomically
 
-        alone = len(names) == 1
-        route = f"/studies/{quoted(names[0])}/report" if alone else "/compare"
-        page = self._client.content(route) if alone else self._client.content(route, study=[*names])
-        folder = self._out / (names[0] if alone else SIDE_BY_SIDE)
+        if len(names) == 1:
+            page, folder = self._client.content(f"/studies/{quoted(names[0])}/report"), self._out / names[0]
+        else:
+            page, folder = self._client.content("/compare", study=[*names]), self._out / SIDE_BY_SIDE
         make_folder(folder)
         return write_atomically(folder / "report.html", page)
 
     def _view(self, route: str, **query: Any) -> View:
-        """Returns what the service prints for a terminal like this one, or its JSON."""
+        """Returns the view of a route: text for a terminal, or JSON."""
         return View(
             lambda width, colours: self._client.text(route, width=width, colours=colours, **query),
             lambda: self._client.get(route, format="json", **query),
@@ -175,24 +175,24 @@ class ServiceDoor:
 
 
 def waiting(url: str, listener: Listener, pause: float = PAUSE) -> Callable[[Callable[[], Answer]], Answer]:
-    """Returns a function that calls another one, again while a service that has answered before does not answer."""
+    """Returns a function that calls others, and retries if a service that has answered before does not answer."""
     answered = False
 
-    def call(ask: Callable[[], Answer]) -> Answer:
+    def call(request: Callable[[], Answer]) -> Answer:
         nonlocal answered
-        deadline, gone = time.monotonic() + PATIENCE, False
+        deadline, failed = time.monotonic() + PATIENCE, False
         while True:
             try:
-                answer = ask()
+                answer = request()
             except Unavailable as error:
-                if not answered or time.monotonic() > deadline:  # the address of one that never did may be wrong
+                if not answered or time.monotonic() > deadline:  # before the first answer, the URL may be wrong
                     raise
-                if not gone:
+                if not failed:
                     listener(Warned(f"{error}; trying again for up to {PATIENCE:.0f} s"))
-                gone = True
+                failed = True
                 time.sleep(pause)
                 continue
-            if gone:
+            if failed:
                 listener(Note(f"{url} answers again"))
             answered = True
             return answer
@@ -201,16 +201,16 @@ def waiting(url: str, listener: Listener, pause: float = PAUSE) -> Callable[[Cal
 
 
 def _options(request: Request) -> dict[str, Any]:
-    """Returns the options of a request and its file as a service takes them."""
-    written = {} if request.config is None else file.read(request.config)
-    typed = {name: value for name, value in request.options.items() if value is not None}
-    return {name: _plain(value) for name, value in (written | typed).items() if name != "out"}
+    """Returns the options of a request and its file as JSON-able values."""
+    options = {} if request.config is None else file.read(request.config)
+    options |= {name: value for name, value in request.options.items() if value is not None}
+    return {name: _plain(value) for name, value in options.items() if name != "out"}
 
 
 def _plain(value: Any) -> Any:
-    """Returns a value as JSON has it: tuples as lists, paths as text."""
+    """Returns a JSON-able value: tuples as lists, paths as text."""
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
@@ -219,7 +219,7 @@ def _refuse_local(request: Request) -> None:
 
 
 def _refuse(values: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Raises UsageError for options about this machine, which a service chooses for its own."""
+    """Raises UsageError for options that a service chooses."""
     for name in names:
         if values.get(name):
             raise UsageError(f"--{name.replace('_', '-')} cannot be combined with --server: the service chooses it")

@@ -1,4 +1,4 @@
-"""What stands in a ledger: its studies, listed, loaded, or brought up to date. Nothing is trained."""
+"""Lists, loads and upgrades the studies of a ledger; trains nothing."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from epsearch.events import Progress, read
 from epsearch.failures.errors import NoStudy, UsageError, brief, unknown
@@ -29,26 +29,13 @@ if TYPE_CHECKING:  # a list of studies needs neither loops nor arrays
     from epsearch.loop.base import Loop
 
 
-class Upgraded(NamedTuple):
-    """What `epsearch db upgrade` did."""
-
-    ledger: str
-    """Its URL, without a password."""
-    version: int
-    """Of its schema, now."""
-    told: str
-    """One line; empty where the ledger was up to date."""
-    summed_up: int
-    """Studies of which there was no summary."""
-
-
 def load(name: str | None, storage: LedgerUrl, out: Path) -> "Loop":
-    """A stored study as far as the ledger knows it; the newest without a name.
+    """Loads a stored study, the newest without a name.
 
-    out: the folder of reports today. Raises UsageError: no ledger, no study, no such name, a study that cannot be read.
+    out: present folder of reports. Raises UsageError: no ledger, no study, no such name, a study that cannot be read.
     """
     with opened(storage) as store:
-        rows = {row.name: row for row in store.studies()}  # oldest first, so that the last one is the newest
+        rows = {row.name: row for row in store.studies()}  # oldest first
         if not rows:
             raise UsageError(f"no study in {storage} yet; `epsearch run` makes one")
         if name is not None and name not in rows:
@@ -76,51 +63,52 @@ def list_studies(storage: LedgerUrl, out: Path) -> list[StudyStatus]:
 
 
 def statuses(store: Store, storage: LedgerUrl, out: Path) -> list[StudyStatus]:
-    """Returns the studies of an open ledger, oldest first: trained ones, and submitted ones that have not begun."""
+    """Returns the studies of an open ledger, oldest first: stored ones, and submitted ones that have not begun."""
     rows = {row.name: row for row in store.studies()}
     summaries, standings, submissions = store.summaries(), store.leases.standings(), store.queue.submissions()
     first, queue = store.queue.first_submitted(), _queue(submissions, standings)
-    made = []
+    statuses = []
     for name in [*rows, *(name for name in submissions if name not in rows and name in standings)]:
         row, submission = rows.get(name), submissions.get(name)
-        one = _status(name, row, summaries.get(name), standings.get(name), submission, first.get(name))
-        made.append(_in_queue(_described(one, row, submission, storage, out), queue))
-    return sorted(made, key=lambda one: (one.created, one.name))
+        status = _status(name, row, summaries.get(name), standings.get(name), submission, first.get(name))
+        statuses.append(_in_queue(_described(status, row, submission, storage, out), queue))
+    return sorted(statuses, key=lambda status: (status.created, status.name))
 
 
 def status(store: Store, name: str, storage: LedgerUrl, out: Path) -> StudyStatus:
     """Returns the status of one study, with its progress and newest event. Raises NoStudy."""
     row, standings, submissions = store.study(name), store.leases.standings(), store.queue.submissions()
-    there, submission = standings.get(name), submissions.get(name)
-    if row is None and (submission is None or there is None):
-        raise NoStudy(unknown("study", brief(name).strip("'"), known(store)))
+    standing, submission = standings.get(name), submissions.get(name)
+    if row is None and (submission is None or standing is None):
+        raise NoStudy(unknown("study", brief(name).strip("'"), study_names(store)))
     first = store.queue.first_submitted().get(name)
-    made = _status(name, row, store.summaries().get(name), there, submission, first)
-    made = _described(made, row, submission, storage, out)
+    status = _status(name, row, store.summaries().get(name), standing, submission, first)
+    status = _described(status, row, submission, storage, out)
     newest = store.events.newest(name)
-    made = replace(_in_queue(made, _queue(submissions, standings)), event=0 if newest is None else newest.id)
-    last = store.events.newest(name, Progress.kind) if there is not None and there.held else None
-    if last is None or there is None or last.token != there.token:
-        return made
-    return reported(made, last)
+    status = replace(_in_queue(status, _queue(submissions, standings)), event=0 if newest is None else newest.id)
+    last = store.events.newest(name, Progress.kind) if standing is not None and standing.held else None
+    if last is None or standing is None or last.token != standing.token:
+        return status
+    return with_progress(status, last)
 
 
-def reported(status: StudyStatus, event: Event) -> StudyStatus:
-    """Returns a status with the progress of an event; as it is where that cannot be read."""
+def with_progress(status: StudyStatus, event: Event) -> StudyStatus:
+    """Returns a status with the progress of an event; unchanged if that cannot be read."""
     progress = read(event.kind, event.study, event.data)
     return replace(status, progress=progress, progress_time=event.time) if isinstance(progress, Progress) else status
 
 
-def known(store: Store) -> list[str]:
-    """Names of all studies: those that were trained, and those that were submitted."""
+def study_names(store: Store) -> list[str]:
+    """Returns the names of all studies, stored and submitted."""
     return list(dict.fromkeys([*(row.name for row in store.studies()), *store.queue.submissions()]))
 
 
-def upgrade(storage: LedgerUrl, out: Path, tell: Callable[[str], None]) -> Upgraded:
+def upgrade(storage: LedgerUrl, out: Path, notify: Callable[[str], None]) -> dict[str, Any]:
     """Brings a ledger up to the schema of this version, with a summary of every study. Raises UsageError.
 
-    A study without a summary is gone through again, which takes seconds where a strategy fits processes; what has been
-    done to the tables is told before.
+    A missing summary takes seconds if a strategy fits Gaussian processes; changes of the tables are reported before by
+    `notify`. Returns the JSON of `epsearch db upgrade`: `ledger`, its URL without a password; `version` of its schema;
+    `told`, changes of its tables, empty for none; `summed_up`, number of summaries made.
     """
     from epsearch.session.confirmation import sum_up
     from epsearch.session.session import stored_loop
@@ -128,24 +116,24 @@ def upgrade(storage: LedgerUrl, out: Path, tell: Callable[[str], None]) -> Upgra
     lines: list[str] = []
     with opened(storage, Patience(notify=lines.append), upgrade=True) as store:
         for line in lines:
-            tell(line)
+            notify(line)
         summaries, summed_up = store.summaries(), 0
         for row in store.studies():
             if row.name not in summaries:
-                with suppress(Unreadable):  # `epsearch list` says so; the others are summed up all the same
+                with suppress(Unreadable):  # `epsearch list` reports it
                     sum_up(stored_loop(row, store, storage, out), row)
                     summed_up += 1
-        return Upgraded(str(storage), VERSION, "; ".join(lines), summed_up)
+        return {"ledger": str(storage), "version": VERSION, "told": "; ".join(lines), "summed_up": summed_up}
 
 
 @contextmanager
 def opened(storage: LedgerUrl, patience: Patience | None = None, upgrade: bool = False) -> Iterator[Store]:
-    """A ledger to read from, where there is one; closed at the end of the block.
+    """Opens an existing ledger to read from, until the end of the block.
 
     patience: with a database that does not answer, while it is opened and within the block; by default none.
-    upgrade: brought up to the schema of this version first, and to write to.
+    upgrade: True to bring it up to the schema of this version first, and to write to it.
 
-    Raises UsageError; StoreUnavailable where it may be there another time.
+    Raises UsageError; StoreUnavailable if another try may succeed.
     """
     if storage.file is not None and not storage.file.exists():
         raise UsageError(
@@ -153,7 +141,7 @@ def opened(storage: LedgerUrl, patience: Patience | None = None, upgrade: bool =
         )
     try:
         patience = patience or Patience()
-        # Opening is tried once by the store itself.
+        # The store itself tries to open once.
         with patience.again(partial(Store.upgrade if upgrade else Store.read, storage, patience)) as store:
             yield store
     except StoreUnavailable:
@@ -166,31 +154,31 @@ def _status(
     name: str,
     row: StudyRow | None,
     summary: Summary | None,
-    there: Standing | None,
+    standing: Standing | None,
     submission: Submission | None,
     first: float | None,
 ) -> StudyStatus:
-    """Returns a status without the study's description; row: None for a study of which there is only a submission."""
+    """Returns a status without the study's description; row: None for a study that has not begun."""
     if first is None and submission is not None and row is None:
         first = submission.submitted
     times = [] if row is None else [row.created]
-    times += [] if first is None else [_moment(first)]  # which may be long before it began
-    made = StudyStatus(
+    times += [] if first is None else [datetime.fromtimestamp(first, UTC).isoformat()]  # may be long before its begin
+    status = StudyStatus(
         name=name,
-        state=UNKNOWN if there is None else there.now,
-        reason="" if there is None else there.reason,
+        state=UNKNOWN if standing is None else standing.now,
+        reason="" if standing is None else standing.reason,
         created=min(times),
         submitter=None if submission is None else submission.submitter,
         priority=None if submission is None else submission.priority,
     )
     if summary is None:
-        return made
-    # Moved here from another ledger; or it ended while it wrote the report, and has lost nothing.
-    over = summary.status.startswith(FINISHED) and made.state in (UNKNOWN, INTERRUPTED)
+        return status
+    # Imported from another ledger; or it ended while it wrote the report, and lost nothing.
+    over = summary.status.startswith(FINISHED) and status.state in (UNKNOWN, INTERRUPTED)
     return replace(
-        made,
+        status,
         summary=summary.status,
-        state=FINISHED if over else made.state,
+        state=FINISHED if over else status.state,
         chosen=summary.chosen,
         score=summary.score,
         inert=summary.inert,
@@ -198,51 +186,46 @@ def _status(
 
 
 def _described(
-    made: StudyStatus, row: StudyRow | None, submission: Submission | None, storage: LedgerUrl, out: Path
+    status: StudyStatus, row: StudyRow | None, submission: Submission | None, storage: LedgerUrl, out: Path
 ) -> StudyStatus:
     """Returns a status with kind, dataset and objective; a row may be damaged or of an older version."""
     if row is None:
         request = {} if submission is None else submission.given
         options = request.get("options")
         dataset = options.get("dataset", UNKNOWN) if isinstance(options, dict) else UNKNOWN
-        return replace(made, kind=str(request.get("kind", UNKNOWN)), dataset=str(dataset))
+        return replace(status, kind=str(request.get("kind", UNKNOWN)), dataset=str(dataset))
     try:
         study = growth.read(row, storage, out).study
     except Unreadable as error:
-        return replace(made, unreadable=error.why, chosen=None, score=None, inert=False)
-    return replace(made, kind=study.kind, dataset=study.dataset, objective=study.maximised)
+        return replace(status, unreadable=error.why, chosen=None, score=None, inert=False)
+    return replace(status, kind=study.kind, dataset=study.dataset, objective=study.maximised)
 
 
-def _in_queue(one: StudyStatus, queue: tuple[list[str], list[str]]) -> StudyStatus:
-    """Returns a status with its place in the queue: studies that are trained, and those that wait."""
-    trained, waiting = queue
-    if one.name not in waiting:
-        return one
-    number = waiting.index(one.name)
-    return replace(one, waits=True, place=number + 1, ahead=(*trained, *waiting[:number]))
+def _in_queue(status: StudyStatus, queue: tuple[list[str], list[str]]) -> StudyStatus:
+    """Returns a status with its place in the queue, which is that of `_queue`."""
+    running, waiting = queue
+    if status.name not in waiting:
+        return status
+    number = waiting.index(status.name)
+    return replace(status, waits=True, place=number + 1, ahead=(*running, *waiting[:number]))
 
 
 def _queue(submissions: Mapping[str, Submission], standings: Mapping[str, Standing]) -> tuple[list[str], list[str]]:
-    """Returns the studies of the queue that are trained, and those that wait, the next first."""
-    known = [one.study for one in submissions.values() if one.open and one.study in standings]
-    trained = [one for one in known if standings[one].held]
-    return trained, [one for one in known if waits(standings[one].state, standings[one].held)]
+    """Returns the running and the waiting studies of the queue, the next first."""
+    names = [name for name, submission in submissions.items() if submission.open and name in standings]
+    running = [name for name in names if standings[name].held]
+    return running, [name for name in names if waits(standings[name].state, standings[name].held)]
 
 
-def _moment(seconds: float) -> str:
-    """Returns seconds since 1970 as ISO-8601, UTC."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat()
-
-
-def fitting(
-    lines: Iterable[StudyStatus], state: str | None, dataset: str | None, kind: str | None, search: str | None
+def matching(
+    statuses: Iterable[StudyStatus], state: str | None, dataset: str | None, kind: str | None, search: str | None
 ) -> list[StudyStatus]:
-    """Returns those that have all that is given, the newest first."""
+    """Returns the studies with these values, the newest first; search: part of the name. None and "" match all."""
     return [
-        one
-        for one in reversed([*lines])
-        if state in (None, "", one.state)
-        and dataset in (None, "", one.dataset)
-        and kind in (None, "", one.kind)
-        and (not search or search.casefold() in one.name.casefold())
+        status
+        for status in reversed([*statuses])
+        if state in (None, "", status.state)
+        and dataset in (None, "", status.dataset)
+        and kind in (None, "", status.kind)
+        and (not search or search.casefold() in status.name.casefold())
     ]

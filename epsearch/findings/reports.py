@@ -1,11 +1,11 @@
-"""What the kinds of study do not share once they are trained: what was found, and the pages that say it."""
+"""Reports of the kinds of study: results and pages."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from epsearch.findings.facts import unfinished
+from epsearch.findings.facts import unfinished_notes
 from epsearch.findings.search import search_results
 from epsearch.loop.table import Row, TableLoop
 from epsearch.plugins.registration import added
@@ -27,56 +27,54 @@ if TYPE_CHECKING:
 UNTUNED = "Every candidate of the tuning lost a seed; trained with the definition's values."
 
 Groups: TypeAlias = dict[Point, tuple[RunRecord, ...]]
-"""(stream: "cv" or "eval"; the point or row in words) -> its members, which differ in their seeds."""
+"""(stream: "cv" or "eval"; point or row in words) -> its members, which differ in their seeds."""
 AnyResults: TypeAlias = SearchResults | TableResults
 
 
-class Reporting(NamedTuple):
-    """Of one kind of study."""
+class Report(NamedTuple):
+    """Functions of the report of one kind of study."""
 
     results: Callable[[Any, Mapping[str, str], Patience | None], Any]
-    """What a loop knows, in the shape that its pages take; facts of the small print; how long to wait for a ledger."""
+    """(loop, facts, how long to wait for the ledger) -> results for the pages."""
     records: Callable[[Any], Iterable[RunRecord]]
-    """The members of what was found, each once."""
+    """Results -> their members, each once."""
     pages: Callable[[], ModuleType]
-    """The module of its pages."""
+    """Returns the module of the pages."""
     writer: str
-    """The name of its function that writes them."""
+    """Name of its function that writes them."""
     groups: Callable[[Any], "Groups"]
-    """The members of a loop that are in the ledger, those that differ in their seeds alone together."""
+    """Loop -> its stored members, grouped over seeds."""
     answer: Callable[[Any], str] = lambda results: ""
-    """What was found in a sentence or two; "" where nothing is searched."""
+    """Results -> the answer of a search in words; empty for other studies."""
 
     def write(self, results: Any, folder: Path) -> Path:
-        """Writes the pages and tables into a folder; the path of the first page."""
+        """Writes the pages and tables into a folder; returns the path of the first page."""
         with added(results.config):
             path: Path = getattr(self.pages(), self.writer)(results, folder)
         return path
 
     def tables(self, results: Any) -> "dict[str, pd.DataFrame]":
-        """Every table of the pages by the name of its file, the main one first."""
+        """Returns the tables of the pages by the name of their file, the main table first."""
         with added(results.config):
-            found: dict[str, pd.DataFrame] = self.pages().tables(results)
-        return found
+            tables: dict[str, pd.DataFrame] = self.pages().tables(results)
+        return tables
 
     def figures(self, results: Any) -> "Figures":
-        """Every figure of the pages by its name: its module, and its numbers."""
+        """Returns module and numbers of the figures of the pages, by name."""
         with added(results.config):
-            found: Figures = self.pages().figures(results)
-        return found
+            figures: Figures = self.pages().figures(results)
+        return figures
 
     def overview(self, results: Any) -> str:
-        """What a reader sees first of the results, as HTML."""
+        """Returns the overview of the results, as HTML."""
         with added(results.config):
             return str(self.pages().overview(results))
 
 
 def comparison(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> TableResults:
-    """Every row with its members; arguments as of `Reporting.results`, no ledger is waited for."""
+    """Returns every row with its members; arguments as of `Report.results`, never waits."""
     study = loop.study
-    rows = tuple(
-        TableRow(*_trained(loop, row), remark=UNTUNED if row.label in loop.untuned else "") for row in loop.rows
-    )
+    rows = tuple(TableRow(*_row(loop, row), remark=UNTUNED if row.label in loop.untuned else "") for row in loop.rows)
     sizes = study.hyperparameters.memory == load_definition(study.dataset).memory
     return TableResults(
         study.name, study.dataset, rows, study.shown(), facts, _notes(loop), comparable=sizes and _full_size(loop)
@@ -84,21 +82,21 @@ def comparison(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | No
 
 
 def memory_study(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> TableResults:
-    """Every method and size with its members; arguments as of `Reporting.results`, no ledger is waited for."""
+    """Returns every method and size with its members; arguments as of `Report.results`, never waits."""
     study = loop.study
-    rows = tuple(TableRow(*_trained(loop, row), row.hyperparameters.memory) for row in loop.rows)
+    rows = tuple(TableRow(*_row(loop, row), row.hyperparameters.memory) for row in loop.rows)
     return TableResults(study.name, study.dataset, rows, study.shown(), facts, _notes(loop), _full_size(loop))
 
 
-def _trained(loop: TableLoop, row: Row) -> tuple[str, str, Mapping[str, object], tuple[RunRecord, ...]]:
-    """Label, method, shown hyperparameters and members of a row, as every kind of row begins."""
+def _row(loop: TableLoop, row: Row) -> tuple[str, str, Mapping[str, object], tuple[RunRecord, ...]]:
+    """Returns label, method, hyperparameters and members of a row."""
     return row.label, row.method, row.shown(), loop.records_of(loop.runs(row))
 
 
 def _full_size(loop: TableLoop) -> bool:
-    """Whether tasks, examples and batches are the paper's, so that its printed rows are a yardstick.
+    """Returns whether tasks, examples and batches are the paper's, so that its printed rows are comparable.
 
-    Another reading of a method may still be set beside them: which one made them is a question that this answers.
+    Hyperparameters may differ: comparing them with the printed rows shows which ones the paper used.
     """
     study, definition = loop.study, load_definition(loop.study.dataset)
     return study.examples_per_task is None and (
@@ -111,14 +109,14 @@ def _full_size(loop: TableLoop) -> bool:
 
 
 def _notes(loop: TableLoop) -> tuple[str, ...]:
-    """What a reader must know to judge the figures, besides what the page sees by itself."""
-    study, notes = loop.study, unfinished(loop)
+    """Returns the cautions that a reader of the figures needs, besides those that the page derives."""
+    study, notes = loop.study, unfinished_notes(loop)
     if "soft_agem" in study.methods and load_definition(study.dataset).reported_epsilon is None:
         notes.append(f"The paper reports no ε for this dataset; ε = {study.hyperparameters.epsilon:.6g} is used here.")
     return tuple(notes)
 
 
-# Pages bring pandas along, which `epsearch list` can do without.
+# Imported late: pages import pandas, which `epsearch list` does not need.
 def _search_pages() -> ModuleType:
     from results.pages.search import report
 
@@ -153,7 +151,7 @@ def _of_table(results: TableResults) -> Iterable[RunRecord]:
 
 
 def _points(loop: "SearchLoop") -> Groups:
-    """Points, those of the search first, each in the order of its values."""
+    """Returns the members by point, those of the search first, in the order of their values."""
     names = loop.study.space.names
     by_point: dict[tuple[str, tuple[Any, ...]], list[RunRecord]] = {}
     for record in loop.records.values():
@@ -163,25 +161,26 @@ def _points(loop: "SearchLoop") -> Groups:
 
 
 def _rows(loop: TableLoop) -> Groups:
-    """Rows, then what was trained to tune them."""
-    found = {("eval", ", ".join(map(str, _named(loop, row)))): loop.records_of(loop.runs(row)) for row in loop.rows}
-    known = {record.key for members in found.values() for record in members}
+    """Returns the members by row, then those of the tuning by candidate."""
+    sizes = len({row.label for row in loop.rows}) < len(loop.rows)
+    rows = {
+        ("eval", f"{row.label}, memory {row.hyperparameters.memory}" if sizes else str(row.label)): loop.records_of(
+            loop.runs(row)
+        )
+        for row in loop.rows
+    }
+    keys = {record.key for members in rows.values() for record in members}
     tuning: dict[tuple[str, str], list[RunRecord]] = {}
     for record in loop.records.values():
-        if record.key not in known:
+        if record.key not in keys:
             values = {name: value(record, name) for name in ("lr", "strength")}
-            chosen = settings_text({name: one for name, one in values.items() if one is not None})
-            tuning.setdefault((record.phase, f"{method_label(record.method)}, {chosen}"), []).append(record)
-    return {key: members for key, members in (found | {k: tuple(v) for k, v in tuning.items()}).items() if members}
+            candidate = settings_text({name: value for name, value in values.items() if value is not None})
+            tuning.setdefault((record.phase, f"{method_label(record.method)}, {candidate}"), []).append(record)
+    return {key: members for key, members in (rows | {k: tuple(v) for k, v in tuning.items()}).items() if members}
 
 
-def _named(loop: TableLoop, row: Row) -> tuple[object, ...]:
-    several = len({one.label for one in loop.rows}) < len(loop.rows)
-    return (row.label, f"memory {row.hyperparameters.memory}") if several else (row.label,)
-
-
-REPORTS: dict[str, Reporting] = {
-    Search.kind: Reporting(search_results, _of_search, _search_pages, "write_report", _points, _answer),
-    Comparison.kind: Reporting(comparison, _of_table, _comparison_pages, "write_comparison", _rows),
-    MemoryStudy.kind: Reporting(memory_study, _of_table, _memory_pages, "write_memory_study", _rows),
+REPORTS: dict[str, Report] = {
+    Search.kind: Report(search_results, _of_search, _search_pages, "write_report", _points, _answer),
+    Comparison.kind: Report(comparison, _of_table, _comparison_pages, "write_comparison", _rows),
+    MemoryStudy.kind: Report(memory_study, _of_table, _memory_pages, "write_memory_study", _rows),
 }

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from epsearch.failures.errors import UsageError, unknown
-from epsearch.findings.facts import facts, verified
+from epsearch.findings.facts import facts, verification
 from epsearch.findings.reports import REPORTS
 from epsearch.loop.base import Loop
 from epsearch.plugins.registration import added
@@ -65,6 +65,6 @@ def _report(loop: Loop, folder: Path) -> Path:
     """Writes the current report, if a round has finished, and study.yaml into a folder."""
     reporting = REPORTS[loop.study.kind]
     with suppress(UsageError):
-        reporting.write(reporting.results(loop, facts(loop, None) | verified(loop), None), folder)
+        reporting.write(reporting.results(loop, facts(loop, None) | verification(loop), None), folder)
     write_atomically(folder / "study.yaml", loop.study.to_yaml().encode())
     return folder

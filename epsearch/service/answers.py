@@ -1,19 +1,17 @@
-"""What the API answers: its models, and how they are made of what the rooms below know."""
+"""Answers of the API: its models, and their making."""
 
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from fastapi.responses import Response
 from pydantic import BaseModel, Field, TypeAdapter
 
-from epsearch.findings.listing import fitting
-from epsearch.service import results_cache as findings
 from epsearch.service.requests import SERVER_SET
+from epsearch.service.results_cache import StudyResults
 from epsearch.status import UNKNOWN, StudyStatus
 from epsearch.study import description
 from epsearch.study.kinds import Search
-from results.ledger.writers import events, queue
+from results.ledger.writers import events
 from results.search import SearchResults
 from results.verdict.answer import answer as in_words
 from results.verdict.assessment import trust
@@ -21,16 +19,16 @@ from results.verdict.assessment import trust
 REFUSALS = {
     400: "The request cannot be read.",
     401: "A token is needed.",
-    403: "The token, or the page that sent this, may not.",
-    404: "There is no such study.",
-    409: "The study is in a state in which this cannot be done.",
+    403: "The token, or the page that sent the request, lacks permission.",
+    404: "No such study.",
+    409: "The state of the study does not allow it.",
     413: "The body is too large.",
-    421: "The service has another name.",
+    421: "Unknown host name.",
     422: "Bad input: one line with the condition, the value, what is allowed.",
-    429: "This token has as many plans or streams as it may have; Retry-After says when to try again.",
-    503: "The ledger, or a process, cannot be had now.",
+    429: "This token has its maximum of plans or streams; Retry-After says when to try again.",
+    503: "The ledger, or a process, is not available now.",
 }
-# Not as models: of a route that answers with a page, FastAPI would say that its refusals are pages, too.
+# Not as models: FastAPI would describe the refusals of a route that answers with HTML as HTML, too.
 IN_JSON = {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}}
 REFUSED: dict[int | str, dict[str, Any]] = {
     code: {"description": why, "content": IN_JSON} for code, why in REFUSALS.items()
@@ -42,13 +40,10 @@ STREAMED: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-strea
 IN_WORDS: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {}}}}
 
 
-MOST_LISTS = 100  # pages of lists that are kept as they are sent
-
-
 class Refusal(BaseModel):
-    """Why something was not done."""
+    """The reason of a refusal."""
 
-    detail: str | list[Any] = Field(description="One line; a list where the form of the request is wrong.")
+    detail: str | list[Any] = Field(description="One line; a list if the form of the request is wrong.")
 
 
 @dataclass(frozen=True)
@@ -61,11 +56,11 @@ class Studies:
     page: int
 
 
-LISTED = TypeAdapter(Studies)
+LIST = TypeAdapter(Studies)
 
 
 class Verdict(BaseModel):
-    """What can be said about the best value."""
+    """Verdict on the best value."""
 
     kind: str = Field(description="resolved, edge, flat, diverging or inert.")
     text: str
@@ -74,8 +69,8 @@ class Verdict(BaseModel):
     high: float | None
 
 
-THERE: dict[int | str, dict[str, Any]] = {
-    200: {"model": StudyStatus, "description": "It is finished, or in the queue: nothing was changed."}
+UNCHANGED: dict[int | str, dict[str, Any]] = {
+    200: {"model": StudyStatus, "description": "Nothing was changed: it is finished, or in the queue already."}
 }
 
 
@@ -91,7 +86,7 @@ class Study(StudyStatus):
     members: int
     """In the ledger."""
     config: dict[str, Any]
-    """Options, but for those that say where things are."""
+    """Options, without paths of the service."""
 
 
 class Event(BaseModel):
@@ -104,17 +99,6 @@ class Event(BaseModel):
     time: float = Field(description="Seconds since 1970.")
 
 
-class Change(BaseModel):
-    """One change that somebody has asked for."""
-
-    id: int
-    time: float = Field(description="Seconds since 1970.")
-    who: str = Field(description="Name of the token.")
-    action: str
-    study: str
-    detail: str
-
-
 class Figure(BaseModel):
     """A figure with its data."""
 
@@ -125,7 +109,7 @@ class Figure(BaseModel):
 
 
 class Removed(BaseModel):
-    """What was deleted."""
+    """A study that was deleted."""
 
     name: str
     members: int
@@ -133,41 +117,22 @@ class Removed(BaseModel):
 
 
 class Sharing(BaseModel):
-    """Two studies and what they share."""
+    """Two studies and the number of members that they share."""
 
     studies: tuple[str, str]
     members: int
 
 
 class Ledger(BaseModel):
-    """What a ledger has."""
+    """Contents of a ledger."""
 
     runs: int
-    studies: dict[str, int] = Field(description="Study -> its members that are there.")
+    studies: dict[str, int] = Field(description="Study -> number of its stored members.")
     shared: list[Sharing]
     unused: int = Field(description="Runs that no study uses.")
 
 
-class Lists:
-    """Pages of a list as they are sent: many who poll ask for the same one."""
-
-    def __init__(self) -> None:
-        self._lines: list[StudyStatus] = []
-        self._made: dict[object, bytes] = {}
-
-    def of(self, lines: list[StudyStatus], wanted: tuple[str | None, ...], page: int, per_page: int) -> Response:
-        """A page of the lines that fit; lines: the same list as long as it is the same."""
-        if lines is not self._lines or len(self._made) > MOST_LISTS:
-            self._lines, self._made = lines, {}
-        made, key = self._made, (wanted, page, per_page)
-        if key not in made:
-            found = fitting(lines, *wanted)
-            part = found[(page - 1) * per_page : page * per_page]
-            made[key] = LISTED.dump_json(Studies(part, len(found), page))
-        return Response(made[key], media_type="application/json")
-
-
-def study(status: StudyStatus, stored: description.Study, results: "findings.StudyResults | None") -> Study:
+def study(status: StudyStatus, stored: description.Study, results: StudyResults | None) -> Study:
     """Returns the status of a study with its results, None before there are any.
 
     The results are of one moment, also the choice and its score, which the status may have newer.
@@ -187,18 +152,13 @@ def study(status: StudyStatus, stored: description.Study, results: "findings.Stu
     )
 
 
-def event(one: events.Event) -> Event:
-    """An event as JSON has it."""
-    return Event(**{name: value for name, value in one._asdict().items() if name != "token"})
+def event(stored: events.Event) -> Event:
+    """Returns a stored event without its token."""
+    return Event(**{name: value for name, value in stored._asdict().items() if name != "token"})
 
 
-def change(one: queue.Audited) -> Change:
-    """A change that was asked for, as JSON has it."""
-    return Change(**one._asdict())
-
-
-def when(seconds: float) -> str:
-    """ISO-8601, UTC, to the second."""
+def iso_time(seconds: float) -> str:
+    """Returns seconds since 1970 as ISO-8601, UTC, to the second."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 

@@ -1,4 +1,4 @@
-"""A service as one application, and serving it until it is told to stop."""
+"""A service as one application, and the server that runs it."""
 
 import asyncio
 import socket
@@ -21,8 +21,8 @@ from epsearch.failures.lines import one_line
 from epsearch.failures.stopping import end
 from epsearch.ledger.location import kept_within
 from epsearch.service import monitoring
-from epsearch.service.access.heads import Heads
-from epsearch.service.access.shares import TooMany, in_thread
+from epsearch.service.access.limits import TooMany, in_thread
+from epsearch.service.access.protocol import LimitedProtocol
 from epsearch.service.metrics import Metrics
 from epsearch.service.reporting import Reporter
 from epsearch.service.results_cache import ResultsCache
@@ -34,7 +34,7 @@ from epsearch.service.studies import Busy, Studies
 from epsearch.service.web import pages, rendering
 from epsearch.service.work.planning import Planner
 from epsearch.service.work.processes import environment
-from epsearch.service.work.readiness import Readiness
+from epsearch.service.work.readiness import readiness
 from epsearch.service.work.scheduler import Scheduler
 from epsearch.session.session import make_folder, open_store
 from results.ledger.errors import StoreError
@@ -42,19 +42,18 @@ from results.ledger.retry import Patience
 from results.ledger.store import Store
 from results.ledger.url import without_passwords
 
-LAST_SECONDS = 2  # that answers on their way have when the service ends
-RETRY_SECONDS = 5  # after which a client may try again what the service cannot do now
-LEDGER_SECONDS = 5.0  # that a change waits for another one; the client is then told to try again
+LAST_SECONDS = 2  # for answers under way when the service ends
+RETRY_SECONDS = 5  # after which a client may try again if the service is busy
+LEDGER_SECONDS = 5.0  # that a change waits for another one, until the client is asked to try again
 
 
 def application(settings: Settings, store: Store, works: bool = True) -> FastAPI:
-    """The whole service over an open ledger; works: whether it trains what is in the queue."""
+    """Makes the application of a service over an open ledger; works: False to leave the queue alone."""
     studies, scheduler, streams = Studies(settings, store), Scheduler(settings, store), Streams(store)
-    findings, metrics = ResultsCache(settings, store), Metrics(studies, streams, scheduler)
-    planner, readiness = Planner(environment(settings)), Readiness(settings, store, scheduler)
-    service = Service(
-        settings, studies, findings, Reporter(studies, findings), streams, scheduler, metrics, planner, readiness
-    )
+    results, metrics = ResultsCache(settings, store), Metrics(studies, streams, scheduler)
+    planner, ready = Planner(environment(settings)), readiness(settings, store, scheduler)
+    reporter = Reporter(studies, results)
+    service = Service(settings, studies, results, reporter, streams, scheduler, metrics, planner, ready)
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -82,82 +81,85 @@ def application(settings: Settings, store: Store, works: bool = True) -> FastAPI
     app.add_middleware(metrics.counting)
     app.add_middleware(
         Guard, settings=settings, bug=bug, refused=metrics.refused
-    )  # the last that is added is the first that is asked
+    )  # the last one added is the outermost
     return app
 
 
-def serve(settings: Settings, tell: Callable[[str], None]) -> None:
-    """Serves until SIGTERM or Ctrl-C; studies that run then are interrupted, and go on with the next service.
+def serve(settings: Settings, notify: Callable[[str], None]) -> None:
+    """Serves until SIGTERM or Ctrl-C; studies that run then are interrupted, and queued for the next service.
 
-    tell: takes a line for people. Raises UsageError where the service could not work, or its port is taken.
+    notify: called with messages for the user. Raises UsageError for impossible settings, and if the port is in use.
     """
     check(settings)
     make_folder(settings.out)
     try:
-        _serve(settings, tell)
+        _serve(settings, notify)
     finally:
-        # A thread that waits for the ledger, or computes what nobody awaits any more, would be waited for.
+        # Python would wait for a thread that waits for the ledger, or computes an answer that nobody awaits any more.
         if any(thread is not threading.main_thread() and not thread.daemon for thread in threading.enumerate()):
             end()
 
 
-def _serve(settings: Settings, tell: Callable[[str], None]) -> None:
+def _serve(settings: Settings, notify: Callable[[str], None]) -> None:
     with (
         kept_within(),
-        open_store(settings.storage, patience=Patience(notify=tell)) as store,
-        _listening(settings) as listening,
+        open_store(settings.storage, patience=Patience(notify=notify)) as store,
+        _bind(settings) as listening,
     ):
         store.limit_waits(LEDGER_SECONDS)
         host, port = listening.getsockname()[:2]
-        shown = f"[{host}]" if ":" in host else host
-        who = f"{len(settings.tokens.known)} tokens" if settings.tokens.needed else "without tokens, from here alone"
-        tell(f"epsearch serves http://{shown}:{port}/ ({who}), ledger {settings.storage}")
+        url = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+        tokens = (
+            f"{len(settings.tokens.valid)} tokens" if settings.tokens.needed else "without tokens, for this machine"
+        )
+        notify(f"epsearch serves {url} ({tokens}), ledger {settings.storage}")
+        app = application(settings, store)
         config = uvicorn.Config(
-            application(settings, store),
+            app,
             log_level="warning",
             access_log=False,
             timeout_graceful_shutdown=LAST_SECONDS,
             limit_concurrency=MOST_CONNECTIONS,
             timeout_keep_alive=IDLE_SECONDS,
             server_header=False,
-            http=Heads,
+            http=LimitedProtocol,
             ws="none",
             proxy_headers=False,
         )
-        _Server(config).run(sockets=[listening])
+        _Server(config, app.state.service).run(sockets=[listening])
 
 
 class _Server(uvicorn.Server):
-    """Ends streams and plans as soon as it is told to stop: they would be waited for otherwise."""
+    """A server that ends streams and plans first when it shuts down, as it would wait for them."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stops streams and plans first."""
-        app = self.config.loaded_app
-        while hasattr(app, "app") and not isinstance(app, FastAPI):
-            app = app.app
-        if isinstance(app, FastAPI):
-            app.state.service.stop()
+        """Stops the service, then the server."""
+        self._service.stop()
         await asyncio.sleep(0)
         await super().shutdown(sockets)
 
 
-def _listening(settings: Settings) -> socket.socket:
-    """Bound before the application is made, so that a taken port is one line."""
+def _bind(settings: Settings) -> socket.socket:
+    """Returns a socket that listens. Raises UsageError if the port is in use."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((settings.host, settings.port))
-        listening.listen()  # from now on whoever comes waits, and is answered
+        listening.listen()  # from now on clients wait instead of an error
     except OSError as error:
         listening.close()
-        where = f"{settings.host}:{settings.port}"
-        raise UsageError(f"cannot listen at {where}: {error.strerror or error}; choose another --port") from error
+        address = f"{settings.host}:{settings.port}"
+        raise UsageError(f"cannot listen at {address}: {error.strerror or error}; choose another --port") from error
     return listening
 
 
 def _answer_errors(app: FastAPI, settings: Settings) -> Callable[[Exception], Response]:
-    """Whatever is raised becomes one line, for programs as JSON and for people as a page; the answer to a bug."""
+    """Answers every error in one line, as JSON or as a page; returns the function that answers a bug."""
     statuses: dict[type[Exception], int] = {
         Forbidden: 403,
         NoStudy: 404,
@@ -169,14 +171,14 @@ def _answer_errors(app: FastAPI, settings: Settings) -> Callable[[Exception], Re
     }
 
     async def answer(request: Request, error: Exception) -> Response:  # a plain function would wait for a thread
-        status = next((number for kind, number in statuses.items() if isinstance(error, kind)), 500)
-        refusal = _refusal(request, status, said(str(error)))
+        status = next((status for kind, status in statuses.items() if isinstance(error, kind)), 500)
+        refusal = _refusal(request, status, message(str(error)))
         if status in (429, 503):
             refusal.headers["Retry-After"] = str(error.seconds if isinstance(error, TooMany) else RETRY_SECONDS)
         return refusal
 
-    def said(words: str) -> str:
-        return one_line(without_passwords(words, [settings.storage]))
+    def message(text: str) -> str:
+        return one_line(without_passwords(text, [settings.storage]))
 
     for kind in statuses:
         app.add_exception_handler(kind, answer)
@@ -187,30 +189,30 @@ def _answer_errors(app: FastAPI, settings: Settings) -> Callable[[Exception], Re
 
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> Response:
-        return _refusal(request, 422, said("; ".join(dict.fromkeys(_in_words(one) for one in error.errors()))))
+        return _refusal(request, 422, message("; ".join(dict.fromkeys(map(_invalid, error.errors())))))
 
     def bug(error: Exception) -> Response:
-        where = write(error, urls=[settings.storage])
-        return JSONResponse({"detail": said(f"a bug in epsearch: {type(error).__name__}; {where}")}, 500)
+        report = write(error, urls=[settings.storage])
+        return JSONResponse({"detail": message(f"a bug in epsearch: {type(error).__name__}; {report}")}, 500)
 
     return bug
 
 
-def _in_words(wrong: Mapping[str, Any]) -> str:
-    """What of a request does not fit its route, for who has sent it."""
-    place, *names = map(str, wrong["loc"])
-    if wrong["type"] == "json_invalid":
-        return f"the body must be JSON, and is none at character {names[-1]}: {wrong['ctx']['error']}"
+def _invalid(error: Mapping[str, Any]) -> str:
+    """Returns the message about an invalid part of a request."""
+    place, *names = map(str, error["loc"])
+    if error["type"] == "json_invalid":
+        return f"the body must be JSON; it is not at character {names[-1]}: {error['ctx']['error']}"
     if place == "body" and not names:
         return 'the body must be a JSON object like {"kind": "run"}, sent with Content-Type: application/json'
-    name, reason = ".".join(names), str(wrong["msg"]).removeprefix("Input should ").removeprefix("be ")
-    if wrong["type"] == "missing":
+    name, reason = ".".join(names), str(error["msg"]).removeprefix("Input should ").removeprefix("be ")
+    if error["type"] == "missing":
         return f"{name} is missing"
-    return f"{name} must be {reason}, got {brief(wrong['input'])}"
+    return f"{name} must be {reason}, got {brief(error['input'])}"
 
 
-def _refusal(request: Request, status: int, why: str) -> Response:
+def _refusal(request: Request, status: int, reason: str) -> Response:
     program = request.url.path.startswith("/api/") and request.url.path != API_PAGE
     if program or "text/html" not in request.headers.get("accept", ""):
-        return JSONResponse({"detail": why}, status)
-    return rendering.refusal(request, status, why)
+        return JSONResponse({"detail": reason}, status)
+    return rendering.refusal(request, status, reason)

@@ -1,4 +1,4 @@
-"""What a service says of itself to Prometheus."""
+"""Metrics of a service, for Prometheus."""
 
 import time
 
@@ -8,7 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from epsearch.service.access.heads import refused as heads_refused
+from epsearch.service.access.protocol import refused as heads_refused
 from epsearch.service.streams import Streams
 from epsearch.service.studies import Studies
 from epsearch.service.work.scheduler import Scheduler
@@ -19,7 +19,7 @@ STATES = (QUEUED, RUNNING, CANCELLED, FAILED, FINISHED, INTERRUPTED)
 
 
 class Metrics(Collector):
-    """Counts requests, and looks at studies, streams and processes whenever it is asked."""
+    """Counts requests; reads studies, streams and processes when it is collected."""
 
     def __init__(self, studies: Studies, streams: Streams, scheduler: Scheduler) -> None:
         self._studies, self._streams, self._scheduler = studies, streams, scheduler
@@ -35,23 +35,23 @@ class Metrics(Collector):
         self._registry.register(self)
 
     def refused(self, reason: str) -> None:
-        """Counts a request that was refused before a route has had it; reason: the status, or a word."""
+        """Counts a request refused before it reached a route; reason: the status, or a word."""
         self._refusals.labels(reason).inc()
 
     def text(self) -> bytes:
-        """All of it, as Prometheus reads it."""
+        """Returns all metrics in the text format of Prometheus."""
         return generate_latest(self._registry)
 
     def describe(self) -> list[Metric]:
-        """Nothing beforehand."""
+        """Returns no metrics, as all are known only when collected."""
         return []
 
     def collect(self) -> list[Metric]:
-        """What is looked at now."""
+        """Returns the metrics that are read now."""
         store, counts = self._studies.store, dict.fromkeys(STATES, 0)
-        there, submissions = {row.name for row in store.studies()}, store.queue.submissions()
+        stored, submissions = {row.name for row in store.studies()}, store.queue.submissions()
         for name, standing in store.leases.standings().items():
-            if name in there or name in submissions:  # the lease of one that was deleted stays
+            if name in stored or name in submissions:  # the lease of a deleted study stays
                 counts[standing.now] = counts.get(standing.now, 0) + 1
         studies = GaugeMetricFamily("epsearch_studies", "Studies of the ledger by their state.", labels=["state"])
         for state, count in counts.items():
@@ -65,19 +65,21 @@ class Metrics(Collector):
         return [
             studies,
             heads,
-            _one(
+            _gauge(
                 "epsearch_queue_open",
                 "Submitted studies that have not ended.",
-                sum(one.open for one in submissions.values()),
+                sum(submission.open for submission in submissions.values()),
             ),
-            _one("epsearch_processes", "Studies' processes that this service has started.", len(self._scheduler.pids)),
-            _one("epsearch_streams_open", "Streams of events.", self._streams.open),
-            _one("epsearch_service_cpu_seconds", "Of the service itself.", times.user + times.system),
-            _one("epsearch_service_memory_bytes", "Resident, of the service.", self._process.memory_info().rss),
+            _gauge(
+                "epsearch_processes", "Studies' processes that this service has started.", len(self._scheduler.pids)
+            ),
+            _gauge("epsearch_streams_open", "Streams of events.", self._streams.open),
+            _gauge("epsearch_service_cpu_seconds", "Of the service itself.", times.user + times.system),
+            _gauge("epsearch_service_memory_bytes", "Resident, of the service.", self._process.memory_info().rss),
         ]
 
     def counting(self, app: ASGIApp) -> ASGIApp:
-        """The application with every answer counted, under the route that gave it."""
+        """Wraps an application to count its answers by route."""
 
         async def counted(scope: Scope, receive: Receive, send: Send) -> None:
             begun, status = time.monotonic(), 0
@@ -101,15 +103,15 @@ class Metrics(Collector):
 
 
 def _route(scope: Scope) -> str:
-    """Its pattern, not its path: of names that clients make up there may be any number."""
+    """Returns the pattern of a route: clients may request any number of paths."""
     route = scope.get("route")
     return str(getattr(route, "path", "other"))
 
 
 def _method(scope: Scope) -> str:
-    """The same: clients may send any word."""
+    """Returns the method: clients may send any word."""
     return str(scope["method"]) if scope["method"] in METHODS else "other"
 
 
-def _one(name: str, what: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, what, value=value)
+def _gauge(name: str, help: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, help, value=value)

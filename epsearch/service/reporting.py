@@ -1,4 +1,4 @@
-"""What is read of a study: its findings as figures, tables, texts and pages."""
+"""Results of a study as figures, tables, texts and pages."""
 
 import base64
 import hashlib
@@ -29,29 +29,29 @@ from results.ledger import schema
 
 SANDBOX = "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
 SCRIPT = re.compile(rb"<script(?![^>]*\btype=)[^>]*>(.*?)</script>", re.DOTALL)
-MOST_SHARING = 200
-EVENTS = 1000  # that are read at a time
+MOST_SHARING = 200  # pairs of studies
+EVENTS = 1000  # read at a time
 
 
 class Reporter:
-    """Reads for the API and the pages."""
+    """Reports of one service, for the API and the pages."""
 
-    def __init__(self, studies: Studies, findings: ResultsCache) -> None:
-        self._studies, self._findings = studies, findings
-        self._writing = threading.Lock()  # two would write the same files
-        self._looking = threading.Lock()
-        self._known: dict[str, tuple[object, frozenset[str]]] = {}
+    def __init__(self, studies: Studies, results: ResultsCache) -> None:
+        self._studies, self._results = studies, results
+        self._writing = threading.Lock()  # concurrent reports would write the same files
+        self._counting = threading.Lock()
+        self._keys: dict[str, tuple[object, frozenset[str]]] = {}  # study -> (version, keys of its stored members)
 
-    def found(self, name: str) -> StudyResults:
-        """What is known of a study. Raises NoStudy, also for one that has not begun."""
-        found = self._findings.get(name)
-        if found is None:
+    def results(self, name: str) -> StudyResults:
+        """Returns the results of a study. Raises NoStudy, also before it has begun."""
+        results = self._results.get(name)
+        if results is None:
             self._studies.status(name)
-            raise NoStudy(f"study {name!r} has not begun: nothing is known of it yet")
-        return found
+            raise NoStudy(f"study {name!r} has not begun: it has no results yet")
+        return results
 
     def figure(self, name: str, module: ModuleType, numbers: Any) -> Figure:
-        """A figure as JSON has it."""
+        """Returns a figure with its caption and tables."""
         return Figure(
             name=name,
             caption=module.caption(numbers),
@@ -63,27 +63,27 @@ class Reporter:
         )
 
     def report(self, name: str) -> tuple[bytes, dict[str, str]]:
-        """(the page of a study, the headers that it needs), written anew where the study has changed since.
+        """Writes the report of a study; returns the page and its HTTP headers.
 
         Raises NoStudy, and UsageError before there is anything to report.
         """
-        return self._page(self._written(name).report)
+        return self._page(self._write(name).report)
 
     def outcome(self, name: str, path: str | None = None, run: bool = False) -> tuple[RenderableType, dict[str, Any]]:
-        """What a run prints at its end, as a renderable and as JSON; errors as of `report`.
+        """Returns the output of a run, as a renderable and as JSON; errors as of `report`.
 
-        path: where the client says that it keeps the report, in the place of ours; it is printed, and not opened.
-        run: with the work of the study's last run, as its events tell of it.
+        path: of the report at the client, printed in the place of ours. run: True to include the work of the last run,
+        as its events have it.
         """
-        result = self._written(name)
+        result = self._write(name)
         if run:
             result = replace(result, effort=self._last_run(name, result.effort))
         if path is not None:
             result = replace(result, report=Path(one_line(path)))
         return outcome.renderable(result), outcome.as_json(result)
 
-    def shown(self, name: str) -> tuple[RenderableType, dict[str, Any]]:
-        """What `epsearch show` prints, as a renderable and as JSON. Raises NoStudy."""
+    def description(self, name: str) -> tuple[RenderableType, dict[str, Any]]:
+        """Returns the output of `epsearch show`, as a renderable and as JSON. Raises NoStudy."""
         status = self._studies.status(name)
         row = growth.find(self._studies.store, name)
         if row is None:
@@ -93,16 +93,16 @@ class Reporter:
         return lists.study(loop), lists.study_as_json(loop)
 
     def side_by_side(self, names: Sequence[str]) -> tuple[bytes, dict[str, str]]:
-        """(the page that compares searches, its headers). Raises UsageError where they cannot be compared."""
+        """Writes the page that compares searches; returns it with its headers. Raises UsageError."""
         own = self._studies.settings
         with self._writing:
             _, page = api.side_by_side(names, own.storage, own.out)
             return self._page(page)
 
     def ledger(self) -> Ledger:
-        """How many runs there are, and which studies share them."""
-        with self._looking:
-            keys = self._keys()
+        """Counts the runs of the ledger, and those that studies share."""
+        with self._counting:
+            keys = self._keys_by_study()
         pairs = Counter[tuple[str, str]]()
         users: dict[str, list[str]] = {}
         for study, own in keys.items():
@@ -118,22 +118,22 @@ class Reporter:
             unused=max(0, runs - len(users)),
         )
 
-    def _keys(self) -> dict[str, frozenset[str]]:
-        """Study -> keys of its members that are there; looked for again where something has been stored since."""
+    def _keys_by_study(self) -> dict[str, frozenset[str]]:
+        """Returns study -> keys of its stored members; reads again only studies that have changed."""
         own, store = self._studies.settings, self._studies.store
         for row in store.studies():
             last = store.events.newest(row.name, "records", "state")
             version = (row.checksum, last and last.id)
-            if version != self._known.get(row.name, (None, None))[0]:
+            if version != self._keys.get(row.name, (None, None))[0]:
                 keys: frozenset[str] = frozenset()
                 with suppress(UsageError):  # it cannot be read
                     keys = frozenset(stored_loop(row, store, own.storage, own.out).records)
-                self._known[row.name] = (version, keys)
-        there = {row.name for row in store.studies()}
-        self._known = {name: one for name, one in self._known.items() if name in there}
-        return {name: keys for name, (_, keys) in self._known.items()}
+                self._keys[row.name] = (version, keys)
+        names = {row.name for row in store.studies()}
+        self._keys = {name: entry for name, entry in self._keys.items() if name in names}
+        return {name: keys for name, (_, keys) in self._keys.items()}
 
-    def _written(self, name: str) -> api.Outcome:
+    def _write(self, name: str) -> api.Outcome:
         self._studies.status(name)
         if growth.find(self._studies.store, name) is None:
             raise NoStudy(f"study {name!r} has not begun: there is nothing to report yet")
@@ -141,20 +141,20 @@ class Reporter:
         with self._writing:
             return api.report(name, own.storage, own.out)
 
-    def _last_run(self, name: str, known: Effort) -> Effort:
-        """What the last run of a study did; known: without it. What began before events were kept is not told."""
+    def _last_run(self, name: str, effort: Effort) -> Effort:
+        """Adds the last run of a study to an effort without it, as far as there are events of it."""
         store = self._studies.store
         begun, last = store.events.newest(name, "begin"), store.events.newest(name, "progress")
         if begun is None:
-            return known
+            return effort
         trained, after = 0, begun.id
-        while some := store.events.read(name, after, EVENTS):
-            after = some[-1].id
-            trained += sum(int(one.data.get("stored", 0)) for one in some if one.kind == "records")
+        while events := store.events.read(name, after, EVENTS):
+            after = events[-1].id
+            trained += sum(int(event.data.get("stored", 0)) for event in events if event.kind == "records")
         now = {} if last is None or last.id < begun.id else last.data
         seconds, steps = float(now.get("seconds") or 0.0), int(now.get("member_steps") or 0)
-        reused = max(0, known.reused - trained)
-        return replace(known, trained=trained, reused=reused, seconds=seconds, member_steps=steps)
+        reused = max(0, effort.reused - trained)
+        return replace(effort, trained=trained, reused=reused, seconds=seconds, member_steps=steps)
 
     def _page(self, path: Path) -> tuple[bytes, dict[str, str]]:
         page = path.read_bytes()
@@ -162,10 +162,10 @@ class Reporter:
 
 
 def policy(page: bytes) -> str:
-    """What a self-contained page may do: run the scripts that stand in it, and nothing else.
+    """Returns the content security policy of a self-contained page: its own scripts, and nothing else.
 
-    `strict-dynamic` lets the page's own script add plotly, which it carries packed.
+    `strict-dynamic` lets the page's script add plotly, which the page contains compressed.
     """
     hashes = (base64.b64encode(hashlib.sha256(script).digest()).decode() for script in SCRIPT.findall(page))
-    allowed = " ".join(f"'sha256-{one}'" for one in hashes)
+    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
     return f"{SANDBOX}; script-src {allowed} 'strict-dynamic'"

@@ -1,6 +1,6 @@
-"""What clients say of a study, on its way to one: what they may not choose is refused, and the service's own put in.
+"""From the request of a client to a study: refuses what clients may not choose, and adds the service's own paths.
 
-A client's places would be places of this machine, and a module that it names would be code that runs here.
+A client's paths would be paths of this machine, and a module that it names would be code that runs here.
 """
 
 from collections.abc import Mapping
@@ -23,26 +23,26 @@ from search_spaces.published.definition import UnknownDataset, load_definition
 from trainers.streams import present
 
 SERVER_SET = tuple(name for name, one in Study.options().items() if one.scope == PLACE)
-"""Options that say where things are: a client's would open places of this machine."""
-CALLED = {"search": "run", "comparison": "compare", "memory study": "memory"}
-"""What people call a kind of study -> the kind."""
+"""Options with paths, which the service chooses: a client's would be paths of this machine."""
+TITLES = {"search": "run", "comparison": "compare", "memory study": "memory"}
+"""Title of a kind of study -> the kind."""
 PRIORITIES = (-1000, 1000)
 
 
-def described(given: Mapping[str, Any], settings: Settings) -> Study:
-    """The study that a client describes: `kind`, and options by name as a YAML file has them. Raises UsageError."""
-    written = {str(name).replace("-", "_"): value for name, value in given.items()}
-    wanted = written.pop("kind", Search.kind)
-    if isinstance(wanted, str) and (meant := CALLED.get(wanted.lower())):
-        raise UsageError(f"no kind {wanted!r}; known: {', '.join(KINDS)}; did you mean {meant!r}?")
-    return build(KINDS[one_of(wanted, "kind", KINDS)], checked(written, settings) | places(settings))
+def build_study(request: Mapping[str, Any], settings: Settings) -> Study:
+    """Builds the study of a request: `kind`, and options by name as in a YAML file. Raises UsageError."""
+    options = {str(name).replace("-", "_"): value for name, value in request.items()}
+    kind = options.pop("kind", Search.kind)
+    if isinstance(kind, str) and (meant := TITLES.get(kind.lower())):
+        raise UsageError(f"no kind {kind!r}; known: {', '.join(KINDS)}; did you mean {meant!r}?")
+    return build(KINDS[one_of(kind, "kind", KINDS)], check_options(options, settings) | server_options(settings))
 
 
-def checked(options: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    """Options of a client, without those that open places of this machine. Raises UsageError."""
+def check_options(options: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """Returns the options that a client may set. Raises UsageError for others."""
     for name in SERVER_SET:
         if options.get(name) is not None:
-            raise UsageError(f"{name.replace('_', '-')} is the service's to say; leave it out")
+            raise UsageError(f"{name.replace('_', '-')} is set by the service; leave it out")
     allowed = dict(options)
     if (dataset := allowed.get("dataset")) is not None:
         allowed["dataset"] = _dataset(str(dataset), settings)
@@ -57,28 +57,28 @@ def checked(options: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
 
 
 def _allow_modules(option: str, value: Any, settings: Settings) -> None:
-    """Raises UsageError where this service was not started to allow code that a client names."""
+    """Raises UsageError unless the service allows code that a client names."""
     if not settings.modules:
         raise UsageError(
-            f"{option.replace('_', '-')} {brief(value)} runs code of this machine, which this service was not "
-            "started to allow (--allow-modules)"
+            f"{option.replace('_', '-')} {brief(value)} runs code of this machine, which this service does not allow "
+            "(--allow-modules)"
         )
 
 
 def _dataset(dataset: str, settings: Settings) -> str:
-    """A registered name as it is, folder:NAME below the roots, a module only where that is allowed."""
+    """Returns a registered name as it is, folder:NAME below the roots, a module only if allowed."""
     kind, colon, rest = dataset.partition(":")
     if not colon:
-        with refused(UnknownDataset):  # before it is looked for among the folders of this machine
+        with refused(UnknownDataset):  # before `build` searches the folders of this machine
             return load_definition(dataset).name
     if kind != "folder":
         _allow_modules("dataset", dataset, settings)
         return dataset
     for root in settings.roots:
-        with suppress(OSError, ValueError, RuntimeError):  # what cannot be a name, and links in a circle
-            place = (root / rest).resolve()
-            if place.is_relative_to(root.resolve()) and place.exists():
-                return f"folder:{place}"
+        with suppress(OSError, ValueError, RuntimeError):  # impossible names, and circular links
+            path = (root / rest).resolve()
+            if path.is_relative_to(root.resolve()) and path.exists():
+                return f"folder:{path}"
     if not settings.roots:
         raise UsageError(f"dataset {brief(dataset)} names a folder, and this service was started without --images")
     roots = ", ".join(str(root) for root in settings.roots)
@@ -86,9 +86,9 @@ def _dataset(dataset: str, settings: Settings) -> str:
 
 
 def check_data(study: Study) -> None:
-    """Raises UsageError for what does not fit the data, where those are there and can be looked at in a moment.
+    """Raises UsageError for options that do not fit the data, if those are present and quick to read.
 
-    Other studies fail when their process looks: images are decoded first, data that are missing are downloaded.
+    Other studies fail in their process: images are decoded first, missing data are downloaded.
     """
     tasks = len(study.all_seeds) * study.tasks
     named = ":" not in study.dataset and load_definition(study.dataset).image_size is None
@@ -96,32 +96,32 @@ def check_data(study: Study) -> None:
         open_evaluation(study)
 
 
-def of_submission(submission: Submission, settings: Settings) -> Study:
-    """The study of a submission, with this service's places. Raises UsageError."""
-    given, options = submission.given, submission.given.get("options")
+def submitted_study(submission: Submission, settings: Settings) -> Study:
+    """Returns the study of a submission, with this service's paths. Raises UsageError."""
+    request, options = submission.given, submission.given.get("options")
     if not submission.readable or options is None:
-        raise UsageError(f"what was submitted as {submission.study!r} cannot be read; submit it again")
-    if options.get("search") is not None:  # which goes over the interval; a client could not have given both
+        raise UsageError(f"the submission of {submission.study!r} cannot be read; submit it again")
+    if options.get("search") is not None:  # excludes the interval, which is stored all the same
         options = {name: value for name, value in options.items() if name != "interval"}
-    kind = KINDS[one_of(given.get("kind", Search.kind), "kind", KINDS)]
-    placed = {**options, **places(settings)}
+    kind = KINDS[one_of(request.get("kind", Search.kind), "kind", KINDS)]
+    options = {**options, **server_options(settings)}
     # A search that grows keeps its folder of datasets.
-    return grown(placed | {"data_dir": None}) if given.get("extend") else build(kind, placed)
+    return grown(options | {"data_dir": None}) if request.get("extend") else build(kind, options)
 
 
-def is_of(submission: Submission, study: Study, extend: bool, settings: Settings) -> bool:
-    """Whether a study is that of a submission, also of one to a version with fewer options."""
+def is_same(submission: Submission, study: Study, extend: bool, settings: Settings) -> bool:
+    """Returns whether a submission, also to a version with fewer options, is of this study."""
     with suppress(UsageError):
-        return bool(submission.given.get("extend")) == extend and of_submission(submission, settings) == study
+        return bool(submission.given.get("extend")) == extend and submitted_study(submission, settings) == study
     return False
 
 
-def places(settings: Settings) -> dict[str, Any]:
-    """Values of SERVER_SET."""
+def server_options(settings: Settings) -> dict[str, Any]:
+    """Returns the service's values of SERVER_SET."""
     return {name: getattr(settings, name) for name in SERVER_SET}
 
 
-def priority(value: Any) -> int:
-    """A priority as it was given. Raises UsageError."""
+def parse_priority(value: Any) -> int:
+    """Returns the priority of a request. Raises UsageError."""
     low, high = PRIORITIES
     return whole(0 if value is None else value, "priority", low=low, high=high)

@@ -1,8 +1,7 @@
-"""Cache of the results of studies, as their reports show them.
+"""Cache of the results of studies, as in their reports.
 
-Statistics and figures take seconds of a processor that trains. So they are made again only where members have come in,
-and of a study that is being trained not before PAUSE times what the last making took: a page may lag, and says of when
-it is.
+Statistics and figures take seconds of a processor that trains. So they are computed again only after new members, and
+of a study that is being trained not before PAUSE times the last computation: a page may lag, and shows its time.
 """
 
 import threading
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from epsearch.failures.errors import UsageError
-from epsearch.findings.reports import REPORTS, AnyResults, Groups, Reporting
+from epsearch.findings.reports import REPORTS, AnyResults, Groups, Report
 from epsearch.findings.search import search_so_far
 from epsearch.loop.base import Loop
 from epsearch.preparation import growth
@@ -25,100 +24,97 @@ from results.ledger.record import RunRecord
 from results.ledger.store import Store, StudyRow
 
 PAUSE = 40.0  # so that at most a fortieth of one core's time is spent on a study that is being trained
-KEPT = 50  # studies whose findings are kept, the last that were asked for
+CACHED = 50  # studies whose results are cached, the last that were read
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StudyResults:
     """Results of one study at one time."""
 
     state: str
-    """How far it is, in words."""
+    """Progress or result in words."""
     headline: str
     """The best so far, in words."""
     results: AnyResults | None
-    """As its report takes them; None before there is anything to report."""
-    why: str
-    """Why there are none."""
+    """Results of the report; None before there are any."""
+    reason: str
+    """Why `results` is None; else empty."""
     records: tuple[RunRecord, ...]
-    """Its members that are in the ledger, in the order in which they were stored."""
+    """Stored members, in the order of their storage."""
     groups: Groups
-    """The same by stream and point, or row: their seeds are averaged as one thing."""
+    """Stored members by stream and point, or row; those of a group differ in their seeds."""
     figures: Mapping[str, Any]
-    """As `results.pages` has them: also of what no report can say yet."""
-    made: float
-    """When: seconds since 1970."""
+    """Name -> (module, numbers), also before there is a report."""
+    time: float
+    """When they were computed, in seconds since 1970."""
 
 
 @dataclass
-class _Kept:
+class _Entry:
     lock: threading.Lock = field(default_factory=threading.Lock)
     version: object = None
-    found: StudyResults | None = None
-    until: float = 0.0  # monotonic time before which a running study is not looked at again
+    results: StudyResults | None = None
+    until: float = 0.0  # time of the clock before which the results of a running study are not computed again
     used: float = 0.0
 
 
 class ResultsCache:
-    """Results of studies by name. `get` is safe in any thread."""
+    """Results of studies by name; `get` is safe in any thread."""
 
     def __init__(self, settings: Settings, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings, self._store, self._clock = settings, store, clock
-        self._lock, self._kept = threading.Lock(), dict[str, _Kept]()
+        self._lock, self._entries = threading.Lock(), dict[str, _Entry]()
 
     def get(self, name: str) -> StudyResults | None:
         """Returns the results of a stored study, None if there is none of that name. Raises UsageError."""
         row = growth.find(self._store, name)
         if row is None:
-            self._forget(name)
+            with self._lock:
+                self._entries.pop(name, None)
             return None
-        kept = self._of(name)
-        with kept.lock:  # two who ask for the same wait for one making
-            there = self._store.leases.standing(name)
-            last = self._store.events.newest(name, "records", "state")  # one whenever members are stored
-            version = (row.checksum, last and last.id, None if there is None else (there.now, there.token))
-            resting = there is not None and there.held and self._clock() < kept.until
-            if kept.found is None or (version != kept.version and not resting):
-                # By the processor's time, which others that are at work do not make longer; the first one imports.
-                first, begun = kept.found is None, time.thread_time()
-                kept.found, kept.version = self._make(row), version
-                kept.until = self._clock() + (0.0 if first else PAUSE * (time.thread_time() - begun))
-            return kept.found
+        entry = self._entry(name)
+        with entry.lock:  # concurrent requests wait for one computation
+            standing = self._store.leases.standing(name)
+            last = self._store.events.newest(name, "records", "state")  # every storage of members adds one
+            version = (row.checksum, last and last.id, None if standing is None else (standing.now, standing.token))
+            pausing = standing is not None and standing.held and self._clock() < entry.until
+            if entry.results is None or (version != entry.version and not pausing):
+                # Processor time, which other processes do not extend; the first computation also imports modules.
+                first, begun = entry.results is None, time.thread_time()
+                entry.results, entry.version = self._compute(row), version
+                entry.until = self._clock() + (0.0 if first else PAUSE * (time.thread_time() - begun))
+            return entry.results
 
-    def _make(self, row: StudyRow) -> StudyResults:
+    def _compute(self, row: StudyRow) -> StudyResults:
         loop = stored_loop(row, self._store, self._settings.storage, self._settings.out)
-        results, why = None, ""
+        results, reason = None, ""
         try:
             results = REPORTS[loop.study.kind].results(loop, {}, None)
-        except UsageError as error:  # nothing is there to report yet
-            why = str(error)
+        except UsageError as error:  # nothing to report yet
+            reason = str(error)
         records = tuple(sorted(loop.records.values(), key=lambda record: (record.created, record.key)))
         groups, figures = REPORTS[loop.study.kind].groups(loop), _figures(loop, results)
-        return StudyResults(loop.state(), loop.headline(), results, why, records, groups, figures, time.time())
+        return StudyResults(loop.state(), loop.headline(), results, reason, records, groups, figures, time.time())
 
-    def _of(self, name: str) -> _Kept:
+    def _entry(self, name: str) -> _Entry:
         with self._lock:
-            kept = self._kept.setdefault(name, _Kept())
-            kept.used = self._clock()
-            if len(self._kept) > KEPT:
-                del self._kept[min(self._kept, key=lambda one: self._kept[one].used)]
-            return kept
-
-    def _forget(self, name: str) -> None:
-        with self._lock:
-            self._kept.pop(name, None)
+            entry = self._entries.setdefault(name, _Entry())
+            entry.used = self._clock()
+            if len(self._entries) > CACHED:
+                del self._entries[min(self._entries, key=lambda name: self._entries[name].used)]
+            return entry
 
 
 def _figures(loop: Loop, results: AnyResults | None) -> Mapping[str, Any]:
-    """Those of its report; of a search also with the members of the round that is open."""
-    reports = REPORTS[loop.study.kind]
+    """Returns the figures of the report; of a search also with the members of open rounds."""
+    report = REPORTS[loop.study.kind]
     if loop.study.kind != Search.kind:
-        return _drawable(reports, results)
-    growing = _drawable(reports, search_so_far(loop))  # type: ignore[arg-type]
+        return _drawable(report, results)
+    growing = _drawable(report, search_so_far(loop))  # type: ignore[arg-type]
     if loop.done:
         return growing
-    # Where the best may lie is said of finished rounds alone.
-    finished = _drawable(reports, results)
+    # The interval of the best value is that of finished rounds.
+    finished = _drawable(report, results)
     return {
         name: (module, numbers._replace(peak=finished[name][1].peak if name in finished else None))
         if isinstance(numbers, ParameterCurve)
@@ -127,9 +123,9 @@ def _figures(loop: Loop, results: AnyResults | None) -> Mapping[str, Any]:
     }
 
 
-def _drawable(reports: Reporting, results: AnyResults | None) -> Mapping[str, Any]:
+def _drawable(report: Report, results: AnyResults | None) -> Mapping[str, Any]:
     figures: Mapping[str, Any] = {}
-    if results is not None and [*reports.records(results)]:
-        with suppress(ValueError):  # too little for statistics, which say so
-            figures = reports.figures(results)
+    if results is not None and [*report.records(results)]:
+        with suppress(ValueError):  # too few members for the statistics
+            figures = report.figures(results)
     return figures

@@ -1,9 +1,9 @@
-"""/api/v1: each route parses, calls one function of a room below, and answers."""
+"""Routes of /api/v1: each parses a request, calls one function, and encodes the answer."""
 
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -13,84 +13,83 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from epsearch.failures.errors import NoStudy
 from epsearch.plugins.registration import added
 from epsearch.service import answers
-from epsearch.service.access.shares import READERS, REPORTERS, WRITERS, Threads
+from epsearch.service.access.limits import READERS, REPORTERS, WRITERS, ThreadedRouter
 from epsearch.service.access.tokens import EVERYBODY, Token
 from epsearch.service.metrics import Metrics
 from epsearch.service.reporting import Reporter
-from epsearch.service.requests import priority
+from epsearch.service.requests import parse_priority
 from epsearch.service.results_cache import ResultsCache
-from epsearch.service.safety import only_known
+from epsearch.service.safety import check_query
 from epsearch.service.settings import Settings
 from epsearch.service.streams import Streams
 from epsearch.service.studies import STATES, Studies
 from epsearch.service.work.planning import Planner
-from epsearch.service.work.readiness import Readiness
 from epsearch.service.work.scheduler import Scheduler
 from epsearch.status import StudyStatus
 from epsearch.study.kinds import KINDS
 from epsearch.study.parsers import one_of
 from epsearch.terminal.consoles import as_text
 from results.export import runs_table
+from results.ledger.writers.queue import Change
 
 NAME = Path(max_length=1000, description="Name of a study; a new one has at most 100 characters.")
 Name = Annotated[str, NAME]
-Given = Annotated[
+Options = Annotated[
     dict[str, Any],
     Body(
-        description="`kind` (run, compare or memory), and options of a study by name, as a file for --config has them.",
+        title="Given",  # its name in clients
+        description="`kind` (run, compare or memory), and options of a study by name, as in a file for --config.",
         examples=[{"kind": "run", "dataset": "permuted_digits", "points": 5, "seeds": 3}],
     ),
 ]
-Priority = Annotated[int, Query(description="Of two studies that wait, the one of the higher priority is first.")]
+Priority = Annotated[int, Query(description="Of two waiting studies, the one of the higher priority is first.")]
 PER_PAGE = 50
 
 
 class Service(NamedTuple):
-    """All parts of a service, as routes and pages use them."""
+    """The parts of a service, for routes and pages."""
 
     settings: Settings
     studies: Studies
-    findings: ResultsCache
+    results: ResultsCache
     reporter: Reporter
     streams: Streams
     scheduler: Scheduler
     metrics: Metrics
     planner: Planner
-    readiness: Readiness
+    ready: Callable[[], Awaitable[None]]
 
     def stop(self) -> None:
-        """Ends streams and plans, for which the service would wait otherwise."""
+        """Ends streams and plans, which would delay the end of the service."""
         self.streams.stop()
         self.planner.stop()
 
 
-def below_api(threads: int) -> Threads:
-    """A router for routes below /api/v1."""
-    return Threads(threads, prefix="/api/v1", responses=answers.REFUSED, dependencies=[Depends(only_known)])
+def api_router(threads: int) -> ThreadedRouter:
+    """Returns a router for routes below /api/v1."""
+    return ThreadedRouter(threads, prefix="/api/v1", responses=answers.REFUSED, dependencies=[Depends(check_query)])
 
 
 def routes(service: Service) -> Iterator[APIRouter]:
-    """Those that read and change studies."""
+    """Yields the routers that read and change studies."""
     for threads, *parts in (
-        (READERS, _reading),
-        (REPORTERS, _shown, _results, _reports),
-        (WRITERS, _changing),
+        (READERS, _statuses),
+        (REPORTERS, _study, _results, _reports),
+        (WRITERS, _changes),
     ):
-        router = below_api(threads)
+        router = api_router(threads)
         for add in parts:
             add(router, service)
         yield router
 
 
-def who(request: Request) -> Token:
-    """Whose request it is: `safety.Guard` has looked."""
+def token_of(request: Request) -> Token:
+    """Returns the token of a request, which `safety.Guard` has stored in it."""
     return getattr(request.state, "token", None) or EVERYBODY
 
 
-def _reading(api: APIRouter, service: Service) -> None:
+def _statuses(api: APIRouter, service: Service) -> None:
     studies = service.studies
-
-    lists = answers.Lists()
 
     @api.get("/studies", response_model=answers.Studies)
     def list_studies(
@@ -102,10 +101,10 @@ def _reading(api: APIRouter, service: Service) -> None:
         per_page: Annotated[int, Query(ge=1, le=1000)] = PER_PAGE,
     ) -> Response:
         """The studies of the ledger and of the queue, newest first."""
-        for value, name, known in ((state, "state", STATES), (kind, "kind", KINDS)):
+        for value, name, allowed in ((state, "state", STATES), (kind, "kind", KINDS)):
             if value:
-                one_of(value, name, known)
-        return lists.of(studies.recent(), (state, dataset, kind, search), page, per_page)
+                one_of(value, name, allowed)
+        return _json(studies.page((state, dataset, kind, search), page, per_page))
 
     @api.get("/studies/{name}/standing")
     def standing(name: Name) -> StudyStatus:
@@ -120,26 +119,26 @@ def _reading(api: APIRouter, service: Service) -> None:
     ) -> list[answers.Event]:
         """Events of a study, the oldest first: headings, notes, warnings, states."""
         studies.status(name)
-        return [answers.event(one) for one in studies.store.events.read(name, after, most)]
+        return [answers.event(event) for event in studies.store.events.read(name, after, most)]
 
     @api.get("/ledger")
     def ledger() -> answers.Ledger:
-        """How many runs the ledger has, and which studies share them."""
+        """Number of runs in the ledger, and the studies that share them."""
         return service.reporter.ledger()
 
     @api.get("/audit")
-    def audit(most: Annotated[int, Query(ge=1, le=10_000)] = 100) -> list[answers.Change]:
-        """Who has asked for which change, the newest first."""
-        return [answers.change(one) for one in studies.store.queue.audited(most)]
+    def audit(most: Annotated[int, Query(ge=1, le=10_000)] = 100) -> list[Change]:
+        """Requested changes, the newest first."""
+        return studies.store.queue.audited(most)
 
 
-def _shown(api: APIRouter, service: Service) -> None:
+def _study(api: APIRouter, service: Service) -> None:
     studies = service.studies
 
     @api.get("/studies/{name}")
     def show(name: Name) -> answers.Study:
-        """One study: how it stands, what it has found, its options."""
-        return answers.study(studies.status(name), studies.study(name), service.findings.get(name))
+        """Status, results and options of one study."""
+        return answers.study(studies.status(name), studies.study(name), service.results.get(name))
 
 
 def _results(api: APIRouter, service: Service) -> None:
@@ -147,10 +146,10 @@ def _results(api: APIRouter, service: Service) -> None:
 
     @api.get("/studies/{name}/runs", response_class=Response, responses=answers.TABLES)
     def runs(name: Name, format: Literal["json", "csv", "parquet"] = "json") -> Response:
-        """Every member that is in the ledger, one row each, with its metrics."""
-        found = reporter.found(name)
-        with added({} if found.results is None else found.results.config):
-            table = runs_table(found.records)
+        """Every stored member, one row each, with its metrics."""
+        results = reporter.results(name)
+        with added({} if results.results is None else results.results.config):
+            table = runs_table(results.records)
         headers = {"Content-Disposition": f'attachment; filename="{re.sub(r"[^a-zA-Z0-9.-]", "_", name)}.{format}"'}
         if format == "csv":
             text = table.to_csv(index=False, lineterminator="\n")
@@ -159,20 +158,20 @@ def _results(api: APIRouter, service: Service) -> None:
             buffer = io.BytesIO()
             table.to_parquet(buffer, index=False)
             return Response(buffer.getvalue(), media_type="application/vnd.apache.parquet", headers=headers)
-        return Response(table.to_json(orient="records", double_precision=15), media_type="application/json")
+        return _json(table.to_json(orient="records", double_precision=15))
 
     @api.get("/studies/{name}/figures")
     def figures(name: Name) -> list[answers.Figure]:
-        """The figures that there are now."""
-        return [reporter.figure(one, *parts) for one, parts in reporter.found(name).figures.items()]
+        """All figures of a study, as of now."""
+        return [reporter.figure(one, *parts) for one, parts in reporter.results(name).figures.items()]
 
     @api.get("/studies/{name}/figures/{figure}")
     def figure(name: Name, figure: Annotated[str, Path(max_length=100)]) -> answers.Figure:
         """One figure: plotly's JSON, its caption, and the tables of its data."""
-        known = reporter.found(name).figures
-        if figure not in known:
-            raise NoStudy(f"study {name!r} has no figure {figure!r}; there are: {', '.join(known) or 'none yet'}")
-        return reporter.figure(figure, *known[figure])
+        drawable = reporter.results(name).figures
+        if figure not in drawable:
+            raise NoStudy(f"study {name!r} has no figure {figure!r}; it has: {', '.join(drawable) or 'none yet'}")
+        return reporter.figure(figure, *drawable[figure])
 
 
 def _reports(api: APIRouter, service: Service) -> None:
@@ -180,7 +179,7 @@ def _reports(api: APIRouter, service: Service) -> None:
 
     @api.get("/studies/{name}/report", response_class=HTMLResponse)
     def report(name: Name) -> Response:
-        """The report: one page that needs nothing else."""
+        """The report, as one self-contained page."""
         page, headers = reporter.report(name)
         return HTMLResponse(page, headers=headers)
 
@@ -190,14 +189,12 @@ def _reports(api: APIRouter, service: Service) -> None:
         width: Annotated[int, Query(ge=20, le=1000)] = 80,
         colours: bool = False,
         format: Literal["text", "json"] = "text",
-        path: Annotated[str | None, Query(max_length=1000, description="Where the client keeps the report.")] = None,
-        run: Annotated[bool, Query(description="Whether it has the work of its last run, not of writing it.")] = False,
+        path: Annotated[str | None, Query(max_length=1000, description="Path of the report at the client.")] = None,
+        run: Annotated[bool, Query(description="True to include the work of its last run.")] = False,
     ) -> Response:
-        """What a run of it prints at its end, as text for a terminal of that width, or as JSON."""
-        shown, data = reporter.outcome(name, path, run)
-        if format == "json":
-            return _json(data)
-        return PlainTextResponse(as_text(shown, width, colours))
+        """Output of `epsearch run` for a study, as text for a terminal of that width, or as JSON."""
+        text, data = reporter.outcome(name, path, run)
+        return _json(data) if format == "json" else PlainTextResponse(as_text(text, width, colours))
 
     @api.get("/studies/{name}/shown", response_class=PlainTextResponse, responses=answers.IN_WORDS)
     def shown(
@@ -206,8 +203,8 @@ def _reports(api: APIRouter, service: Service) -> None:
         colours: bool = False,
         format: Literal["text", "json"] = "text",
     ) -> Response:
-        """What `epsearch show` prints."""
-        text, data = reporter.shown(name)
+        """Output of `epsearch show` for a study."""
+        text, data = reporter.description(name)
         return _json(data) if format == "json" else PlainTextResponse(as_text(text, width, colours))
 
     @api.get("/compare", response_class=HTMLResponse)
@@ -219,54 +216,50 @@ def _reports(api: APIRouter, service: Service) -> None:
         return HTMLResponse(page, headers=headers)
 
 
-def _changing(api: APIRouter, service: Service) -> None:
+def _changes(api: APIRouter, service: Service) -> None:
     studies = service.studies
 
     @api.post("/plan")
-    async def make_plan(request: Request, given: Given) -> dict[str, Any]:
-        """What a study would take, as `epsearch plan` says; nothing is trained but for a probe of a few seconds."""
-        return (await service.planner.plan(partial(studies.build, given), who(request).name))[1]
+    async def make_plan(request: Request, options: Options) -> dict[str, Any]:
+        """Members, memory and time of a study, as of `epsearch plan`; a probe trains for a few seconds."""
+        return (await service.planner.plan(partial(studies.build, options), token_of(request).name))[1]
 
-    @api.post("/studies", status_code=201, responses=answers.THERE)
-    def submit(
-        request: Request, response: Response, given: Given, priority_: Annotated[Priority, Query(alias="priority")] = 0
-    ) -> StudyStatus:
-        """Puts a study into the queue; the same one once more is answered as it is, with a note."""
-        done = studies.submit(studies.build(given), who(request).name, priority(priority_))
-        response.status_code = 200 if done.note else 201
-        return done
+    @api.post("/studies", status_code=201, responses=answers.UNCHANGED)
+    def submit(request: Request, response: Response, options: Options, priority: Priority = 0) -> StudyStatus:
+        """Queues a study; a repeated request changes nothing, and the answer has a note."""
+        status = studies.submit(studies.build(options), token_of(request).name, parse_priority(priority))
+        response.status_code = 200 if status.note else 201
+        return status
 
     @api.post("/studies/{name}/cancel")
     def cancel(
         request: Request,
         name: Name,
-        deadline: Annotated[float, Query(ge=0, le=3600, description="Seconds until it is killed.")] = 30,
+        deadline: Annotated[float, Query(ge=0, le=3600, description="Seconds until its process is killed.")] = 30,
     ) -> StudyStatus:
-        """Lets a study stop; what is finished is kept."""
-        return studies.cancel(name, who(request).name, deadline)
+        """Stops a study; finished members stay stored."""
+        return studies.cancel(name, token_of(request).name, deadline)
 
     @api.post("/studies/{name}/resume")
-    def resume(
-        request: Request, name: Name, priority_: Annotated[Priority, Query(alias="priority")] = 0
-    ) -> StudyStatus:
-        """Puts a study into the queue again that was cancelled, has failed or was left."""
-        return studies.resume(name, who(request).name, priority(priority_))
+    def resume(request: Request, name: Name, priority: Priority = 0) -> StudyStatus:
+        """Queues a cancelled, failed or interrupted study again."""
+        return studies.resume(name, token_of(request).name, parse_priority(priority))
 
     @api.post("/studies/{name}/extend")
-    def extend(
-        request: Request, name: Name, given: Given, priority_: Annotated[Priority, Query(alias="priority")] = 0
-    ) -> StudyStatus:
-        """Lets a search grow: more seeds, points, repeats, another interval or strategy."""
-        return studies.extend(name, given, who(request).name, priority(priority_))
+    def extend(request: Request, name: Name, options: Options, priority: Priority = 0) -> StudyStatus:
+        """Extends a search: more seeds, points, repeats, another interval or strategy."""
+        return studies.extend(name, options, token_of(request).name, parse_priority(priority))
 
     @api.delete("/studies/{name}")
     def delete(
         request: Request, name: Name, confirm: Annotated[str, Query(description="The study's name once more.")]
     ) -> answers.Removed:
         """Deletes a study with the members that no other study uses; its files stay."""
-        removal = studies.delete(name, confirm, who(request).name)
+        removal = studies.delete(name, confirm, token_of(request).name)
         return answers.Removed(name=name, members=len(removal.runs), shared=removal.shared)
 
 
 def _json(data: Any) -> Response:
-    return Response(json.dumps(data, ensure_ascii=False, default=str), media_type="application/json")
+    """Returns an answer of JSON; data: a value, or encoded JSON."""
+    encoded = data if isinstance(data, str | bytes) else json.dumps(data, ensure_ascii=False, default=str)
+    return Response(encoded, media_type="application/json")

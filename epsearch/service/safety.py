@@ -1,7 +1,7 @@
-"""Who may ask what, from where: the host, then the origin, then the token; then how much, and what answers say.
+"""Checks of every request: host, origin, token, size; and headers of every answer.
 
-In this order: a name that is not ours means a page of somebody else's that has made itself ours by its name server,
-and loopback is no defence against that. An origin that is not ours means a page elsewhere that sends its visitors.
+In this order: an unknown host name means DNS rebinding by a foreign page, against which loopback is no defence. A
+foreign origin means cross-site request forgery.
 """
 
 import asyncio
@@ -21,22 +21,22 @@ from epsearch.service.access.attempts import Attempts
 from epsearch.service.access.tokens import COOKIE, EVERYBODY, Token
 from epsearch.service.settings import LARGEST_BODY, Settings
 
-AGAIN = (
+RELOAD = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>epsearch</title>'
     '<meta http-equiv="refresh" content="0"><p><a href="{}">Go on</a></p></html>'
 )
 SAFE = ("GET", "HEAD", "OPTIONS")
 OPEN = ("/health", "/ready", "/sign-in", "/static/")
-"""Paths, or their beginnings, for which nobody need have a token."""
+"""Paths, or their beginnings, that need no token."""
 API_PAGE = "/api/v1"
-"""Below it are programs; the page itself says how they ask."""
+"""The page about the API; the paths below are for programs."""
 READS = ("/sign-out",)
-"""Paths of unsafe methods for which a token that reads is enough."""
+"""Paths of unsafe methods that a token with the role READ may use."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""What a page may load: nothing from elsewhere. Plotly writes styles into its drawings, and saves them as data."""
+"""Sources that a page may load: only the service. Plotly writes styles into its drawings, and saves them as data."""
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -53,8 +53,8 @@ TOO_LARGE = f"a body may have at most {LARGEST_BODY:,} bytes"
 class Guard:
     """The outermost layer of the application.
 
-    refused: is told why a request is refused. bug: the answer to what nobody has expected; it is given here, so that it
-    has HEADERS, too, and that no server prints where it happened, with whatever stands there.
+    refused: called with the reason of a refusal. bug: returns the answer to an unexpected error, made here so that it
+    has HEADERS, too, and no server prints a traceback with private values.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Guard:
         self._refused, self._attempts = refused, Attempts()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request, as ASGI has it."""
+        """Answers a request, as an ASGI application."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
@@ -84,31 +84,31 @@ class Guard:
                 self._refused(str(refusal.status_code))
             answer: ASGIApp = refusal or self._app
             await answer(scope, _limited(receive), sent)
-        except Exception as error:  # noqa: BLE001  of whatever kind: somebody waits for an answer
+        except Exception as error:  # noqa: BLE001  a client waits for an answer
             answer = self._bug(error)
             if not begun:
                 await answer(scope, receive, sent)
 
     async def _slow(self, scope: Scope, headers: Headers) -> None:
-        """Counts a wrong token, and waits where its address has sent many."""
+        """Counts a wrong token, and delays the answer to an address that has sent many."""
         if scope["path"] == "/sign-in" or "authorization" in headers or COOKIE in _cookies(headers):
             self._refused("wrong token")
             await asyncio.sleep(self._attempts.wrong((scope.get("client") or ("an unknown address",))[0]))
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
-        """The answer to what is not allowed; of what is, `scope["state"]` says whose it is."""
+        """Returns a refusal, or None for a request that is allowed, with its token in `scope["state"]`."""
         path, unsafe = scope["path"], scope["method"] not in SAFE
-        if (host := _name(headers.get("host", ""))) not in self._hosts:
-            return _refused(421, f"this service is not called {host[:100]!r}; --allow-host NAME lets it be")
+        if (host := _host_name(headers.get("host", ""))) not in self._hosts:
+            return _refused(421, f"unknown host name {host[:100]!r}; --allow-host NAME allows it")
         token, by_cookie = self._token(headers)
-        if unsafe and (wrong := _foreign(headers, by_cookie)):
-            return _refused(403, wrong)
+        if unsafe and (reason := _foreign(headers, by_cookie)):
+            return _refused(403, reason)
         scope.setdefault("state", {})["token"] = token
-        if not _opened(path):
+        if not _needs_no_token(path):
             if token is None:
-                return _unknown(scope, headers)
-            # A page's own form is refused by its route, as a page with what was typed: see `writing`.
-            if unsafe and not token.writes and path not in READS and not _for_people(path, headers):
+                return _ask_for_token(scope, headers)
+            # A form of a page is refused by its route, as a page with its values: see `check_role`.
+            if unsafe and not token.writes and path not in READS and not _accepts_pages(path, headers):
                 return _refused(403, str(Forbidden(token)))
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()) or int(length[:20]) > LARGEST_BODY:
@@ -116,7 +116,7 @@ class Guard:
         return None
 
     def _token(self, headers: Headers) -> tuple[Token | None, bool]:
-        """(whose request it is, whether a browser's cookie says so)."""
+        """Returns the token of a request, and whether it came as a cookie."""
         tokens = self._settings.tokens
         if not tokens.needed:
             return EVERYBODY, False
@@ -128,76 +128,74 @@ class Guard:
 
 
 class Forbidden(UsageError):
-    """A token that may only read was to change something."""
+    """The token of the request may only read."""
 
     def __init__(self, token: Token) -> None:
         super().__init__(f"the token {token.name!r} may only read")
 
 
-def writing(request: Request) -> None:
-    """Raises Forbidden for a request that changes something, by somebody who may only read."""
+def check_role(request: Request) -> None:
+    """Raises Forbidden if the request changes something, but its token may only read."""
     token: Token | None = request.scope.get("state", {}).get("token")
     if request.method not in SAFE and request.url.path not in READS and token is not None and not token.writes:
         raise Forbidden(token)
 
 
 async def writers_only(request: Request) -> None:
-    """The same, as a dependency of a route: a plain function would wait for a thread."""
-    writing(request)
+    """Calls `check_role`, as a dependency of a route: a plain function would wait for a thread."""
+    check_role(request)
 
 
-async def only_known(request: Request) -> None:
-    """Raises UsageError for a parameter in the query that the route does not have: a misspelt one would be no word."""
-    known = [one.alias for one in request.scope["route"].dependant.query_params]
+async def check_query(request: Request) -> None:
+    """Raises UsageError for an unknown parameter in the query, which may be misspelt."""
+    known = [parameter.alias for parameter in request.scope["route"].dependant.query_params]
     for name in request.query_params:
         if name not in known:
             raise UsageError(unknown("query parameter", brief(name).strip("'"), known))
 
 
 def _foreign(headers: Headers, by_cookie: bool) -> str:
-    """Why an unsafe request may have been sent by a page that is not ours; "" where it was not."""
+    """Returns the reason why a foreign page may have sent an unsafe request; empty if none did."""
     origin = headers.get("origin")
     if origin is None:
-        # Programs send none. Every browser does with such a request; one that says where it comes from in another way
-        # is heard, too.
+        # Programs send none, browsers always do with such a request; Sec-Fetch-Site covers browsers that do not.
         if by_cookie or headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            return "a request of a browser must say its origin"
+            return "a request of a browser must have an Origin header"
         return ""
-    scheme, _, there = origin.partition("://")
-    if scheme not in ("http", "https") or there.lower() != headers.get("host", "").lower():
+    scheme, _, host = origin.partition("://")
+    if scheme not in ("http", "https") or host.lower() != headers.get("host", "").lower():
         return f"a page of {origin[:100]!r} may not send this"
     return ""
 
 
-def _unknown(scope: Scope, headers: Headers) -> Response:
-    """To somebody without a token that is known: a page to sign in, or a line for programs."""
-    if scope["method"] == "GET" and _for_people(scope["path"], headers):
+def _ask_for_token(scope: Scope, headers: Headers) -> Response:
+    """Returns the answer to a request without a valid token: the page to sign in, or JSON."""
+    if scope["method"] == "GET" and _accepts_pages(scope["path"], headers):
         query = scope["query_string"].decode("latin-1")
         back = scope["path"] + (f"?{query}" if query else "")
         if headers.get("sec-fetch-site") == "cross-site":
-            # A report has no origin, so that a link in it brings no cookie along. This page has one, and asks again.
-            return HTMLResponse(AGAIN.format(escape(back)))
+            # A link in a report, which has no origin, sends no cookie. This page has the service's origin, and reloads.
+            return HTMLResponse(RELOAD.format(escape(back)))
         return RedirectResponse(f"/sign-in?next={quote(back, safe='')}", status_code=303)
-    wanted = "a token is needed: Authorization: Bearer TOKEN"
-    return _refused(401, wanted, {"WWW-Authenticate": "Bearer"})
+    return _refused(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
 
 
-def _for_people(path: str, headers: Headers) -> bool:
-    """Whether a browser has asked for a page."""
+def _accepts_pages(path: str, headers: Headers) -> bool:
+    """Returns whether a browser requests a page."""
     programs = (path.startswith("/api/") and path != API_PAGE) or path == "/metrics"
     return not programs and "text/html" in headers.get("accept", "")
 
 
-def _opened(path: str) -> bool:
-    return any(path.startswith(one) if one.endswith("/") else path == one for one in OPEN)
+def _needs_no_token(path: str) -> bool:
+    return any(path.startswith(prefix) if prefix.endswith("/") else path == prefix for prefix in OPEN)
 
 
-def _refused(status: int, why: str, headers: dict[str, str] | None = None) -> Response:
-    return JSONResponse({"detail": why}, status, headers)
+def _refused(status: int, reason: str, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse({"detail": reason}, status, headers)
 
 
-def _name(host: str) -> str:
-    """The name in a Host header, without its port: `[::1]:8470` is `::1`."""
+def _host_name(host: str) -> str:
+    """Returns the name in a Host header, without its port: `::1` of `[::1]:8470`."""
     if host.startswith("["):
         return host[1:].partition("]")[0].lower()
     return host.rpartition(":")[0].lower() if ":" in host else host.lower()
@@ -209,18 +207,18 @@ def _cookies(headers: Headers) -> dict[str, str]:
         jar.load(headers.get("cookie", ""))
     except http.cookies.CookieError:
         return {}
-    return {name: one.value for name, one in jar.items()}
+    return {name: cookie.value for name, cookie in jar.items()}
 
 
 def _limited(receive: Receive) -> Receive:
-    """The same body, as far as it is not too large: one that says no length, or a wrong one."""
-    seen = 0
+    """Limits the size of a body whose length is not declared, or wrong."""
+    size = 0
 
     async def limited() -> Message:
-        nonlocal seen
+        nonlocal size
         message = await receive()
-        seen += len(message.get("body", b""))
-        if seen > LARGEST_BODY:
+        size += len(message.get("body", b""))
+        if size > LARGEST_BODY:
             raise HTTPException(413, TOO_LARGE)
         return message
 
@@ -228,7 +226,7 @@ def _limited(receive: Receive) -> Receive:
 
 
 def _with_headers(message: Message) -> Message:
-    """The same message; the first of an answer with HEADERS, but for those that it has of its own."""
+    """Adds HEADERS that the first message of an answer does not have."""
     if message["type"] == "http.response.start":
         headers = MutableHeaders(scope=message)
         for name, value in HEADERS.items():

@@ -1,4 +1,4 @@
-"""What a service is told when it starts."""
+"""Settings of a service, from the options of `epsearch serve`."""
 
 import ipaddress
 import socket
@@ -9,56 +9,55 @@ from epsearch.failures.errors import UsageError
 from epsearch.service.access.tokens import Tokens
 from results.ledger.url import LedgerUrl
 
-LARGEST_BODY = 2**20  # bytes: as of a study's file
-MOST_CONNECTIONS = 1000  # that uvicorn serves at a time; the next ones are answered 503
-# For which an idle connection is kept: longer than the pauses of those who poll, who would meet its end now and then.
-IDLE_SECONDS = 75
+LARGEST_BODY = 2**20  # bytes, as of a study's file
+MOST_CONNECTIONS = 1000  # served by uvicorn at a time; further ones are answered 503
+IDLE_SECONDS = 75  # until an idle connection is closed: longer than the pauses of clients that poll
 MOST_AT_ONCE = 256
 NOBODY = Tokens()
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Of one service, from `epsearch serve`."""
+    """Settings of one service."""
 
     storage: LedgerUrl
-    """The ledger, which has the queue, too."""
+    """The ledger, with the queue."""
     out: Path
-    """Folder of the reports, and of the ledger where no other place is given."""
+    """Folder of the reports, and of the ledger by default."""
     data_dir: Path
     """Folder of the datasets."""
     host: str = "127.0.0.1"
     """Address to listen at."""
     port: int = 8470
-    """0 for any that is free."""
+    """0 for any free port."""
     parallel: int = 1
-    """Studies that are trained at a time."""
+    """Number of studies trained at a time."""
     address: str = "local"
-    """Ray cluster of the studies, as after `--address`."""
+    """Ray cluster of the studies, as of `--address`."""
     checkpoints: str | None = None
-    """As after `--checkpoints`."""
+    """As of `--checkpoints`."""
     roots: tuple[Path, ...] = ()
     """Folders below which clients may name folders of images; none by default."""
     modules: bool = False
-    """Whether clients may name streams as module:factory, which runs code of this machine."""
+    """True to let clients name streams as module:factory, which runs code of this machine."""
     names: tuple[str, ...] = ()
-    """Further names under which clients may reach it; its own address and name, and loopback, are known."""
+    """Further host names of the service, besides its own address and name, and loopback."""
     tokens: Tokens = NOBODY
-    """Who may do what; without any, everybody who reaches it may do everything, so it must be at loopback."""
+    """Tokens of its clients; without any, every client may do everything, so the host must be loopback."""
 
     @property
     def hosts(self) -> frozenset[str]:
-        """Names and addresses that a request may have been sent to."""
+        """Names and addresses allowed in the Host header of a request."""
         own = {self.host, socket.gethostname()} if not _any(self.host) else {socket.gethostname()}
         return frozenset(name.lower() for name in (*own, "localhost", "127.0.0.1", "::1", *self.names))
 
 
 def check(settings: Settings) -> None:
-    """Raises UsageError for a service that everybody could use, or that could not work."""
+    """Raises UsageError for a service that everybody could use, and for impossible settings."""
     if not _loopback(settings.host) and not settings.tokens.needed:
         raise UsageError(
-            f"host is {settings.host!r}, which others can reach, and there are no tokens; allowed without: 127.0.0.1; "
-            "`epsearch token NAME --tokens FILE` makes one, and --tokens FILE names the file"
+            f"host must be 127.0.0.1 without tokens, got {settings.host!r}; `epsearch token NAME --tokens FILE` makes "
+            "one for --tokens FILE"
         )
     if not 1 <= settings.parallel <= MOST_AT_ONCE:
         raise UsageError(f"parallel must be in [1, {MOST_AT_ONCE}], got {settings.parallel}")
@@ -66,7 +65,7 @@ def check(settings: Settings) -> None:
         raise UsageError(f"port must be in [0, 65535], got {settings.port}")
     for root in settings.roots:
         if not root.is_dir():
-            raise UsageError(f"there is no folder {root}, given as --images")
+            raise UsageError(f"--images must be a folder, got {root}")
 
 
 def _any(host: str) -> bool:

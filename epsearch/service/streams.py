@@ -1,8 +1,8 @@
-"""Events as they happen, for many listeners: one thread looks into the ledger, however many listen.
+"""Streams of new events: one thread polls the ledger, however many clients listen.
 
-No listener holds a connection of the database. The number of an event is that of the change of the ledger, so whoever
-was cut off says which one it has seen last, and gets those behind it. The thread knows from the start how far it has
-looked, also while nobody listens: whoever comes is told all that it finds from then on, and reads the rest itself.
+No stream holds a connection of the database. The number of an event is that of the change of the ledger, so a client
+that was cut off names the last event it has, and gets the later ones. The thread polls also while nobody listens: a new
+stream gets all events of later polls, and reads the earlier ones itself.
 """
 
 import asyncio
@@ -18,62 +18,46 @@ from results.ledger.store import Store
 from results.ledger.writers.events import Event
 
 POLL_SECONDS = 0.5
-MOST_WAITING = 500  # for a listener that is slow; one that has more is cut off, and comes again
-MOST_AT_ONCE = MOST_WAITING // 2  # events of one look: no listener that keeps up is cut off by them
-MOST_MISSED = 1000  # events that a listener reads at a time, which were there before it came
+MOST_WAITING = 500  # events of a slow client; one with more is cut off, and connects again
+MOST_AT_ONCE = MOST_WAITING // 2  # events of one poll: they cut off no client that keeps up
+MOST_MISSED = 1000  # earlier events that a stream reads at a time
 PING_SECONDS = 15.0
 
 
-class _Listener:
-    def __init__(self, study: str | None) -> None:
-        self._study, self.over = study, False
-        self.queue = asyncio.Queue[Event | None]()
-
-    def take(self, event: Event) -> None:
-        if self._study in (None, event.study) and not self.over:
-            if self.queue.qsize() < MOST_WAITING:
-                self.queue.put_nowait(event)
-            else:
-                self.end()
-
-    def end(self) -> None:
-        self.over = True
-        self.queue.put_nowait(None)  # whoever waits for an event waits no longer
-
-
 class Streams:
-    """Those who listen to a service; `start` and `stop` are called within its event loop."""
+    """The streams of a service; `start` and `stop` are called within its event loop."""
 
     def __init__(self, store: Store) -> None:
-        self._store, self._listeners = store, set[_Listener]()
+        self._store = store
+        self._studies: dict[asyncio.Queue[Event | None], str | None] = {}  # queue of a stream -> its study, None: all
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="events", daemon=True)
+        self._thread = threading.Thread(target=self._poll, name="events", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._last = 0  # event up to which the thread has looked
+        self._last = 0  # newest event that the thread has read
 
     def start(self) -> None:
-        """From now on there may be listeners. Raises StoreError."""
+        """Starts the thread. Raises StoreError."""
         self._loop, self._last = asyncio.get_running_loop(), self._store.events.last()
         self._thread.start()
 
     def stop(self) -> None:
         """Ends every stream."""
         self._over.set()
-        for listener in self._listeners:
-            listener.end()
+        for queue in list(self._studies):
+            self._end(queue)
 
     @property
     def open(self) -> int:
         """Number of streams."""
-        return len(self._listeners)
+        return len(self._studies)
 
-    async def of(self, study: str | None, after: int | None) -> AsyncIterator[Event | None]:
-        """Events of a study, None of all, behind a number, None from now on; and None now and then, as a sign of life.
+    async def events(self, study: str | None, after: int | None) -> AsyncIterator[Event | None]:
+        """Yields the events of a study, None: of all, behind a number, None: only new ones.
 
-        Ends with the service, and for a listener that is too slow.
+        Yields None now and then, as a sign of life. Ends with the service, and for a client that is too slow.
         """
-        listener = _Listener(study)
-        self._listeners.add(listener)
+        queue = asyncio.Queue[Event | None]()
+        self._studies[queue] = study
         try:
             last = after if after is not None else await run_in_threadpool(self._store.events.last)
             while after is not None and (missed := await run_in_threadpool(self._missed, study, last)):
@@ -82,61 +66,69 @@ class Streams:
                         return
                     last = event.id
                     yield event
-            while not (listener.over or self._over.is_set()):
+            while queue in self._studies and not self._over.is_set():
                 try:
                     async with asyncio.timeout(PING_SECONDS):
-                        new = await listener.queue.get()
+                        new = await queue.get()
                 except TimeoutError:
                     yield None
                     continue
                 if new is not None and new.id > last:
                     yield new
         finally:
-            self._listeners.discard(listener)
+            self._studies.pop(queue, None)
 
     def _missed(self, study: str | None, after: int) -> list[Event]:
         if study is None:
             return self._store.events.read(None, after, MOST_MISSED)
         return self._store.events.read(study, after, MOST_MISSED)
 
-    def _look(self) -> None:
-        """In a thread: hands new events to the event loop."""
+    def _poll(self) -> None:
+        """Hands new events to the event loop, in a thread."""
         while not self._over.wait(POLL_SECONDS):
             try:
                 new = self._store.events.read(None, self._last, MOST_AT_ONCE)
                 if new:
                     self._last = new[-1].id
                     assert self._loop is not None
-                    self._loop.call_soon_threadsafe(self._tell, new)
-            except StoreError:  # the next look finds it again, or does not
+                    self._loop.call_soon_threadsafe(self._send, new)
+            except StoreError:  # the next poll tries again
                 pass
             except RuntimeError:  # the event loop has ended
                 return
 
-    def _tell(self, new: list[Event]) -> None:
-        for listener in list(self._listeners):
+    def _send(self, new: list[Event]) -> None:
+        for queue, study in list(self._studies.items()):
             for event in new:
-                listener.take(event)
+                if study in (None, event.study) and queue in self._studies:
+                    if queue.qsize() < MOST_WAITING:
+                        queue.put_nowait(event)
+                    else:
+                        self._end(queue)
+
+    def _end(self, queue: "asyncio.Queue[Event | None]") -> None:
+        self._studies.pop(queue, None)
+        queue.put_nowait(None)  # wakes a stream that waits for an event
 
 
-def sent(one: Event | None) -> bytes:
-    """An event as a stream has it, made once for all streams; None is a sign of life."""
-    if one is None:
-        return ALIVE
-    key = (one.id, one.study, one.time)  # a process may serve two ledgers
-    if (known := _sent.get(key)) is None:
-        text = answers.event(one).model_dump_json()
-        known = _sent[key] = format_sse_event(data_str=text, event=one.kind, id=str(one.id))
-        while len(_sent) > MOST_SENT:
-            _sent.pop(next(iter(_sent)), None)
-    return known
+def encode(event: Event | None) -> bytes:
+    """Returns an event in the format of streams, encoded once for all of them; None is a sign of life."""
+    if event is None:
+        return PING
+    key = (event.id, event.study, event.time)  # a process may serve two ledgers
+    if (encoded := _encoded.get(key)) is None:
+        text = answers.event(event).model_dump_json()
+        encoded = _encoded[key] = format_sse_event(data_str=text, event=event.kind, id=str(event.id))
+        while len(_encoded) > CACHED:
+            _encoded.pop(next(iter(_encoded)), None)
+    return encoded
 
 
-ALIVE = format_sse_event(comment="still here")
-MOST_SENT = 100  # events that are kept as streams have them
-_sent: dict[tuple[int, str, float], bytes] = {}
+PING = format_sse_event(comment="still here")
+CACHED = 100  # encoded events
+_encoded: dict[tuple[int, str, float], bytes] = {}
 
 
-def last_known(header: str | None, after: int | None) -> int | None:
-    """The last event that a client knows: a reconnecting browser says it in a header."""
+def last_event(header: str | None, after: int | None) -> int | None:
+    """Returns the newest event that a client has: the header of a browser that reconnects counts first."""
     return int(header) if header and header.isascii() and header.isdigit() and int(header) < 2**62 else after

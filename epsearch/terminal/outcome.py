@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from epsearch.api import Outcome
-from epsearch.findings.found import SideBySide
+from epsearch.findings.notebook import SideBySide
 from epsearch.plugins.registration import added
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from epsearch.terminal.consoles import FittingTable, table
@@ -135,14 +135,14 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
 
 def side_by_side(searches: SideBySide, page: Path) -> RenderableType:
     """Returns a line per search, and the path of the page that compares them."""
-    with searches.maximised():
+    with searches.objective():
         sheet = strategies_sheet(searches.searches, searches.table)
     return Group(sheet_table(sheet), Text(""), _report(page))
 
 
 def side_by_side_as_json(searches: SideBySide, page: Path) -> dict[str, Any]:
     """Returns the same as JSON."""
-    with searches.maximised():
+    with searches.objective():
         studies = [{"name": each.name, **_search_as_json(each), "notes": warnings(each)} for each in searches.searches]
     return {"studies": studies, "report": str(page)}
 

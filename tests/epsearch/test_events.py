@@ -6,7 +6,7 @@ import pytest
 
 from epsearch import events
 from epsearch.events import Began, Decoded, Entered, Event, Note, Progress, Stored, Tick, Warned, read
-from epsearch.service.work.log_listener import LogListener
+from epsearch.service.work.log_listener import log_listener
 from epsearch.terminal.consoles import PlainConsole
 from epsearch.terminal.listener import Terminal
 
@@ -56,7 +56,7 @@ def test_events_of_other_versions_are_left_out(kind, data):
 
 
 def test_a_new_event_is_printed_and_logged_without_another_line_of_code(capsys):
-    LogListener(lambda: None)(Slowed(3.5))
+    log_listener(lambda: None)(Slowed(3.5))
     with Terminal(PlainConsole(stderr=True)) as listen:
         listen(Slowed(3.5))
     logged, printed = capsys.readouterr().err.splitlines()

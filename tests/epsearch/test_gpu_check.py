@@ -10,7 +10,7 @@ import pytest
 from epsearch import doctor, gpu_check
 from epsearch.failures.errors import TrainingFailed
 from epsearch.failures.lines import cohort_failure, failure
-from epsearch.findings.facts import on_gpus
+from epsearch.findings.facts import gpu_checks
 from epsearch.gpu_check import in_words, proving
 from epsearch.loop import jobs
 from epsearch.loop.jobs import JobResult, execute
@@ -148,12 +148,12 @@ class TestStudies:
         runs = store.all_runs()
         assert runs and {one.self_check.partition("-")[0] for one in runs} == {"graphs"}
         assert len({one.machine for one in runs}) == 1 and len(runs[0].machine) == 8
-        said = on_gpus(loop)
+        said = gpu_checks(loop)
         assert list(said) == ["self-check of the GPU"]
         assert "CUDA graphs take the same steps bit for bit" in said["self-check of the GPU"]
         key, one = next(iter(loop.records.items()))
         loop.records[key] = replace(one, cohort="0123.89abcdef.nographs-4e-06")
-        assert on_gpus(loop)["GPUs, with versions of torch"].startswith("2, which may round differently")
+        assert gpu_checks(loop)["GPUs, with versions of torch"].startswith("2, which may round differently")
 
     def test_steps_that_disagree_stop_it_and_nothing_is_stored(self, small_study, store, device):
         device.checked = with_fault

@@ -24,7 +24,7 @@ from fastapi.testclient import TestClient
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp
 
-from epsearch.service.access.heads import Heads
+from epsearch.service.access.protocol import LimitedProtocol
 from epsearch.service.access.tokens import READ, WRITE, Token, Tokens, digest
 from epsearch.service.app import application
 from epsearch.service.settings import Settings
@@ -68,7 +68,7 @@ def listening(own: Settings, works: bool = False) -> Iterator[tuple[str, FastAPI
         listens.bind(("127.0.0.1", 0))
         app = application(own, store, works)
         server = uvicorn.Server(
-            uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, http=Heads, ws="none")
+            uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, http=LimitedProtocol, ws="none")
         )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listens]})
         thread.start()

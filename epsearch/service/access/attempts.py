@@ -1,34 +1,29 @@
-"""Wrong tokens by the address that has sent them: counted, told once in a while, and answered slowly."""
+"""Wrong tokens by address: counted, reported to the log, and answered slowly."""
 
 import sys
 import time
-from typing import NamedTuple
 
 WINDOW = 60.0  # seconds for which an address is remembered
 FREE = 5  # wrong tokens in that time that are answered at once
-SLOW_SECONDS = 1.0  # until the others are answered
+SLOW_SECONDS = 1.0  # delay of the answers to further ones
 MOST_ADDRESSES = 1000
 
 
-class _Seen(NamedTuple):
-    since: float
-    times: int
-
-
 class Attempts:
-    """Those of one service."""
+    """Wrong tokens of one service."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, _Seen] = {}
+        self._counts: dict[str, tuple[float, int]] = {}  # address -> (monotonic time of the first, how many since)
 
     def wrong(self, address: str) -> float:
-        """Counts one more, and returns the seconds after which it is to be answered."""
-        now, before = time.monotonic(), self._seen.pop(address, None)
-        if before is None or now - before.since > WINDOW:
-            before = _Seen(now, 0)
-        self._seen[address] = one = before._replace(times=before.times + 1)
-        if len(self._seen) > MOST_ADDRESSES:
-            del self._seen[next(iter(self._seen))]
-        if one.times == FREE + 1:
-            print(f"epsearch: {one.times} wrong tokens from {address}; further ones are slowed", file=sys.stderr)
-        return SLOW_SECONDS if one.times > FREE else 0.0
+        """Counts a wrong token; returns the delay of its answer, in seconds."""
+        now = time.monotonic()
+        since, count = self._counts.pop(address, (now, 0))
+        if now - since > WINDOW:
+            since, count = now, 0
+        self._counts[address] = since, count + 1
+        if len(self._counts) > MOST_ADDRESSES:
+            del self._counts[next(iter(self._counts))]
+        if count == FREE:
+            print(f"epsearch: {count + 1} wrong tokens from {address}; further ones are slowed", file=sys.stderr)
+        return SLOW_SECONDS if count >= FREE else 0.0

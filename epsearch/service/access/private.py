@@ -1,4 +1,4 @@
-"""Files of secrets: read and written by their owner alone."""
+"""Files of secrets, which only their owner can read and write."""
 
 import os
 import secrets
@@ -10,38 +10,38 @@ from epsearch.failures.errors import UsageError
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-def read_private(file: Path, what: str) -> str:
-    """Returns the text of a file, which messages call `what`. Raises UsageError, also where others may read it."""
+def read_private(file: Path, title: str) -> str:
+    """Returns the text of a file; title: its name in messages. Raises UsageError, also if others may read it."""
     try:
         mode, text = file.stat().st_mode, file.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is no text"
-        raise UsageError(f"cannot read the {what} {file}: {why}") from error
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise UsageError(f"cannot read the {title} {file}: {reason}") from error
     if mode & OTHERS and os.name == "posix":
-        may = "write to" if mode & (stat.S_IWGRP | stat.S_IWOTH) else "read"
-        raise UsageError(f"others may {may} the {what} {file}; `chmod 600` it")
+        access = "write to" if mode & (stat.S_IWGRP | stat.S_IWOTH) else "read"
+        raise UsageError(f"others may {access} the {title} {file}; `chmod 600` it")
     return text
 
 
 def write_private(file: Path, text: str, new: bool = False) -> None:
-    """Writes a file that only its owner can read, whole or not at all; new: FileExistsError where there is one.
+    """Writes a file that only its owner can read, atomically; new: raises FileExistsError if it exists.
 
-    Raises UsageError where it cannot be written.
+    Raises UsageError if it cannot be written.
     """
-    beside = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
+    temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
     try:
         try:
-            handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "w", encoding="utf-8") as stream:
                 stream.write(text)
                 stream.flush()
                 os.fsync(handle)
             if new:
-                os.link(beside, file)
+                os.link(temporary, file)
             else:
-                os.replace(beside, file)
+                os.replace(temporary, file)
         finally:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
     except FileExistsError:
         raise
     except OSError as error:
@@ -49,9 +49,9 @@ def write_private(file: Path, text: str, new: bool = False) -> None:
 
 
 def stamp(file: Path) -> tuple[int, int, int]:
-    """Returns what differs where a file was replaced or changed; zeros without one."""
+    """Returns numbers that differ after any change of a file; zeros if there is none."""
     try:
-        seen = file.stat()
+        status = file.stat()
     except OSError:
         return 0, 0, 0
-    return seen.st_mtime_ns, seen.st_ino, (seen.st_size << 16) | stat.S_IMODE(seen.st_mode)
+    return status.st_mtime_ns, status.st_ino, (status.st_size << 16) | stat.S_IMODE(status.st_mode)

@@ -1,4 +1,4 @@
-"""Tokens: secrets with a name and a role, of which only hashes are kept; and what a browser has in their place."""
+"""Tokens: secrets with a name and a role, stored as hashes; and the sessions of browsers."""
 
 import hashlib
 import hmac
@@ -20,32 +20,32 @@ from epsearch.service.access.sessions import Sessions
 VARIABLE = TOKENS
 READ, WRITE = "read", "write"
 ROLES = (READ, WRITE)
-SHORTEST = 16  # characters of a token that somebody has thought of
+SHORTEST = 16  # characters of a secret that is set by hand
 COOKIE = "epsearch_session"
 UNTIL = "until="
 FORM = "NAME ROLE sha256:HASH"
 
 
 class Token(NamedTuple):
-    """Who may do what."""
+    """Name, role and hash of a client's secret."""
 
     name: str
-    """Stands on the studies that were submitted with it."""
+    """Submitter of its studies."""
     role: str
-    """READ, or WRITE, which may do both."""
+    """READ, or WRITE, which includes READ."""
     digest: str
     """SHA-256 of the secret, hexadecimal. Secrets are long and random, so that a slow hash would gain nothing."""
     until: float | None = None
-    """When it expires, in seconds since 1970; None for one that does not."""
+    """When it expires, in seconds since 1970; None for never."""
 
     @property
     def writes(self) -> bool:
-        """True for a token that may change something."""
+        """True if it may change studies."""
         return self.role == WRITE
 
     @property
     def expires(self) -> str:
-        """When it expires: ISO-8601, UTC; "" for one that does not."""
+        """When it expires: ISO-8601, UTC; empty for never."""
         return "" if self.until is None else datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     @property
@@ -55,93 +55,93 @@ class Token(NamedTuple):
 
 
 EVERYBODY = Token("", WRITE, "")
-"""The token of everybody, for a service without tokens."""
+"""The token of every client, for a service without tokens."""
 
 
 class Tokens:
-    """Those that a service accepts: fixed ones, and those of a file, which is read again whenever it changes."""
+    """Tokens that a service accepts: fixed ones, and those of a file, which is read again after changes."""
 
     def __init__(self, fixed: tuple[Token, ...] = (), file: Path | None = None) -> None:
         self._fixed, self._file, self._sessions = fixed, file, Sessions(file)
-        self._known, self._seen = fixed, (0, 0, 0)
+        self._all, self._stamp = fixed, (0, 0, 0)
         self.needed = bool(fixed) or file is not None
-        """Whether somebody without a token is refused; also while a file has none any more."""
+        """True to refuse clients without a token, also while the file has no token."""
 
     @property
-    def known(self) -> tuple[Token, ...]:
-        """Those that have not expired; where the file cannot be read any more, none of it."""
-        if self._file is not None and (seen := stamp(self._file)) != self._seen:
-            self._seen = seen
+    def valid(self) -> tuple[Token, ...]:
+        """Tokens that have not expired; without those of a file that cannot be read any more."""
+        if self._file is not None and (now := stamp(self._file)) != self._stamp:
+            self._stamp = now
             try:
-                self._known = (*self._fixed, *of_file(self._file))
-                _check_names(self._known)
+                self._all = (*self._fixed, *of_file(self._file))
+                _check_names(self._all)
             except UsageError as error:
-                self._known = self._fixed
+                self._all = self._fixed
                 print(f"epsearch: {error}; its tokens are refused until then", file=sys.stderr, flush=True)
-        now = time.time()
-        return tuple(one for one in self._known if one.until is None or one.until > now)
+        return tuple(token for token in self._all if token.until is None or token.until > time.time())
 
     def of_secret(self, secret: str) -> Token | None:
-        """The token of a secret; all are compared, in the same time whichever it is."""
-        wanted, found = digest(secret), None
-        for token in self.known:
-            if hmac.compare_digest(token.digest, wanted):
-                found = token
-        return found
+        """Returns the token of a secret, in a time that does not depend on the secret."""
+        hashed, match = digest(secret), None
+        for token in self.valid:
+            if hmac.compare_digest(token.digest, hashed):
+                match = token
+        return match
 
     def session(self, token: Token, now: float | None = None) -> str:
-        """The cookie of a new session of a token."""
-        return self._sessions.made(token.digest, now)
+        """Returns the cookie of a new session of a token."""
+        return self._sessions.new(token.digest, now)
 
     def of_session(self, cookie: str, now: float | None = None) -> Token | None:
-        """The token of a cookie that `session` has made, until the session ends."""
+        """Returns the token of an open session; None for any other cookie."""
         try:
-            return next((one for one in self.known if self._sessions.holds(cookie, one.digest, now)), None)
-        except UsageError as error:  # somebody has changed the file
+            return next((token for token in self.valid if self._sessions.holds(cookie, token.digest, now)), None)
+        except UsageError as error:  # the file was changed
             print(f"epsearch: {error}", file=sys.stderr, flush=True)
             return None
 
     def end_session(self, cookie: str) -> None:
-        """Ends the session of a cookie, if it is one. Raises UsageError where that cannot be stored."""
+        """Ends the session of a cookie, if there is one. Raises UsageError if that cannot be stored."""
         if self.of_session(cookie) is not None:
             self._sessions.end(cookie)
 
 
 def read(file: Path | None, environment: Mapping[str, str] = os.environ) -> Tokens:
-    """The tokens of a file, lines of `NAME ROLE sha256:HASH`, and of EPSEARCH_TOKENS, words of `NAME:ROLE:SECRET`.
+    """Reads the tokens of a file and of EPSEARCH_TOKENS.
 
-    Raises UsageError; what a secret is, it never says.
+    The file has lines of `NAME ROLE sha256:HASH`, the variable words of `NAME:ROLE:SECRET`. Raises UsageError, whose
+    message contains no secret.
     """
     fixed = []
     for number, word in enumerate(environment.get(VARIABLE, "").split(), 1):
         name, _, rest = word.partition(":")
         role, _, secret = rest.partition(":")
-        where = f"word {number} of {VARIABLE}"
+        place = f"word {number} of {VARIABLE}"
         if not name or role not in ROLES or not secret:
-            raise UsageError(f"{where} must be NAME:ROLE:SECRET, with the role {' or '.join(ROLES)}")
+            raise UsageError(f"{place} must be NAME:ROLE:SECRET, with the role {' or '.join(ROLES)}")
         if len(secret) < SHORTEST:
-            raise UsageError(f"the secret in {where} has {len(secret)} characters, allowed are {SHORTEST} or more")
+            raise UsageError(f"the secret in {place} has {len(secret)} characters, allowed are {SHORTEST} or more")
         fixed.append(Token(name, role, digest(secret)))
     _check_names([*fixed, *(() if file is None else of_file(file))])
     return Tokens(tuple(fixed), file)
 
 
 def of_file(file: Path) -> list[Token]:
-    """The tokens of a file, those that have expired, too. Raises UsageError, also where others may read it."""
+    """Reads the tokens of a file, also expired ones. Raises UsageError, also if others may read the file."""
     lines = enumerate(read_private(file, "file of tokens").splitlines(), 1)
-    return [_of_line(file, number, line) for number, line in lines if _says(line)]
+    return [_of_line(file, number, line) for number, line in lines if _has_token(line)]
 
 
 def make(name: str, role: str, file: Path, seconds: float | None = None) -> str:
-    """Adds a token to a file that only its owner can read, and returns the secret, which is kept nowhere.
+    """Adds a token to a file that only its owner can read; returns the secret, which is stored nowhere.
 
-    seconds: until it expires, None for one that does not. Raises UsageError.
+    seconds: until it expires, None for never. Raises UsageError.
     """
     if not name.isidentifier() and not name.replace("-", "_").replace(".", "_").isidentifier():
         raise UsageError(f"the name of a token must be of letters, digits, -, _ and ., got {name!r}")
     if role not in ROLES:
         raise UsageError(f"role must be {' or '.join(ROLES)}, got {role!r}")
-    if file.exists() and name in [one.name for one in of_file(file)]:
+    if file.exists() and name in [token.name for token in of_file(file)]:
         raise UsageError(f"{file} has a token of the name {name!r}; --revoke it, or choose another name")
     secret = secrets.token_urlsafe(32)
     token = Token(name, role, digest(secret), None if seconds is None else float(int(time.time() + seconds)))
@@ -151,15 +151,15 @@ def make(name: str, role: str, file: Path, seconds: float | None = None) -> str:
 
 
 def revoke(name: str, file: Path) -> None:
-    """Takes a token out of a file; services that have it refuse it from their next request on. Raises UsageError."""
-    names = [one.name for one in of_file(file)]
+    """Removes a token from a file; running services refuse it from their next request on. Raises UsageError."""
+    names = [token.name for token in of_file(file)]
     if name not in names:
         raise UsageError(unknown("token", name, names))
     lines = read_private(file, "file of tokens").splitlines(keepends=True)
-    write_private(file, "".join(line for line in lines if not (_says(line) and line.split()[0] == name)))
+    write_private(file, "".join(line for line in lines if not (_has_token(line) and line.split()[0] == name)))
 
 
-def _says(line: str) -> bool:
+def _has_token(line: str) -> bool:
     return bool(line.strip()) and line[0] != "#"
 
 
@@ -180,14 +180,14 @@ def _of_line(file: Path, number: int, line: str) -> Token:
 
 
 def _check_names(tokens: Iterable[Token]) -> None:
-    """Raises UsageError where two have one name."""
-    seen: set[str] = set()
+    """Raises UsageError for two tokens of one name."""
+    names: set[str] = set()
     for token in tokens:
-        if token.name in seen:
-            raise UsageError(f"there are two tokens of the name {token.name!r}; each has a name of its own")
-        seen.add(token.name)
+        if token.name in names:
+            raise UsageError(f"there are two tokens of the name {token.name!r}; each needs a name of its own")
+        names.add(token.name)
 
 
 def digest(secret: str) -> str:
-    """What is kept of a secret."""
+    """Returns the hash of a secret."""
     return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()

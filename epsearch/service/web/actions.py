@@ -1,6 +1,6 @@
-"""What pages ask for: studies submitted, cancelled, resumed, extended, deleted; signing in and out.
+"""Changes through pages: submit, cancel, resume, extend and delete studies; sign in and out.
 
-Forms can only GET and POST, so each is a POST below the page's own path.
+Forms can only GET and POST, so each change is a POST below the path of the page.
 """
 
 from contextlib import suppress
@@ -12,149 +12,151 @@ from fastapi import Depends, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
 from epsearch.failures.errors import NoStudy, Unavailable, UsageError
-from epsearch.service.access.shares import Threads, TooMany, in_thread
+from epsearch.service.access.limits import ThreadedRouter, TooMany, in_thread
 from epsearch.service.access.tokens import COOKIE, SESSION_SECONDS
-from epsearch.service.requests import priority
-from epsearch.service.routes import Name, Service, who
-from epsearch.service.safety import Forbidden, writers_only, writing
+from epsearch.service.requests import parse_priority
+from epsearch.service.routes import Name, Service, token_of
+from epsearch.service.safety import Forbidden, check_role, writers_only
 from epsearch.service.studies import Busy
 from epsearch.service.web import forms
-from epsearch.service.web.rendering import rendered
+from epsearch.service.web.rendering import render
 from epsearch.session.plan_text import in_words
 from epsearch.study.description import Study
 from epsearch.study.kinds import KINDS, Search
 from epsearch.study.parsers import one_of
 
-Typed = Annotated[dict[str, str], Depends(forms.typed)]
+Values = Annotated[dict[str, str], Depends(forms.read)]
 
 
-def routes(pages: Threads, service: Service) -> None:
-    """Adds all of them."""
-    for add in (_new, _states, _growth, _sessions):
+def routes(pages: ThreadedRouter, service: Service) -> None:
+    """Adds the routes of all changes."""
+    for add in (_new, _states, _extensions, _sessions):
         add(pages, service)
 
 
 def new_page(request: Request, kind: str, values: dict[str, str], code: int = 200, **more: Any) -> Response:
-    """The form for a new study; more: `error`, the line about it; `plan`, subject -> text."""
-    own = {"error": "", "plan": None, "kind": kind, "kinds": tuple(KINDS), "values": values} | more
-    groups = forms.of_new(kind, values, str(own["error"]))
-    wrong = next((one for fields in groups.values() for one in fields if one.wrong), None)
-    return rendered(request, "new.html", code, groups=groups, unfolded=forms.unfolded, wrong_field=wrong, **own)
+    """Renders the form for a new study; more: `error`, a message; `plan`, subject -> text."""
+    parts = {"error": "", "plan": None, "kind": kind, "kinds": tuple(KINDS), "values": values} | more
+    groups = forms.study_form(kind, values, str(parts["error"]))
+    wrong = next((field for fields in groups.values() for field in fields if field.wrong), None)
+    return render(request, "new.html", code, groups=groups, unfolded=forms.unfolded, wrong_field=wrong, **parts)
 
 
 def _status(error: Exception) -> int:
-    """Of a form that comes back with a line about it."""
+    """Returns the HTTP status of a form with an error."""
     statuses = {TooMany: 429, Unavailable: 503, Forbidden: 403, Busy: 409}
     return next((status for kind, status in statuses.items() if isinstance(error, kind)), 422)
 
 
-def _new(pages: Threads, service: Service) -> None:
-    def built(typed: Typed) -> Study:
-        values = {name: value for name, value in typed.items() if name not in ("do", "kind", "priority")}
-        return service.studies.build({**values, "kind": typed.get("kind", Search.kind)})
+def _new(pages: ThreadedRouter, service: Service) -> None:
+    def build(values: Values) -> Study:
+        options = {name: value for name, value in values.items() if name not in ("do", "kind", "priority")}
+        return service.studies.build({**options, "kind": values.get("kind", Search.kind)})
 
-    def submitted(request: Request, typed: Typed) -> Response:
-        done = service.studies.submit(built(typed), who(request).name, priority(typed.get("priority")))
-        return _back(done.name, already=bool(done.note))
+    def submit(request: Request, values: Values) -> Response:
+        status = service.studies.submit(build(values), token_of(request).name, parse_priority(values.get("priority")))
+        return _back(status.name, already=bool(status.note))
 
-    async def planned(request: Request, typed: Typed) -> Response:
+    async def plan(request: Request, values: Values) -> Response:
         from epsearch.loop.ahead import Plan
 
-        study, plan = await service.planner.plan(partial(built, typed), who(request).name)
-        words = in_words(Plan.from_json(study, plan))
-        return await in_thread(new_page)(request, study.kind, typed, plan=words, planned=study.name)
+        study, plan = await service.planner.plan(partial(build, values), token_of(request).name)
+        text = in_words(Plan.from_json(study, plan))
+        return await in_thread(new_page)(request, study.kind, values, plan=text, name=study.name)
 
     @pages.post("/new")
-    async def new(request: Request, typed: Typed) -> Response:
-        kind = one_of(typed.get("kind", Search.kind), "kind", KINDS)
+    async def new(request: Request, values: Values) -> Response:
+        kind = one_of(values.get("kind", Search.kind), "kind", KINDS)
         try:
-            writing(request)
-            return await (planned if typed.get("do") == "plan" else in_thread(submitted, pages.limiter))(request, typed)
+            check_role(request)
+            return await (plan if values.get("do") == "plan" else in_thread(submit, pages.limiter))(request, values)
         except (UsageError, Unavailable) as error:
-            return await in_thread(new_page)(request, kind, typed, _status(error), error=str(error))
+            return await in_thread(new_page)(request, kind, values, _status(error), error=str(error))
 
 
-def _states(pages: Threads, service: Service) -> None:
+def _states(pages: ThreadedRouter, service: Service) -> None:
     studies = service.studies
 
     @pages.post("/studies/{name}/cancel", dependencies=[Depends(writers_only)])
     def cancel(request: Request, name: Name) -> Response:
-        studies.cancel(name, who(request).name)
+        studies.cancel(name, token_of(request).name)
         return _back(name)
 
     @pages.post("/studies/{name}/resume", dependencies=[Depends(writers_only)])
     def resume(request: Request, name: Name) -> Response:
-        studies.resume(name, who(request).name)
+        studies.resume(name, token_of(request).name)
         return _back(name)
 
     @pages.get("/studies/{name}/cancel")
     @pages.get("/studies/{name}/resume")
-    def asked_for(name: Name) -> Response:
+    def redirect(name: Name) -> Response:
         return _back(name)
 
     @pages.post("/studies/{name}/delete", dependencies=[Depends(writers_only)])
     def delete(request: Request, name: Name, confirm: Annotated[str, Form()] = "") -> Response:
         try:
-            studies.delete(name, confirm.strip(), who(request).name)
+            studies.delete(name, confirm.strip(), token_of(request).name)
         except NoStudy:
             raise
         except UsageError as error:
-            return change_page(request, service, name, {}, code=422, not_deleted=str(error))
+            return change_page(request, service, name, {}, code=422, delete_error=str(error))
         return RedirectResponse("/", status_code=303)
 
 
-def change_page(request: Request, service: Service, name: str, typed: dict[str, str], **more: Any) -> Response:
-    """The forms that extend and delete a study. Raises NoStudy."""
+def change_page(request: Request, service: Service, name: str, values: dict[str, str], **more: Any) -> Response:
+    """Renders the forms that extend and delete a study. Raises NoStudy."""
     code = int(more.pop("code", 200))
-    own = {"error": "", "not_deleted": "", "may": who(request).writes} | more
+    parts = {"error": "", "delete_error": "", "may": token_of(request).writes} | more
     status, fields = service.studies.status(name), []
-    with suppress(UsageError):  # what cannot be read can be deleted
+    with suppress(UsageError):  # a study that cannot be read can be deleted
         study = service.studies.study(name)
-        fields = forms.of_growth(study, typed, str(own["error"])) if study.grows else []
-    wrong = next((one for one in fields if one.wrong), None)
-    own |= {"wrong_field": wrong, "status": status, "fields": fields}
-    return rendered(request, "change.html", code, name=name, **own)
+        fields = forms.extension_form(study, values, str(parts["error"])) if study.grows else []
+    wrong = next((field for field in fields if field.wrong), None)
+    parts |= {"wrong_field": wrong, "status": status, "fields": fields}
+    return render(request, "change.html", code, name=name, **parts)
 
 
-def _growth(pages: Threads, service: Service) -> None:
+def _extensions(pages: ThreadedRouter, service: Service) -> None:
     @pages.get("/studies/{name}/change")
     def change(request: Request, name: Name) -> Response:
         return change_page(request, service, name, {})
 
     @pages.post("/studies/{name}/extend")
-    def extend(request: Request, name: Name, typed: Typed) -> Response:
+    def extend(request: Request, name: Name, values: Values) -> Response:
         try:
-            writing(request)
-            asked = forms.changed(service.studies.study(name), typed)
-            if not asked:
-                raise UsageError("nothing differs from what the study has; change a field")
-            service.studies.extend(name, asked, who(request).name)
+            check_role(request)
+            changes = forms.changes(service.studies.study(name), values)
+            if not changes:
+                raise UsageError("no field differs from the study; change one")
+            service.studies.extend(name, changes, token_of(request).name)
         except NoStudy:
             raise
         except UsageError as error:
-            return change_page(request, service, name, typed, code=_status(error), error=str(error))
+            return change_page(request, service, name, values, code=_status(error), error=str(error))
         return _back(name)
 
     @pages.get("/studies/{name}/extend")
     @pages.get("/studies/{name}/delete")
-    def asked_for(name: Name) -> Response:
+    def redirect(name: Name) -> Response:
         return RedirectResponse(f"/studies/{quote(name)}/change", status_code=303)
 
 
-def _sessions(pages: Threads, service: Service) -> None:
+def _sessions(pages: ThreadedRouter, service: Service) -> None:
     @pages.get("/sign-in")
     def sign_in(request: Request, next: str = "/") -> Response:
-        return rendered(request, "sign-in.html", next=_own(next), wrong=False)
+        return render(request, "sign-in.html", next=_local_path(next), wrong=False)
 
     @pages.post("/sign-in")
-    def signed_in(request: Request, token: Annotated[str, Form()] = "", next: Annotated[str, Form()] = "/") -> Response:
-        known = service.settings.tokens.of_secret(token)
-        if known is None:
-            return rendered(request, "sign-in.html", 401, next=_own(next), wrong=True)
-        answer = RedirectResponse(_own(next), status_code=303)
+    def open_session(
+        request: Request, token: Annotated[str, Form()] = "", next: Annotated[str, Form()] = "/"
+    ) -> Response:
+        valid = service.settings.tokens.of_secret(token)
+        if valid is None:
+            return render(request, "sign-in.html", 401, next=_local_path(next), wrong=True)
+        answer = RedirectResponse(_local_path(next), status_code=303)
         answer.set_cookie(
             COOKIE,
-            service.settings.tokens.session(known),
+            service.settings.tokens.session(valid),
             max_age=int(SESSION_SECONDS),
             httponly=True,
             samesite="strict",
@@ -171,11 +173,11 @@ def _sessions(pages: Threads, service: Service) -> None:
 
 
 def _back(name: str, already: bool = False) -> Response:
-    """To the page of a study; already: nothing had to be done, which the page says."""
+    """Redirects to the page of a study; already: True if nothing was changed, which the page notes."""
     return RedirectResponse(f"/studies/{quote(name)}{'?already=1' * already}", status_code=303)
 
 
-def _own(path: str) -> str:
-    """A path of this service, whatever somebody has written into a link."""
-    inside = path.startswith("/") and not path.startswith("//") and "\\" not in path and path.isprintable()
-    return path if inside else "/"
+def _local_path(path: str) -> str:
+    """Returns the path of a link if it is of this service, else that of the first page."""
+    local = path.startswith("/") and not path.startswith("//") and "\\" not in path and path.isprintable()
+    return path if local else "/"

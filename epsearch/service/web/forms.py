@@ -1,4 +1,4 @@
-"""Forms made of the options of studies: which fields, with what help, and what somebody has typed into them."""
+"""Forms made of the options of studies: fields, help, and the values in them."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -18,12 +18,12 @@ from results.labels import label
 from search_spaces.published.definition import definitions
 
 FIRST = ("name", "dataset", "method", "methods", "sizes")
-"""Fields that everybody looks for, in a group of their own."""
+"""The most important fields, in a group of their own."""
 THE_STUDY = "The study"
 OPEN = (THE_STUDY, SEARCHED, SEEDS)
 """Groups that are always unfolded at first."""
-TITLED = {"method": "method", "dataset": "dataset", "strategy": "strategy"}
-"""Option -> the kind of names that its values are."""
+LABELS = {"method": "method", "dataset": "dataset", "strategy": "strategy"}
+"""Option -> type of its labels."""
 REWORDED = {
     "a name of `epsearch datasets`": "one of the list",
     "; the same command goes on": "; Resume goes on",
@@ -31,9 +31,9 @@ REWORDED = {
     ", as --seeds": ", written as seeds are",
     "; or module:attribute": "",
 }
-"""Words of the help of commands -> those of a form."""
-UNSAID = ("numeric_path",)
-"""Options that a study has because it was trained."""
+"""Words of the help of commands -> words of a form."""
+TRAINED = ("numeric_path",)
+"""Options that the first training of a study sets."""
 DATASET, METHOD = (str(Search.options()[name].default) for name in ("dataset", "method"))
 LONGEST = 10_000  # characters of a field
 
@@ -43,60 +43,57 @@ class Field:
     """One option in a form."""
 
     name: str
-    """As the form sends it."""
+    """Its name in the form."""
     title: str
-    """For people."""
     help: str
     usual: str
-    """What happens where nothing is given."""
+    """Value of an empty field, in words."""
     kind: str
     """`flag`, `choice` or `text`."""
     choices: tuple[tuple[str, str], ...] = ()
-    """(value, title); of a text they are suggestions."""
+    """(value, title); suggestions of a text."""
     value: str = ""
     wrong: bool = False
-    """Whether the error is about it."""
+    """True if the error is about it."""
 
 
-async def typed(request: Request) -> dict[str, str]:
-    """What was typed into a form, by field; without what was left empty."""
+async def read(request: Request) -> dict[str, str]:
+    """Returns the values of a form by field, without empty ones."""
     form = await request.form(max_files=0, max_fields=500)
     return {name: value.strip()[:LONGEST] for name, value in form.items() if isinstance(value, str) and value.strip()}
 
 
-def of_new(kind: str, values: Mapping[str, str], error: str = "") -> dict[str, list[Field]]:
-    """Returns the form for a new study of a kind, group -> fields; error: the line about what was typed."""
-    known = {name: one for name, one in KINDS[kind].options().items() if name not in SERVER_SET}
-    wrong, usual = about(known, values, error), _usual(known, values)
+def study_form(kind: str, values: Mapping[str, str], error: str = "") -> dict[str, list[Field]]:
+    """Returns the form for a new study of a kind, group -> fields; error: the message about its values."""
+    options = {name: option for name, option in KINDS[kind].options().items() if name not in SERVER_SET}
+    wrong, usual = wrong_field(options, values, error), _usual(options, values)
     groups: dict[str, list[Field]] = {title: [] for title in (THE_STUDY, *GROUPS)}
-    for name in dict.fromkeys((*FIRST, *known)):
-        if one := known.get(name):
-            field = _field(one, usual.get(name), values.get(name, ""), name == wrong)
-            groups[THE_STUDY if name in FIRST else one.group].append(field)
+    for name in dict.fromkeys((*FIRST, *options)):
+        if option := options.get(name):
+            field = _field(option, usual.get(name), values.get(name, ""), name == wrong)
+            groups[THE_STUDY if name in FIRST else option.group].append(field)
     return {title: fields for title, fields in groups.items() if fields}
 
 
 def unfolded(title: str, fields: Iterable[Field]) -> bool:
-    """Whether a group of the form is unfolded at first."""
-    return title in OPEN or any(one.value or one.wrong for one in fields)
+    """Returns whether a group of the form is unfolded at first."""
+    return title in OPEN or any(field.value or field.wrong for field in fields)
 
 
-def of_growth(study: Study, values: Mapping[str, str], error: str = "") -> list[Field]:
-    """The form in which a stored search grows, with its present values where nothing was typed."""
-    there, known = shown(study), study.options()
-    wrong = about(known, values, error)
-    return [
-        _field(known[name], None, {**there, **values}.get(name, ""), name == wrong) for name in GROWS if name in known
-    ]
+def extension_form(study: Study, values: Mapping[str, str], error: str = "") -> list[Field]:
+    """Returns the form to extend a search, with its present values in empty fields."""
+    texts, options = field_values(study) | dict(values), study.options()
+    wrong = wrong_field(options, values, error)
+    return [_field(options[name], None, texts.get(name, ""), name == wrong) for name in GROWS if name in options]
 
 
-def about(known: Mapping[str, Option], values: Mapping[str, str], error: str) -> str | None:
-    """The field that an error is about: the one whose value alone is refused so, else the first that the line names."""
+def wrong_field(options: Mapping[str, Option], values: Mapping[str, str], error: str) -> str | None:
+    """Returns the field of an error: its value alone gives this error, or the message names it first."""
     for name, value in values.items() if error else ():
-        if name in known and _refusal(known[name], value, values) == error:
+        if name in options and _refusal(options[name], value, values) == error:
             return name
     words = [word.lstrip("-").replace("-", "_") for word in re.findall(r"[\w-]+", error)]
-    return next((word for word in words if word in known and (word in values or word == words[0])), None)
+    return next((word for word in words if word in options and (word in values or word == words[0])), None)
 
 
 def _refusal(option: Option, value: str, values: Mapping[str, str]) -> str:
@@ -107,89 +104,90 @@ def _refusal(option: Option, value: str, values: Mapping[str, str]) -> str:
     return ""
 
 
-def _usual(known: Mapping[str, Option], values: Mapping[str, str]) -> dict[str, str]:
-    """What the definition of the dataset says, as fields have it; {} where it says nothing of these."""
+def _usual(options: Mapping[str, Option], values: Mapping[str, str]) -> dict[str, str]:
+    """Returns the defaults of the dataset's definition, as text; {} for an unknown dataset."""
     dataset, method = values.get("dataset") or DATASET, values.get("method") or METHOD
     try:
-        found = published(dataset, method if "method" in known else None)
+        defaults = published(dataset, method if "method" in options else None)
     except (ValueError, KeyError):
         return {}
-    texts = {name: _text(known[name].show(value)) for name, value in found.items() if name in known}
+    texts = {name: _text(options[name].show(value)) for name, value in defaults.items() if name in options}
     return {name: f"{text} on {dataset}" for name, text in texts.items() if text}
 
 
 def again(study: Study) -> dict[str, str]:
-    """What of a form would make a study once more: its kind, its dataset, and what differs from the defaults."""
-    named: dict[str, Any] = {name: study.value(name) for name in ("dataset", "method") if study.shown().get(name)}
-    there = shown(study)
-    if study.foreign:  # without asking the trainer what it declares: a process would be started for it
+    """Returns the values of a form that make the same study: kind, dataset, and options other than the defaults."""
+    basic: dict[str, Any] = {name: study.value(name) for name in ("dataset", "method") if study.shown().get(name)}
+    if study.foreign:  # its declared defaults would take a process
         usual = {name: _text(option.show(option.default)) for name, option in study.options().items()}
     else:
-        usual = shown(build(type(study), named))
-    kept = {name: text for name, text in there.items() if text and (name in named or text != usual.get(name))}
+        usual = field_values(build(type(study), basic))
+    hidden = (*SERVER_SET, "name", *TRAINED)
     return {"kind": study.kind} | {
-        name: text for name, text in kept.items() if name not in (*SERVER_SET, "name", *UNSAID)
+        name: text
+        for name, text in field_values(study).items()
+        if name not in hidden and text and (name in basic or text != usual.get(name))
     }
 
 
-def shown(study: Study) -> dict[str, str]:
-    """Every option of a study as its field has it; "" for none."""
+def field_values(study: Study) -> dict[str, str]:
+    """Returns every option of a study as text; empty for None."""
     return {name: _text(value) for name, value in study.shown().items()}
 
 
-def changed(study: Study, values: Mapping[str, str]) -> dict[str, str]:
-    """What of a form differs from a study: only that is asked for. A flag that is off says "false"."""
-    there = shown(study)
-    flags = {name for name, one in study.options().items() if name in GROWS and one.default is False}
-    given = {name: values.get(name, "false" if name in flags else "") for name in GROWS}
-    return {name: value for name, value in given.items() if value and value != (there.get(name) or "false")}
+def changes(study: Study, values: Mapping[str, str]) -> dict[str, str]:
+    """Returns the values of a form that differ from a study; "false" for a flag that is off."""
+    before = field_values(study)
+    flags = {name for name, option in study.options().items() if name in GROWS and option.default is False}
+    after = {name: values.get(name, "false" if name in flags else "") for name in GROWS}
+    return {name: value for name, value in after.items() if value and value != (before.get(name) or "false")}
 
 
-def _field(option: Option, fixed: str | None, value: str, wrong: bool) -> Field:
-    """fixed: what the dataset's definition says; None where it says nothing, or that is no matter."""
+def _field(option: Option, published: str | None, value: str, wrong: bool) -> Field:
+    """Returns the field of an option; published: default of the dataset, None for any."""
     text = option.help
     default = _in_words(option.usual) if option.usual else _text(option.show(option.default))
-    if fixed is not None and (default.startswith(DATASETS) or default == "0 1"):
-        default = fixed
+    if published is not None and (default.startswith(DATASETS) or default == "0 1"):
+        default = published
     allowed = _allowed(option)
     if option.default is False:
         kind = "flag"
-    elif allowed and option.name != "dataset" and value in ("", *allowed):  # a plug-in's name is typed
+    elif allowed and option.name != "dataset" and value in ("", *allowed):  # the name of a plug-in is text
         kind = "choice"
-        for separator in (", ", " or "):  # they stand below each other already
+        for separator in (", ", " or "):  # the choices are a list already
             text = text.replace(f": {separator.join(allowed)}", "")
     else:
         kind = "text"
-    titled = TITLED.get(option.name)
-    choices = tuple((one, f"{one} · {label(titled, one)}" if titled else one) for one in allowed)
+    labels = LABELS.get(option.name)
+    choices = tuple((choice, f"{choice} · {label(labels, choice)}" if labels else choice) for choice in allowed)
     title = option.name.replace("_", " ")
     return Field(option.name, title, _in_words(text), default, kind, choices, value, wrong)
 
 
 def _in_words(text: str) -> str:
-    """A help text without flags and commands, which a page has not."""
-    for there, here in REWORDED.items():
-        text = text.replace(there, here)
+    """Returns a help text without flags and commands, which a page does not have."""
+    for before, after in REWORDED.items():
+        text = text.replace(before, after)
     return re.sub(r"--([a-z-]+)", lambda flag: flag[1].replace("-", " "), text).replace("`", "")
 
 
 def _allowed(option: Option) -> Collection[str]:
-    """The words that an option takes; () where it takes others, too."""
+    """Returns the only values of an option; () if it accepts others, too."""
     if option.name == "dataset":
         return tuple(definitions())
     return tuple(option.type.choices)
 
 
 def _text(value: Any) -> str:
-    """A value as the command line would have it."""
+    """Returns a value as on the command line."""
     if isinstance(value, Mapping):
-        # Settings are METHOD.NAME with commas between; others have blanks.
+        # Names of settings are METHOD.NAME, separated by commas; others by blanks.
         separator = "," if any("." in name for name in value) else " "
         return separator.join(
-            f"{name}={','.join(map(str, one)) if isinstance(one, list) else one}" for name, one in value.items()
+            f"{name}={','.join(map(str, item)) if isinstance(item, list) else item}" for name, item in value.items()
         )
     if isinstance(value, (list, tuple)):
-        separator = "," if all(isinstance(one, int) or str(one).isidentifier() for one in value) else " "
+        separator = "," if all(isinstance(item, int) or str(item).isidentifier() for item in value) else " "
         return separator.join(map(_text, value))
     if value is None:
         return ""

@@ -1,7 +1,7 @@
-"""Pages about the service itself: its words, and how programs ask it."""
+"""Pages about the service: help, and the routes of its API."""
 
 import json
-from typing import Any, NamedTuple
+from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -9,18 +9,9 @@ from fastapi.responses import Response
 from epsearch.service.routes import Service
 from epsearch.service.safety import API_PAGE
 from epsearch.service.studies import STATES
-from epsearch.service.web.rendering import rendered
+from epsearch.service.web.rendering import render
 
 METHODS = ("get", "post", "delete")
-
-
-class Route(NamedTuple):
-    """One route of the API."""
-
-    method: str
-    path: str
-    what: str
-    """In a line."""
 
 
 def routes(pages: APIRouter, service: Service) -> None:
@@ -28,22 +19,22 @@ def routes(pages: APIRouter, service: Service) -> None:
 
     @pages.get("/help")
     def help(request: Request) -> Response:
-        return rendered(request, "help.html", states=STATES, tokens=service.settings.tokens.needed)
+        return render(request, "help.html", states=STATES, tokens=service.settings.tokens.needed)
 
     @pages.get(API_PAGE)
     def api(request: Request) -> Response:
-        known = described(request.app.openapi())
-        here, study = str(request.base_url).rstrip("/"), json.dumps({"kind": "run", "name": "first"})
-        secured = ' -H "Authorization: Bearer $EPSEARCH_TOKEN"' if service.settings.tokens.needed else ""
-        return rendered(request, "api.html", known=known, here=here, secured=secured, study=study)
+        url, study = str(request.base_url).rstrip("/"), json.dumps({"kind": "run", "name": "first"})
+        header = ' -H "Authorization: Bearer $EPSEARCH_TOKEN"' if service.settings.tokens.needed else ""
+        table = route_table(request.app.openapi())
+        return render(request, "api.html", routes=table, url=url, token_header=header, study=study)
 
 
-def described(schema: dict[str, Any]) -> list[Route]:
-    """The routes of an OpenAPI schema, those below the API first."""
-    found = [
-        Route(method.upper(), path, str(one.get("description") or one.get("summary") or "").split("\n")[0])
+def route_table(schema: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Returns method, path and description of the routes of an OpenAPI schema, those of the API first."""
+    table = [
+        (method.upper(), path, str(route.get("description") or route.get("summary") or "").split("\n")[0])
         for path, methods in schema["paths"].items()
-        for method, one in methods.items()
+        for method, route in methods.items()
         if method in METHODS
     ]
-    return sorted(found, key=lambda one: not one.path.startswith(API_PAGE))
+    return sorted(table, key=lambda row: not row[1].startswith(API_PAGE))

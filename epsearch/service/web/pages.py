@@ -1,4 +1,4 @@
-"""The pages that are read: each route reads what the API reads, and renders a template."""
+"""Pages that change nothing: each route reads the same values as the API, and renders a template."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -12,18 +12,18 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from epsearch.events import Progress
 from epsearch.failures.errors import UsageError
-from epsearch.findings.listing import fitting, reported
+from epsearch.findings.listing import matching, with_progress
 from epsearch.plugins.registration import maximising
 from epsearch.service import answers
-from epsearch.service.access.shares import READERS, REPORTERS, WRITERS, Threads
+from epsearch.service.access.limits import READERS, REPORTERS, WRITERS, ThreadedRouter
 from epsearch.service.requests import SERVER_SET
-from epsearch.service.routes import Name, Service, who
+from epsearch.service.routes import Name, Service, token_of
 from epsearch.service.studies import STATES
 from epsearch.service.web import actions, forms, help
-from epsearch.service.web.figures import COLUMNS, MOST_MEMBERS, Showing
-from epsearch.service.web.logs import Logs
+from epsearch.service.web.content import COLUMNS, MOST_MEMBERS, content
+from epsearch.service.web.log_cache import Line, LogCache
 from epsearch.service.web.rendering import KINDS as KIND_TITLES
-from epsearch.service.web.rendering import leading_back, rendered
+from epsearch.service.web.rendering import add_back_link, render
 from epsearch.status import StudyStatus
 from epsearch.study.kinds import KINDS, Search
 from epsearch.study.parsers import one_of
@@ -44,24 +44,24 @@ from search_spaces.published.definition import definitions
 PER_PAGE = 50
 ENDED = (CANCELLED, FAILED, FINISHED, INTERRUPTED)
 MOST_CHANGES = 200
-OF_FORMS = ("kind", "switch", "do")
-"""What a form sends besides options."""
+BUTTONS = ("kind", "switch", "do")
+"""Fields of a form besides options."""
 ALREADY = {
     FINISHED: "This study is finished already; nothing to train.",
     QUEUED: "This study waits already; nothing was changed.",
     RUNNING: "This study is being trained already; nothing was changed.",
 }
-"""State of a study that is submitted once more -> what its page says then."""
+"""State of a study that is submitted once more -> the note on its page."""
 
 
 def routes(service: Service) -> Iterator[APIRouter]:
-    """All pages."""
+    """Yields the routers of all pages."""
     for threads, *parts in (
         (READERS, _lists, _ledger, help.routes),
         (REPORTERS, _study),
         (WRITERS, actions.routes),
     ):
-        router = Threads(threads, include_in_schema=False)
+        router = ThreadedRouter(threads, include_in_schema=False)
         for add in parts:
             add(router, service)
         yield router
@@ -80,67 +80,67 @@ def _lists(pages: APIRouter, service: Service) -> None:
         page: Annotated[int, Query(ge=1, le=10**6)] = 1,
     ) -> Response:
         every = studies.all()
-        found = fitting(every, state, dataset, kind, search.strip())
-        part = found[(page - 1) * PER_PAGE : page * PER_PAGE]
+        rows = matching(every, state, dataset, kind, search.strip())
+        part = rows[(page - 1) * PER_PAGE : page * PER_PAGE]
         wanted = {"state": state, "dataset": dataset, "kind": kind, "search": search}
         query = {name: value for name, value in wanted.items() if value}
-        return rendered(
+        return render(
             request,
             "index.html",
-            lines=[(one, _progress(studies.store, one)) for one in part],
-            total=len(found),
+            lines=[(status, _progress(studies.store, status)) for status in part],
+            total=len(rows),
             every=len(every),
             wanted=wanted,
             states=STATES,
-            datasets=sorted({*definitions(), *(one.dataset for one in every)}),
+            datasets=sorted({*definitions(), *(status.dataset for status in every)}),
             page=page,
-            before=urlencode({**query, "page": page - 1}) if page > 1 else None,
-            behind=urlencode({**query, "page": page + 1}) if page * PER_PAGE < len(found) else None,
+            newer=urlencode({**query, "page": page - 1}) if page > 1 else None,
+            older=urlencode({**query, "page": page + 1}) if page * PER_PAGE < len(rows) else None,
             first=(page - 1) * PER_PAGE + 1,
             last=(page - 1) * PER_PAGE + len(part),
         )
 
     @pages.get("/new")
     def new(request: Request, kind: str = Search.kind, switch: str = "") -> Response:
-        given = {name: value for name, value in request.query_params.items() if value and name not in OF_FORMS}
-        if switch:  # another kind, with what was typed; what is empty need not stand in the address
-            return RedirectResponse(f"/new?{urlencode({'kind': switch, **given})}", status_code=303)
-        return actions.new_page(request, one_of(kind, "kind", KINDS), given)
+        values = {name: value for name, value in request.query_params.items() if value and name not in BUTTONS}
+        if switch:  # another kind, with the same values; the address need not have empty ones
+            return RedirectResponse(f"/new?{urlencode({'kind': switch, **values})}", status_code=303)
+        return actions.new_page(request, one_of(kind, "kind", KINDS), values)
 
 
 def _study(pages: APIRouter, service: Service) -> None:
-    studies, showing, logs = service.studies, Showing(), Logs(service.studies.store)
+    studies, logs = service.studies, LogCache(service.studies.store)
 
     @pages.get("/studies/{name}")
     def study(request: Request, name: Name, already: str = "") -> Response:
-        status, why = studies.status(name), ""
-        found = config = again = None
+        status, error = studies.status(name), ""
+        results = config = again = None
         try:
             stored = studies.study(name)
-            config = {option: one for option, one in stored.shown().items() if option not in SERVER_SET}
+            config = {option: value for option, value in stored.shown().items() if option not in SERVER_SET}
             again = urlencode(forms.again(stored)) if status.state in ENDED else None
-            found = service.findings.get(name)
-        except UsageError as error:  # a row that is damaged, or of another version
-            why = str(error)
-        shown = None if found is None else showing.of(name, status.kind, found)
-        return rendered(
+            results = service.results.get(name)
+        except UsageError as refusal:  # a row that is damaged, or of another version
+            error = str(refusal)
+        parts, log = None if results is None else content(status.kind, results), logs.get(name)
+        return render(
             request,
             "study.html",
             name=name,
             status=status,
             progress=_now(status),
             note=ALREADY.get(status.state, "") if already else "",
-            again=again if who(request).writes else None,
-            trained=bool(shown and shown.members),
-            as_of=answers.when(found.made) if found is not None and status.state in (RUNNING, CANCELLING) else "",
-            found=found,
-            shown=shown,
-            lead=_lead(status, _heading(logs, name)),
-            why=why,
+            again=again if token_of(request).writes else None,
+            trained=bool(parts and parts.members),
+            as_of=answers.iso_time(results.time) if results and status.state in (RUNNING, CANCELLING) else "",
+            results=results,
+            content=parts,
+            lead=_lead(status, _heading(log)),
+            error=error,
             config=None if config is None else _yaml(config),
             kind=KIND_TITLES.get(status.kind, "study"),
-            log=[(line, answers.when(line.time)) for line in logs.of(name)],
-            columns=[(one, METRICS[one].unit) for one in COLUMNS],
+            log=[(event, text, answers.iso_time(event.time)) for event, text in log],
+            columns=[(name, METRICS[name].unit) for name in COLUMNS],
             most=MOST_MEMBERS,
             may=_may(status.state),
         )
@@ -148,48 +148,48 @@ def _study(pages: APIRouter, service: Service) -> None:
     @pages.get("/studies/{name}/report")
     def report(name: Name) -> Response:
         page, headers = service.reporter.report(name)
-        return HTMLResponse(leading_back(page, name), headers=headers)
+        return HTMLResponse(add_back_link(page, name), headers=headers)
 
     @pages.get("/compare")
     def compare(request: Request, study: Annotated[list[str] | None, Query(max_length=20)] = None) -> Response:
         names = list(dict.fromkeys(study or []))
-        searches = [one.name for one in reversed(studies.all()) if one.kind == Search.kind]
-        own: dict[str, Any] = {"names": names, "searches": searches, "compared": None, "error": ""}
+        searches = [status.name for status in reversed(studies.all()) if status.kind == Search.kind]
+        values: dict[str, Any] = {"names": names, "searches": searches, "comparison": None, "error": ""}
         code = 200
         if names:
             try:
-                own["compared"] = _side_by_side(service, names)
+                values["comparison"] = _side_by_side(service, names)
             except UsageError as error:
-                own["error"], code = str(error), 422
-        return rendered(request, "compare.html", code, **own)
+                values["error"], code = str(error), 422
+        return render(request, "compare.html", code, **values)
 
 
 def _ledger(pages: APIRouter, service: Service) -> None:
     @pages.get("/ledger")
     def ledger(request: Request) -> Response:
-        return rendered(request, "ledger.html", ledger=service.reporter.ledger())
+        return render(request, "ledger.html", ledger=service.reporter.ledger())
 
     @pages.get("/changes")
     def changes(request: Request) -> Response:
-        found = service.studies.store.queue.audited(MOST_CHANGES)
-        return rendered(request, "changes.html", changes=[(one, answers.when(one.time)) for one in found])
+        newest = service.studies.store.queue.audited(MOST_CHANGES)
+        return render(request, "changes.html", changes=[(change, answers.iso_time(change.time)) for change in newest])
 
 
 def _side_by_side(service: Service, names: list[str]) -> Any:
-    """The comparison of searches. Raises UsageError."""
+    """Returns heading, lead and body of the comparison of searches. Raises UsageError."""
     from results.pages.side_by_side import strategies_parts
 
     if len(names) < 2:
-        raise UsageError(f"two or more searches are compared, got {names[0]!r} alone; choose another one, too")
+        raise UsageError(f"choose two or more searches, got only {names[0]!r}")
     results = []
     for name in names:
         kind = service.studies.status(name).kind
         if kind != Search.kind:
             raise UsageError(f"only searches can be set side by side; {name!r} is a study of `epsearch {kind}`")
-        found = service.reporter.found(name)
-        if found.results is None:
-            raise UsageError(found.why)
-        results.append(cast(SearchResults, found.results))
+        study = service.reporter.results(name)
+        if study.results is None:
+            raise UsageError(study.reason)
+        results.append(cast(SearchResults, study.results))
     try:
         with maximising(results[0].config):
             return strategies_parts(results)
@@ -198,14 +198,13 @@ def _side_by_side(service: Service, names: list[str]) -> Any:
 
 
 def _may(state: str) -> dict[str, bool]:
-    """What can be done now, by somebody who may change something."""
+    """Returns verb -> whether the state of a study allows it."""
     return {"cancel": state in (QUEUED, RUNNING), "resume": state in (CANCELLED, FAILED, INTERRUPTED)}
 
 
 def _lead(status: StudyStatus, heading: str) -> list[str]:
-    """Returns the lines below the name: what is trained, how far it is, who submitted it."""
-    how_far = "" if heading or status.state == FAILED else status.detail  # why it failed stands below
-    parts = [heading, how_far]
+    """Returns the lines below the name: heading or progress, submitter, priority."""
+    parts = [heading or ("" if status.state == FAILED else status.detail)]  # the reason of a failure follows
     if status.submitter:
         parts.append(f"submitted by {status.submitter}")
     if status.priority:
@@ -214,9 +213,9 @@ def _lead(status: StudyStatus, heading: str) -> list[str]:
 
 
 def _progress(store: Store, status: StudyStatus) -> Progress | None:
-    """Returns the last progress of a study of a list that is being trained."""
+    """Returns the last progress of a running study of a list."""
     last = store.events.newest(status.name, Progress.kind) if status.state == RUNNING else None
-    return None if last is None else _now(reported(status, last))
+    return None if last is None else _now(with_progress(status, last))
 
 
 def _now(status: StudyStatus) -> Progress | None:
@@ -229,8 +228,8 @@ def _now(status: StudyStatus) -> Progress | None:
     return replace(last, seconds=last.seconds + since, **now)
 
 
-def _heading(logs: Logs, name: str) -> str:
-    return next((line.text for line in logs.of(name) if line.kind == "begin"), "")
+def _heading(log: list[Line]) -> str:
+    return next((text for event, text in log if event.kind == "begin"), "")
 
 
 def _yaml(config: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""How pages are rendered: templates, what all of them know, and the files that they load."""
+"""Renders pages: templates, their common values, and the files that they load."""
 
 import hashlib
 import html
@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from epsearch.service.routes import who
+from epsearch.service.routes import token_of
 from results.html import page
 from results.labels import MISSING, dataset_label, duration_text
 from results.points import point_text
@@ -28,52 +28,49 @@ STATIC = {
     "page.css": (page.__package__, "text/css"),
     "figures.js": (page.__package__, "text/javascript"),
 }
-"""File -> (the package it lies in, its type); look and figures are those of the reports."""
-PACKED = ("plotly.js",)
-"""Files that lie here compressed, as they are sent."""
+"""File -> (its package, its media type); styles and figures are those of the reports."""
+GZIPPED = ("plotly.js",)
+"""Files that are stored and sent compressed."""
 A_YEAR = 365 * 24 * 3600
 KINDS = {"run": "search", "compare": "comparison", "memory": "memory study"}
-"""Kind of study -> what people call it."""
+"""Kind of study -> its title."""
 
 
-def rendered(request: Request, template: str, code: int = 200, **values: Any) -> HTMLResponse:
-    """A page; code: its status."""
-    own: dict[str, Any] = {"version": version("epsearch"), "who": who(request), "path": request.url.path}
-    return HTMLResponse(_templates().get_template(template).render(**own | values), code)
+def render(request: Request, template: str, code: int = 200, **values: Any) -> HTMLResponse:
+    """Renders a page; code: its status."""
+    common: dict[str, Any] = {"version": version("epsearch"), "token": token_of(request), "path": request.url.path}
+    return HTMLResponse(_templates().get_template(template).render(**common | values), code)
 
 
-def leading_back(report: bytes, name: str) -> bytes:
-    """A report, which is a page of its own, with a link to the study that it is of."""
+def add_back_link(report: bytes, name: str) -> bytes:
+    """Adds a link from a report to the page of its study."""
     return report.replace(b"<body>", b"<body>" + _templates().get_template("back.html").render(name=name).encode(), 1)
 
 
-def refusal(request: Request, status: int, why: str) -> Response:
-    """The page that says why something was not done."""
-    titles = {403: "Not allowed", 404: "Not found", 409: "Not now", 422: "That cannot be", 503: "Not to be had now"}
-    return rendered(request, "refusal.html", status, title=titles.get(status, "Refused"), why=why)
+def refusal(request: Request, status: int, reason: str) -> Response:
+    """Renders the page of a refusal."""
+    titles = {403: "Not allowed", 404: "Not found", 409: "Not now", 422: "Bad input", 503: "Not available now"}
+    return render(request, "refusal.html", status, title=titles.get(status, "Refused"), reason=reason)
 
 
 def mount(app: FastAPI) -> None:
-    """Adds the files that pages load."""
+    """Adds the route of static files."""
 
     @app.get("/static/{name}", include_in_schema=False)
     def static(request: Request, name: str, v: str = "") -> Response:
         if name not in STATIC:
             return refusal(request, 404, f"there is no file {name!r}")
-        # Under the hash of its content a file never changes.
+        # The URL contains the hash of the content.
         age = f"max-age={A_YEAR}, immutable" if v == _hash(name) else "no-cache"
-        headers = {"Cache-Control": age} | ({"Content-Encoding": "gzip"} if name in PACKED else {})
+        headers = {"Cache-Control": age} | ({"Content-Encoding": "gzip"} if name in GZIPPED else {})
         return Response(_content(name), media_type=STATIC[name][1], headers=headers)
 
 
 @cache
 def _content(name: str) -> bytes:
-    return resources.files(STATIC[name][0]).joinpath(_folder(name)).read_bytes()
-
-
-def _folder(name: str) -> str:
-    own = STATIC[name][0] == __package__
-    return f"{'static/' if own else ''}{name}{'.gz' if name in PACKED else ''}"
+    package = STATIC[name][0]
+    path = f"{'static/' if package == __package__ else ''}{name}{'.gz' if name in GZIPPED else ''}"
+    return resources.files(package).joinpath(path).read_bytes()
 
 
 @cache

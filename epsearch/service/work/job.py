@@ -1,7 +1,7 @@
-"""One study of the queue, trained by a process of its own: `python -m epsearch.service.work.job --out FOLDER -- NAME`.
+"""Trains a study of the queue in a process of its own: `python -m epsearch.service.work.job --out FOLDER -- NAME`.
 
-The ledger's URL comes from the environment where it is not the file in the folder, as a password must not stand among
-arguments. What is printed goes into a file beside the report.
+The ledger's URL comes from the environment if it is not the file in the folder, as arguments must not have a password.
+The output goes into a file beside the report.
 """
 
 import argparse
@@ -27,13 +27,13 @@ def main() -> None:
 
 
 def _work(arguments: list[str]) -> None:
-    """Trains what was submitted under a name, and queues it again where it is interrupted."""
+    """Trains the submission of a name; queues it again if it is interrupted."""
     from epsearch.api import run
     from epsearch.failures.errors import Interrupted, TimeSpent, UsageError
     from epsearch.ledger.location import kept_within, ledger_url
-    from epsearch.service.requests import of_submission
+    from epsearch.service.requests import submitted_study
     from epsearch.service.settings import Settings
-    from epsearch.service.work.log_listener import LogListener
+    from epsearch.service.work.log_listener import log_listener
     from results.ledger.store import Store, StoreError
 
     parser = argparse.ArgumentParser()
@@ -42,24 +42,24 @@ def _work(arguments: list[str]) -> None:
         parser.add_argument(name, type=Path, required=True)
     parser.add_argument("--address", default="local")
     parser.add_argument("--checkpoints")
-    given = parser.parse_args(arguments)
-    url = ledger_url(given.out)
-    own = Settings(url, given.out, given.data_dir, address=given.address, checkpoints=given.checkpoints)
+    options = parser.parse_args(arguments)
+    url = ledger_url(options.out)
+    settings = Settings(url, options.out, options.data_dir, address=options.address, checkpoints=options.checkpoints)
     with kept_within(), Store.open(url) as store:
-        submission = store.queue.submissions().get(given.name)
+        submission = store.queue.submissions().get(options.name)
         if submission is None:
-            raise UsageError(f"no study {given.name!r} was submitted")
-        study = of_submission(submission, own)
+            raise UsageError(f"no study {options.name!r} was submitted")
+        study = submitted_study(submission, settings)
         try:
-            begun = partial(store.queue.set_tries, given.name, 0)
-            run(study, LogListener(begun), extend=bool(submission.given.get("extend")))
+            advances = partial(store.queue.set_tries, options.name, 0)
+            run(study, log_listener(advances), extend=bool(submission.given.get("extend")))
         except TimeSpent:
             with suppress(StoreError):
-                store.queue.close(given.name)  # or it would go on at once
+                store.queue.close(options.name)  # or it would go on at once
             raise
         except (Interrupted, KeyboardInterrupt):
             with suppress(StoreError):
-                store.queue.put_back(given.name)  # not one that was cancelled
+                store.queue.put_back(options.name)  # not one that was cancelled
             raise
 
 

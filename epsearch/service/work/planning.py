@@ -1,4 +1,4 @@
-"""Plans of studies that are not submitted yet, by a process of their own: a probe takes the machine for seconds."""
+"""Plans of studies before they are submitted, made by processes: a probe takes the machine for seconds."""
 
 import json
 import os
@@ -17,14 +17,14 @@ import yaml
 from anyio import CapacityLimiter
 
 from epsearch.failures.errors import Unavailable, UsageError
-from epsearch.service.access.shares import Shares, in_thread
+from epsearch.service.access.limits import Quota, in_thread
 from epsearch.study.description import Study
 from epsearch.study.kinds import Search
 
 SECONDS = 300.0  # that a plan may take
-MOST_OF_ONE = 3  # plans that one token may have under way, waiting or made
-MOST = 12
-USUAL_SECONDS = 5.0  # of a plan, before one was made
+MOST_OF_ONE = 3  # plans of one token under way, those that wait included
+MOST = 12  # plans of all tokens
+USUAL_SECONDS = 5.0  # of a plan, until the first is made
 
 
 class Planner:
@@ -32,38 +32,36 @@ class Planner:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = dict(environment)
-        self._shares, self._one = Shares("plans", MOST_OF_ONE, MOST), CapacityLimiter(1)
+        self._quota, self._one_at_a_time = Quota("plans", MOST_OF_ONE, MOST), CapacityLimiter(1)
         self._lock, self._over = threading.Lock(), False
         self._process: subprocess.Popen[str] | None = None
         self._seconds = USUAL_SECONDS
 
     async def plan(self, build: Callable[[], Study], token: str) -> tuple[Study, dict[str, Any]]:
-        """A study, and what `epsearch plan --json` says of it.
+        """Returns a study, and the JSON of `epsearch plan` for it.
 
-        build: makes the study, in a thread, and only where there is room; token: the name of whoever asks.
-
-        Raises UsageError; TooMany while the token has MOST_OF_ONE under way; Unavailable while there are MOST, where it
-        takes too long, and at the end of the service.
+        build: makes the study, called in a thread; token: name of the client's token. Raises UsageError; TooMany if the
+        token has MOST_OF_ONE under way; Unavailable if there are MOST, on a timeout, and at the end of the service.
         """
-        with self._shares.taken(token, self._seconds * (1 + self._shares.total)):
+        with self._quota.acquire(token, self._seconds * (1 + self._quota.total)):
             study = await in_thread(build)()
-            return study, await in_thread(self._made, self._one)(study)
+            return study, await in_thread(self._make, self._one_at_a_time)(study)
 
     def stop(self) -> None:
-        """Ends the plan that is being made, and makes no other."""
+        """Kills the plan under way, and makes no other."""
         with self._lock:
             self._over = True
             if self._process is not None:
                 _kill(self._process)
 
-    def _made(self, study: Study) -> dict[str, Any]:
+    def _make(self, study: Study) -> dict[str, Any]:
         begun = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="epsearch-") as folder:
             options = {name: value for name, value in study.shown().items() if value is not None}
             file = Path(folder) / "study.yaml"
             file.write_text(yaml.safe_dump(options, allow_unicode=True), encoding="utf-8")
-            of_kind = [] if study.kind == Search.kind else [study.kind]
-            command = [sys.executable, "-m", "epsearch", "plan", *of_kind, "--config", str(file), "--json"]
+            kind = [] if study.kind == Search.kind else [study.kind]
+            command = [sys.executable, "-m", "epsearch", "plan", *kind, "--config", str(file), "--json"]
             with self._lock:
                 if self._over:
                     raise Unavailable("the service ends")
@@ -88,13 +86,13 @@ class Planner:
             self._seconds = time.monotonic() - begun
             return dict(json.loads(out))
         lines = [line for line in err.splitlines() if line.startswith("epsearch: ")] or ["epsearch: no plan"]
-        words = lines[-1].removeprefix("epsearch: ")
+        message = lines[-1].removeprefix("epsearch: ")
         if process.returncode == 2:
-            raise UsageError(words)
-        raise Unavailable(words)
+            raise UsageError(message)
+        raise Unavailable(message)
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    """Kills a plan's process with what it has started, which would keep its output open."""
+    """Kills a plan's process with its children, which would keep its output open."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

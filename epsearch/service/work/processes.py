@@ -1,4 +1,4 @@
-"""The processes in which studies are trained: each leads a group of its own, and outlives the service."""
+"""Training processes: each leads a process group of its own, and outlives the service."""
 
 import os
 import signal
@@ -18,8 +18,8 @@ LAST_BYTES = 4096
 PROBE_BYTES = 4096
 
 
-class Process:
-    """One study's process."""
+class StudyProcess:
+    """Training process of one study."""
 
     def __init__(self, name: str, settings: Settings) -> None:
         self.name, self._log = name, settings.out / name / LOG
@@ -37,30 +37,30 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """Of the process, which is that of its group."""
+        """Id of the process, and of its group."""
         return self._process.pid
 
     def status(self) -> int | None:
-        """Its exit status, negative for a signal; None while it is there."""
+        """Returns the exit status, negative for a signal; None while it runs."""
         return self._process.poll()
 
     def interrupt(self) -> None:
-        """Lets it end in good order: after the last stored cohort."""
+        """Asks it to end, with everything stored that is trained."""
         with suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)
 
-    def last_words(self) -> str:
-        """The line that said why it ended; "" without one."""
+    def last_error(self) -> str:
+        """Returns its last line of an error; empty without one."""
         with suppress(OSError), self._log.open("rb") as log:
             log.seek(max(self._begins, log.seek(0, os.SEEK_END) - LAST_BYTES))
             lines = log.read().decode(errors="replace").splitlines()
-            said = [line.removeprefix("epsearch: ") for line in lines if line.startswith("epsearch: ")]
-            return said[-1] if said else ""
+            errors = [line.removeprefix("epsearch: ") for line in lines if line.startswith("epsearch: ")]
+            return errors[-1] if errors else ""
         return ""
 
 
 def probe(folder: Path) -> None:
-    """Writes some bytes into a folder that is there, and leaves nothing. Raises OSError where it cannot."""
+    """Writes a temporary file into an existing folder. Raises OSError if it cannot."""
     with tempfile.TemporaryFile(dir=folder) as file:
         file.write(bytes(PROBE_BYTES))
         file.flush()
@@ -70,13 +70,13 @@ def _command(name: str, settings: Settings) -> list[str]:
     command = [sys.executable, "-m", "epsearch.service.work.job"]
     command += ["--out", str(settings.out), "--data-dir", str(settings.data_dir), "--address", settings.address]
     command += ["--checkpoints", settings.checkpoints] if settings.checkpoints else []
-    return [*command, "--", name]  # whatever the name, it is no option
+    return [*command, "--", name]  # a name may look like an option
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """That of a study's process: ours without the tokens, with the ledger's URL where that is no file in the folder.
+    """Returns the variables of a study's process: without tokens, with the ledger's URL unless it is the usual file.
 
-    Without the file of looks of whoever has started the service: others use it, too.
+    The log of evaluations is switched off: that of the user who started the service is not that of its clients.
     """
     environment = {name: value for name, value in os.environ.items() if name not in (TOKENS, VARIABLE)}
     environment[evaluation_log.VARIABLE] = evaluation_log.NONE

@@ -1,6 +1,7 @@
-"""Whether a service can work: its queue, and what it has to write to."""
+"""Check of whether a service can work: its queue, and writes to ledger and out folder."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from anyio import CapacityLimiter, to_thread
 
@@ -11,37 +12,37 @@ from epsearch.service.work.scheduler import Scheduler
 from results.labels import on_one_line
 from results.ledger.store import Store
 
-SECONDS = 5.0  # that a look may take; another one's transaction may be in the way for some of them
+SECONDS = 5.0  # that the writes may take; a transaction of another process may block them for a while
 
 
-class Readiness:
-    """Looks at most once at a time, however many ask, in a thread of its own."""
+def readiness(settings: Settings, store: Store, scheduler: Scheduler) -> Callable[[], Awaitable[None]]:
+    """Returns the check, which writes at most once at a time, in a thread of its own.
 
-    def __init__(self, settings: Settings, store: Store, scheduler: Scheduler) -> None:
-        self._settings, self._store, self._scheduler = settings, store, scheduler
-        self._thread = CapacityLimiter(1)
-        self._look: asyncio.Future[None] | None = None
+    It raises Unavailable if the queue does not work, or ledger or out folder accept no write within SECONDS, and
+    StoreError if the ledger fails.
+    """
+    limiter = CapacityLimiter(1)
+    writing: asyncio.Future[None] | None = None
 
-    async def check(self) -> None:
-        """Raises Unavailable where the queue does not work, and where ledger or out folder take no write in SECONDS.
-
-        Raises StoreError where the ledger fails.
-        """
-        self._scheduler.check()
-        if self._look is None or self._look.done() or self._look.get_loop() is not asyncio.get_running_loop():
-            self._look = asyncio.ensure_future(
-                to_thread.run_sync(self._write, limiter=self._thread, abandon_on_cancel=True)
-            )
-            self._look.add_done_callback(lambda look: look.cancelled() or look.exception())  # nobody may have waited
+    def write() -> None:
         try:
-            await asyncio.wait_for(asyncio.shield(self._look), SECONDS)
-        except TimeoutError as error:
-            raise Unavailable(f"ledger and out folder have taken no write for {SECONDS:.0f} s") from error
-
-    def _write(self) -> None:
-        try:
-            probe(self._settings.out)
+            probe(settings.out)
         except OSError as error:
-            where = on_one_line(self._settings.out)
-            raise Unavailable(f"cannot write to the out folder {where}: {error.strerror}") from error
-        self._store.check_writing()
+            raise Unavailable(
+                f"cannot write to the out folder {on_one_line(settings.out)}: {error.strerror}"
+            ) from error
+        store.check_writing()
+
+    async def check() -> None:
+        nonlocal writing
+        scheduler.check()
+        if writing is None or writing.done() or writing.get_loop() is not asyncio.get_running_loop():
+            writing = asyncio.ensure_future(to_thread.run_sync(write, limiter=limiter, abandon_on_cancel=True))
+            # Its error is read here, too: every request that waited for it may have timed out.
+            writing.add_done_callback(lambda done: done.cancelled() or done.exception())
+        try:
+            await asyncio.wait_for(asyncio.shield(writing), SECONDS)
+        except TimeoutError as error:
+            raise Unavailable(f"ledger and out folder have accepted no write for {SECONDS:.0f} s") from error
+
+    return check

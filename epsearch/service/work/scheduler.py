@@ -1,7 +1,7 @@
-"""Works on the queue: a process for each study that waits, at most so many at a time, by priority and age.
+"""Scheduler of the queue: starts a process for each waiting study, by priority and age, at most so many at a time.
 
-All that it knows is in the ledger, but for the processes that it has started itself. So a service that was killed, and
-is started again, finds what is running by the leases, and goes on; and several may work on one queue.
+Its state is in the ledger, but for the processes that it has started itself. So a service that was killed and started
+again goes on by the leases of what runs; and several services may work on one queue.
 """
 
 import errno
@@ -13,7 +13,7 @@ from time import monotonic
 from epsearch.failures.errors import Unavailable, UsageError
 from epsearch.preparation.build import check_name
 from epsearch.service.settings import Settings
-from epsearch.service.work.processes import Process, probe
+from epsearch.service.work.processes import StudyProcess, probe
 from results.labels import count_text
 from results.ledger.errors import StoreError
 from results.ledger.store import Store
@@ -21,144 +21,144 @@ from results.ledger.writers.queue import Submission, ended, waits
 from results.ledger.writers.states import CANCELLING, QUEUED, RUNNING, Standing
 
 POLL_SECONDS = 1.0
-LAST_SECONDS = 2.0  # that its last step has
-MOST_TRIES = 5  # processes in a row that end without a word, and without a member that was stored
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 5.0  # seconds; of two that follow each other the second is twice the first
-PASSING = frozenset(
+LAST_SECONDS = 2.0  # that `stop` waits for the step under way
+MOST_TRIES = 5  # processes in a row that end without a message and without a stored member
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 5.0  # seconds; each pause is twice the one before
+TRANSIENT = frozenset(
     getattr(errno, name)
     for name in ("ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "EIO", "EROFS", "ESTALE")
     if hasattr(errno, name)
 )
-"""Errors of the machine, which other studies would meet, too: it is waited until they are over."""
+"""Errors of the machine, which would stop other studies, too: the scheduler waits until they are over."""
 REFUSED = 2  # exit status of a study that cannot be trained as it is
 
 
 class Scheduler:
-    """The queue of one service; `step` does what there is to do now."""
+    """Scheduler of one service; `step` starts and reaps processes once."""
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self._settings, self._store = settings, store
-        self._processes: dict[str, Process] = {}
+        self._processes: dict[str, StudyProcess] = {}
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="queue", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="queue", daemon=True)
         self.problem = ""
-        """Why the last step failed, or for which trouble of the machine studies wait; "" where neither is so."""
+        """Error of the last step, or trouble of the machine for which studies wait; empty without."""
         self._trouble = ""
-        self._pause, self._until = FIRST_PAUSE, 0.0  # monotonic time before which nothing is begun
+        self._pause, self._until = FIRST_PAUSE, 0.0  # monotonic time before which nothing is started
 
     def start(self) -> None:
-        """Works in a thread of its own, until `stop`."""
+        """Starts a thread that works until `stop`."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Starts nothing more, and interrupts what it has started: that queues itself again when it ends."""
+        """Starts nothing more, and interrupts its processes, which queue their studies again."""
         self._over.set()
         if self._thread.is_alive():
-            self._thread.join(LAST_SECONDS)  # it may wait for the ledger
+            self._thread.join(LAST_SECONDS)  # the thread may wait for the ledger
         for process in list(self._processes.values()):
             process.interrupt()
 
     @property
     def pids(self) -> dict[str, int]:
-        """Study -> its process, for those that this service has started and that are there."""
-        return {name: one.pid for name, one in list(self._processes.items()) if one.status() is None}
+        """Study -> id of its process, for running processes of this service."""
+        return {name: process.pid for name, process in list(self._processes.items()) if process.status() is None}
 
     def check(self) -> None:
-        """Raises Unavailable where the queue does not work."""
+        """Raises Unavailable if the queue does not work."""
         if self.problem or not self._thread.is_alive():
             raise Unavailable(self.problem or "the queue has ended")
 
     def step(self) -> None:
-        """Looks at what has ended, and starts what may begin. Raises StoreError where the ledger fails."""
+        """Reaps processes that have ended, and starts waiting studies. Raises StoreError if the ledger fails."""
         standings = self._store.leases.standings()
-        open_ones = [one for one in self._store.queue.submissions().values() if one.open]
-        self._reap(standings, {one.study: one for one in open_ones})
+        submissions = {name: one for name, one in self._store.queue.submissions().items() if one.open}
+        self._reap(standings, submissions)
         busy, waiting = set(self._processes), []
-        for one in open_ones:
-            there = standings.get(one.study)
-            if there is None:
+        for name, submission in submissions.items():
+            standing = standings.get(name)
+            if standing is None:
                 continue
-            if ended(there.state, there.held):
-                self._store.queue.close(one.study)
-            elif there.held and there.state != QUEUED:
-                busy.add(one.study)
-            elif there.state == CANCELLING:  # its process was killed
-                self._store.leases.cancel(one.study)
-            elif waits(there.state, there.held) and one.study not in self._processes:
-                waiting.append(one)
+            if ended(standing.state, standing.held):
+                self._store.queue.close(name)
+            elif standing.held and standing.state != QUEUED:
+                busy.add(name)
+            elif standing.state == CANCELLING:  # its process was killed
+                self._store.leases.cancel(name)
+            elif waits(standing.state, standing.held) and name not in self._processes:
+                waiting.append(submission)
         if not waiting or self._over.is_set() or monotonic() < self._until:
             return
-        for one in waiting[: max(0, self._settings.parallel - len(busy))]:
-            if not self._begin(one):
+        for submission in waiting[: max(0, self._settings.parallel - len(busy))]:
+            if not self._begin(submission):
                 return
-        self._troubled("")
+        self._wait_for_machine("")
 
-    def _troubled(self, trouble: str) -> None:
-        """Lets studies wait for the end of a trouble of the machine, which is said once; "" where there is none."""
+    def _wait_for_machine(self, trouble: str) -> None:
+        """Delays studies while the machine has a trouble, which is printed once; empty for none."""
         if trouble and trouble != self._trouble:
             print(f"epsearch: studies of the queue wait: {trouble}", file=sys.stderr, flush=True)
         self._trouble = trouble
         self._until = monotonic() + self._pause if trouble else 0.0
         self._pause = min(2 * self._pause, LONGEST_PAUSE) if trouble else FIRST_PAUSE
 
-    def _begin(self, one: Submission) -> bool:
-        """Starts the process of a study, and returns False where a trouble of the machine is in the way."""
-        if one.tries >= MOST_TRIES:
-            self._store.queue.fail(one.study, f"its process ended {count_text(one.tries, 'time')} without a word")
+    def _begin(self, submission: Submission) -> bool:
+        """Starts the process of a study; returns False if a trouble of the machine prevents it."""
+        name, tries = submission.study, submission.tries
+        if tries >= MOST_TRIES:
+            self._store.queue.fail(name, f"its process ended {count_text(tries, 'time')} without a message")
             return True
         try:
-            check_name(one.study, self._settings.out, self._settings.storage)
+            check_name(name, self._settings.out, self._settings.storage)
         except UsageError as error:  # submitted to an earlier version: its folder must not be made
-            self._store.queue.fail(one.study, str(error))
+            self._store.queue.fail(name, str(error))
             return True
         try:
             probe(self._settings.out)
-            process = Process(one.study, self._settings)
+            process = StudyProcess(name, self._settings)
         except OSError as error:
-            why = f"no process could be started for {one.study}: {error.strerror}"
-            if error.errno in PASSING:
-                self._troubled(why)
+            reason = f"no process could be started for {name}: {error.strerror}"
+            if error.errno in TRANSIENT:
+                self._wait_for_machine(reason)
                 return False
-            self._store.queue.fail(one.study, why)
+            self._store.queue.fail(name, reason)
             return True
-        self._processes[one.study] = process
-        self._store.queue.set_tries(one.study, one.tries + 1)
+        self._processes[name] = process
+        self._store.queue.set_tries(name, tries + 1)
         return True
 
-    def _reap(self, standings: dict[str, Standing], open_ones: dict[str, Submission]) -> None:
-        """Forgets processes that have ended; a study that was refused before it began has failed."""
+    def _reap(self, standings: dict[str, Standing], submissions: dict[str, Submission]) -> None:
+        """Forgets processes that have ended; fails studies that they refused to train."""
         for name, process in list(self._processes.items()):
             if (status := process.status()) is None:
                 continue
             del self._processes[name]
-            # As the ledger was read before: of a process that ended since, the next step knows more.
-            standings.pop(name, None)
-            there = self._store.leases.standing(name)
-            if there is None or there.held or name not in open_ones or there.state not in (QUEUED, RUNNING):
+            standings.pop(name, None)  # read before the process ended: left to the next step
+            standing = self._store.leases.standing(name)
+            if standing is None or standing.held or name not in submissions or standing.state not in (QUEUED, RUNNING):
                 continue
-            if status > 0 and (trouble := self._met(process)):
-                self._store.queue.set_tries(name, max(0, open_ones[name].tries - 1))  # it is none of the study's own
-                self._troubled(f"{name}: {trouble}")
+            if status > 0 and (trouble := self._trouble_of(process)):
+                self._store.queue.set_tries(name, max(0, submissions[name].tries - 1))  # not the study's own fault
+                self._wait_for_machine(f"{name}: {trouble}")
             elif status == REFUSED:
-                self._store.queue.fail(name, process.last_words() or "it was refused")
-            elif status > 0 and open_ones[name].tries >= MOST_TRIES:
-                self._store.queue.fail(name, process.last_words() or f"its process ended with status {status}")
+                self._store.queue.fail(name, process.last_error() or "it was refused")
+            elif status > 0 and submissions[name].tries >= MOST_TRIES:
+                self._store.queue.fail(name, process.last_error() or f"its process ended with status {status}")
 
-    def _met(self, process: Process) -> str:
-        """The trouble of the machine that a process has met; "" where it has met none."""
+    def _trouble_of(self, process: StudyProcess) -> str:
+        """Returns the trouble of the machine that ended a process; empty for none."""
         try:
             probe(self._settings.out)
         except OSError as error:
-            return str(error.strerror) if error.errno in PASSING else ""
-        words = process.last_words()
-        return words if any(os.strerror(number) in words for number in PASSING) else ""
+            return str(error.strerror) if error.errno in TRANSIENT else ""
+        message = process.last_error()
+        return message if any(os.strerror(number) in message for number in TRANSIENT) else ""
 
-    def _keep(self) -> None:
+    def _run(self) -> None:
         while not self._over.wait(POLL_SECONDS):
             try:
                 self.step()
                 self.problem = self._trouble and f"studies of the queue wait: {self._trouble}"
-            except StoreError as error:  # the next step finds the database again, or does not
+            except StoreError as error:  # the next step tries again
                 self.problem = str(error)
-            except Exception as error:  # noqa: BLE001  a queue that stopped would say nothing to those who wait
+            except Exception as error:  # noqa: BLE001  a thread that ended would leave the queue without a message
                 self.problem = f"a bug in epsearch: {type(error).__name__}: {error}"

@@ -6,7 +6,8 @@ queue has no holder until its process acquires the lease, so that several servic
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 from sqlalchemy import Connection, Row, func, select
 
@@ -46,15 +47,18 @@ class Submission(NamedTuple):
         return isinstance(self.given.get("options"), dict)
 
 
-class Audited(NamedTuple):
+@dataclass(frozen=True)
+class Change:
     """One requested change."""
+
+    __pydantic_config__: ClassVar = {"use_attribute_docstrings": True}  # the descriptions of the API are those below
 
     id: int
     """Grows with every change."""
     time: float
     """Seconds since 1970, by the database's clock."""
     who: str
-    """Name of the token that was used; empty without one."""
+    """Name of the token; empty without one."""
     action: str
     """`submit`, `cancel`, `resume`, `extend` or `delete`."""
     study: str
@@ -139,11 +143,11 @@ class Queue(Repository):
         connection.execute(audit.insert().values(**values, detail=json.dumps(dict(detail), allow_nan=False)))
 
     @reads(schema.audit, list)
-    def audited(self, connection: Connection, most: int, name: str | None = None) -> list[Audited]:
+    def audited(self, connection: Connection, most: int, name: str | None = None) -> list[Change]:
         """Returns the newest requested changes, at most so many, newest first; name: of this study only."""
         query = select(audit).order_by(audit.c.id.desc()).limit(most)
         rows = connection.execute(query if name is None else query.where(audit.c.study == name)).all()
-        return [Audited(*row) for row in rows]
+        return [Change(*row) for row in rows]
 
     @reads(schema.audit, dict)
     def first_submitted(self, connection: Connection) -> dict[str, float]:

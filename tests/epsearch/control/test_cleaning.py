@@ -7,7 +7,7 @@ import pytest
 from epsearch import Interrupted
 from epsearch.cache import cache_folder
 from epsearch.control.removing import LEARNERS, clean, delete
-from epsearch.control.resuming import failed
+from epsearch.control.resuming import failed_studies
 from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
 from results.ledger.writers.holder import here
@@ -80,4 +80,4 @@ def test_failed_studies_are_found_beside_others(store, storage):
         store.leases.release()
     store.lease = None
     store.save_study("new", {})
-    assert failed(storage) == ["bad", "worse"]
+    assert failed_studies(storage) == ["bad", "worse"]

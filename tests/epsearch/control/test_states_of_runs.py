@@ -11,7 +11,7 @@ import pytest
 from epsearch import Interrupted, UsageError, run
 from epsearch.control import cancelling, watching
 from epsearch.control.cancelling import cancel
-from epsearch.control.resuming import failed, stored
+from epsearch.control.resuming import failed_studies, stored_study
 from epsearch.control.watching import watch
 from epsearch.failures.errors import Cancelled, TimeSpent, TrainingFailed, Unavailable
 from epsearch.loop.jobs import JobResult
@@ -108,7 +108,7 @@ def test_a_study_is_cancelled_from_outside_and_keeps_what_is_finished(study, eps
     with pytest.raises(Cancelled, match=r"^study 'mine' was cancelled; `epsearch resume mine` takes it up again$"):
         run(study)
     assert standing(study).now == "cancelled", "asking changes nothing"
-    outcome = run(stored("mine", study.storage, study.out, {"runner": "local"}), resume=True)
+    outcome = run(stored_study("mine", study.storage, study.out, {"runner": "local"}), resume=True)
     assert outcome.effort.reused >= len(kept) and standing(study).now == "finished"
 
 
@@ -160,7 +160,7 @@ def test_a_study_that_failed_says_why_and_can_be_resumed(study, monkeypatch, eps
             run(study)
     there = standing(study)
     assert there.now == "failed" and there.reason.endswith(" cohorts could not be trained: no luck")
-    assert failed(study.storage) == ["mine"]
+    assert failed_studies(study.storage) == ["mine"]
     assert f"failed: {there.reason}" in epsearch("list").out
     answer = epsearch("resume", "--failed", "--runner", "local", "--quiet")
     assert answer.status == 0 and standing(study).now == "finished"

@@ -219,7 +219,7 @@ def test_a_study_is_planned_there(served, epsearch, monkeypatch):
         asked.append(study)
         return {"study": study.name, "words": {"members": "12 to train"}}
 
-    monkeypatch.setattr(Planner, "_made", planned)
+    monkeypatch.setattr(Planner, "_make", planned)
     answer = epsearch("plan", *ledgers.ARGUMENTS, "--name", "mine")
     assert answer.status == 0 and "12 to train" in answer.out and asked[0].name == "mine"
     assert epsearch("plan", "--name", "mine", "--json").json["study"] == "mine"

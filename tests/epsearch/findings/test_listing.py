@@ -175,7 +175,7 @@ def test_the_command_sums_up_what_is_not(epsearch, out):
     assert [row["status"] for row in epsearch("list", "--json").json] == [UNKNOWN]
     assert epsearch("db", "upgrade", "--json").json["summed_up"] == 1
     assert epsearch("list", "--json").json == before
-    assert upgrade(ledger_url(out), out, None).summed_up == 0
+    assert upgrade(ledger_url(out), out, None)["summed_up"] == 0
 
 
 def test_a_study_that_cannot_be_read_is_not_summed_up(epsearch, out):

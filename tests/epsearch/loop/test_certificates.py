@@ -6,7 +6,7 @@ import pytest
 
 from epsearch.events import ignore
 from epsearch.findings import listing
-from epsearch.findings.facts import unfinished
+from epsearch.findings.facts import unfinished_notes
 from epsearch.findings.search import search_results
 from epsearch.preparation import growth
 from epsearch.preparation.build import build, grow
@@ -54,7 +54,7 @@ def states(study, summed_up=True):
     loop = listing.load("mine", study.storage, study.out)
     assert listed.status == (loop.state() if summed_up else UNKNOWN)
     assert loop.study.certify == lists.study_as_json(loop)["config"]["certify"]
-    return loop.state(), loop.done, unfinished(loop)
+    return loop.state(), loop.done, unfinished_notes(loop)
 
 
 def rewritten(study, change):

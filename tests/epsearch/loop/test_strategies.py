@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from epsearch.failures.errors import UsageError
-from epsearch.findings import evaluated
+from epsearch.findings import evaluations
 from epsearch.ledger.damage import Unreadable
 from epsearch.loop.strategy_driver import race
 from epsearch.preparation import growth
@@ -365,7 +365,7 @@ class TestEvaluation:
         zero = make(small_study(interval="0 0.3"), store)
         finish(zero, fake(lambda one: 0.9 - one.epsilon))
         assert zero.best.point == (0.0,)
-        found = evaluated.looks(zero, store)
+        found = evaluations.evaluations(zero, store)
         assert [look.mine for look in found].count(True) == 1 and len(found) == 2
 
     def test_where_agem_itself_is_searched_its_other_choices_are_looks(self, small_study, store):
@@ -374,7 +374,7 @@ class TestEvaluation:
         finish(make(first, store), fake(lambda one: one.lr))
         loop = make(second, store)
         finish(loop, fake(lambda one: one.lr))
-        assert sorted((look.point, look.mine) for look in evaluated.looks(loop, store)) == [
+        assert sorted((look.point, look.mine) for look in evaluations.evaluations(loop, store)) == [
             ("lr = 0.1", False),
             ("lr = 0.2", True),
         ]
@@ -393,10 +393,10 @@ class TestEvaluation:
     def test_every_choice_that_was_looked_at_counts(self, small_study, store):
         first = make(small_study(), store)
         finish(first, PEAK)
-        assert [look.mine for look in evaluated.looks(first, store)] == [True]
+        assert [look.mine for look in evaluations.evaluations(first, store)] == [True]
         second = make(small_study(lr=0.05), store)
         finish(second, PEAK)
-        found = evaluated.looks(second, store)
+        found = evaluations.evaluations(second, store)
         assert [look.mine for look in found] == [False, True] and "lr" in found[0].point
 
 

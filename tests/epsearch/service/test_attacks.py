@@ -9,7 +9,7 @@ import httpx
 import psutil
 import pytest
 
-from epsearch.service.access import heads
+from epsearch.service.access import protocol
 from epsearch.service.access.tokens import READ, WRITE
 from epsearch.service.work.planning import MOST_OF_ONE
 from tests.support.limits import HANGS
@@ -125,4 +125,4 @@ def test_a_flood_of_headers(service):
     answers, waits = asyncio.run(watched(service, floods()))
     after = psutil.Process(service.process.pid).memory_info().rss
     told(service, "500 floods of headers", begun, waits, f"{(after - before) / 2**20:+.0f} MiB")
-    assert not any(b" 200 " in one for one in answers) and after - before < 500 * heads.HEAD_BYTES * 4
+    assert not any(b" 200 " in one for one in answers) and after - before < 500 * protocol.HEAD_BYTES * 4

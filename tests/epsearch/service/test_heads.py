@@ -7,7 +7,7 @@ import time
 import httpx
 import pytest
 
-from epsearch.service.access import attempts, heads
+from epsearch.service.access import attempts, protocol
 from epsearch.service.access.attempts import FREE, MOST_ADDRESSES, Attempts
 from tests.support.limits import HANGS
 from tests.support.service import SECRETS, TOKENS, asked, listening, settings
@@ -23,7 +23,7 @@ def url(tmp_path_factory):
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(heads, "HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.3)
 
 
 def said(url, *parts, wait=0.0):
@@ -59,7 +59,7 @@ def test_a_byte_now_and_then_makes_no_time(url, quick):
 
 
 def test_a_body_that_does_not_end_is_ended(url, monkeypatch):
-    monkeypatch.setattr(heads, "BODY_SECONDS", 0.3)
+    monkeypatch.setattr(protocol, "BODY_SECONDS", 0.3)
     form = b"application/x-www-form-urlencoded"
     head = b"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\nContent-Type: " + form + b"\r\n"
     assert said(url, head + b"\r\n", b"abc") == b""
@@ -98,7 +98,7 @@ def test_many_slow_heads_keep_nobody_from_an_answer(url):
 
     async def all_of_them():
         ones = []
-        for number in range(heads.MOST_WAITING + 50):
+        for number in range(protocol.MOST_WAITING + 50):
             reader, writer = await asyncio.open_connection(host, int(port))
             writer.write(b"GET /hea" if number % 2 else b"")
             ones.append((reader, writer))
@@ -143,7 +143,7 @@ def test_addresses_are_forgotten(monkeypatch):
     one = Attempts()
     for number in range(3 * MOST_ADDRESSES):
         one.wrong(f"10.0.{number // 256}.{number % 256}")
-    assert len(one._seen) == MOST_ADDRESSES
+    assert len(one._counts) == MOST_ADDRESSES
     for _ in range(FREE + 1):
         last = one.wrong("here")
     assert last > 0

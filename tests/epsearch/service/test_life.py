@@ -9,8 +9,8 @@ import re
 import pandas as pd
 import pytest
 
-from epsearch.service import requests as of_clients
 from epsearch.service.reporting import policy
+from epsearch.service.requests import SERVER_SET
 from epsearch.service.work.job import main as job
 from epsearch.study.kinds import KINDS
 from tests.support import ledgers
@@ -76,7 +76,7 @@ def test_a_question_that_no_route_understands_is_told_what_is(client, path, line
         (b'{"kind": "run"}', {}, 'the body must be a JSON object like {"kind": "run"}, sent with Content-Type: '),
         (b"[1]", {"content-type": "application/json"}, "the body must be a JSON object"),
         (b"", {"content-type": "application/json"}, "the body must be a JSON object"),
-        (b'{"kind" "run"}', {"content-type": "application/json"}, "the body must be JSON, and is none at character 8"),
+        (b'{"kind" "run"}', {"content-type": "application/json"}, "the body must be JSON; it is not at character 8"),
         (
             b'{"kind": "search"}',
             {"content-type": "application/json"},
@@ -151,7 +151,7 @@ def test_one_study_is_shown_with_what_it_found(client, epsearch):
     assert shown["state"] == "finished" and shown["members"] == get(client, "ledger").json()["runs"] > 0
     assert shown["chosen"]["epsilon"] >= 0 and 0 < shown["score"] < 1 and shown["answer"] and shown["verdict"]["text"]
     assert shown["priority"] is shown["submitter"] is shown["progress"] is None
-    assert not {*of_clients.SERVER_SET} & {*shown["config"]} and shown["config"]["points"] == 3
+    assert not {*SERVER_SET} & {*shown["config"]} and shown["config"]["points"] == 3
     waiting = get(client, "studies/waiting").json()
     assert (waiting["state"], waiting["members"], waiting["found"], waiting["priority"]) == ("queued", 0, "–", 0)
     assert waiting["submitter"] == "" and waiting["config"]["points"] == 3
@@ -204,7 +204,7 @@ def test_figures_have_their_data(client):
         assert one["caption"] and one["drawing"]["data"] and one["tables"]
         assert get(client, f"studies/{NAME}/figures/{one['name']}").json() == one
     answer = client.get(f"{API}/studies/{NAME}/figures/nothing")
-    assert answer.status_code == 404 and "has no figure 'nothing'; there are: " in answer.json()["detail"]
+    assert answer.status_code == 404 and "has no figure 'nothing'; it has: " in answer.json()["detail"]
 
 
 def test_the_report_may_run_the_scripts_that_stand_in_it_alone(client):
@@ -406,7 +406,7 @@ def test_what_is_damaged_in_the_ledger_is_told_and_ends_nothing(tmp_path):
 
 def test_what_is_kept_of_a_study_is_made_again_where_something_is_new(tmp_path):
     with asked(with_a_finished_study(tmp_path / "runs")) as client:
-        findings = client.app.state.service.findings
+        findings = client.app.state.service.results
         first = findings.get(NAME)
         assert findings.get(NAME) is first
         store = client.app.state.service.studies.store

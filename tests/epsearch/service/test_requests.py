@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from epsearch import cli
 from epsearch.failures.errors import UsageError
 from epsearch.preparation.build import build
-from epsearch.service.requests import SERVER_SET, of_submission
+from epsearch.service.requests import SERVER_SET, submitted_study
 from epsearch.study.file import read
 from epsearch.study.kinds import KINDS
 from results.ledger.store import Store
@@ -94,7 +94,7 @@ def test_any_study_that_was_submitted_is_built_again_as_the_same(client):
             return
         answer = client.post(f"{API}/studies", json=own | {"kind": kind})
         assert answer.status_code == 201 and answer.json()["name"] == wanted.name, answer.text
-        again = of_submission(service.studies.store.queue.submissions()[wanted.name], service.settings)
+        again = submitted_study(service.studies.store.queue.submissions()[wanted.name], service.settings)
         assert type(again) is type(wanted) and again == wanted and again.identity() == wanted.identity()
         assert client.get(f"{API}/studies/{wanted.name}").json()["config"] == {
             name: value for name, value in wanted.shown().items() if name not in SERVER_SET
@@ -138,7 +138,7 @@ def test_mutated_studies_through_the_api(tmp_path, count, monkeypatch):
             if answer.status_code == 201:
                 accepted += 1
                 name = answer.json()["name"]
-                of_submission(client.app.state.service.studies.store.queue.submissions()[name], own)
+                submitted_study(client.app.state.service.studies.store.queue.submissions()[name], own)
             elif answer.status_code not in (400, 413, 422) or not isinstance(detail, str) or "\n" in detail:
                 wrong_ones.append((kind, answer.status_code, answer.text[:300], body[:2000]))
             elif PYTHON_SAYS in answer.text or numbers(own.out) != before:

@@ -260,7 +260,7 @@ def test_a_name_leads_nowhere(client, name):
 def test_where_things_are_is_not_for_clients(client, option):
     for path in ("/api/v1/studies", "/api/v1/plan"):
         answer = client.post(path, json=STUDY | {option: "/tmp/x"})
-        assert answer.status_code == 422 and "is the service's to say" in answer.json()["detail"]
+        assert answer.status_code == 422 and "is set by the service" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("pretrained", ["/etc/passwd", "file:///etc/passwd", "weights.pt", 1, ["imagenet"]])

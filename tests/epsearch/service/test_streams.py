@@ -80,7 +80,7 @@ def test_whoever_comes_again_misses_nothing_and_hears_nothing_twice(store, quick
             writing = threading.Thread(target=note, args=(store, total - first, first))
             writing.start()
             for part in (3, 1, MOST_MISSED + 50, total + 1 - MOST_MISSED - 54):
-                found = await heard(made.of("demo", last), part)
+                found = await heard(made.events("demo", last), part)
                 ids += [one.id for one in found]
                 last = ids[-1]
             await asyncio.to_thread(writing.join)
@@ -96,7 +96,7 @@ def test_from_now_on_means_none_of_before_and_every_one_behind(store, quick, ask
 
     async def listen():
         async with streaming(store) as made:
-            own, every = made.of("demo", None), made.of(None, None)
+            own, every = made.events("demo", None), made.events(None, None)
             waiting = [asyncio.create_task(heard(one, 2)) for one in (own, every)]
             await listening_to(made, asked, 2)
             await asyncio.to_thread(store.queue.submit, "another", {})
@@ -113,7 +113,7 @@ def test_many_events_at_once_cut_nobody_off_who_keeps_up(store, quick):
 
     async def listen():
         async with streaming(store) as made:
-            waiting = asyncio.create_task(heard(made.of(None, 0), 4 * MOST_WAITING))
+            waiting = asyncio.create_task(heard(made.events(None, 0), 4 * MOST_WAITING))
             while not made.open:
                 await asyncio.sleep(0.01)
             await asyncio.to_thread(note, store, 4 * MOST_WAITING)
@@ -128,7 +128,7 @@ def test_a_slow_listener_is_cut_off_and_comes_again(store, quick, asked):
 
     async def listen():
         async with streaming(store) as made:
-            slow, other = made.of("demo", None), made.of("demo", None)
+            slow, other = made.events("demo", None), made.events("demo", None)
             asks = [asyncio.create_task(anext(one)) for one in (slow, other)]
             await listening_to(made, asked, 2)
             await asyncio.to_thread(note, store, 1)
@@ -137,7 +137,7 @@ def test_a_slow_listener_is_cut_off_and_comes_again(store, quick, asked):
             await asyncio.to_thread(note, store, 2 * MOST_WAITING, 1)
             kept = await hearing  # meanwhile the slow one has taken nothing
             seen = [one async for one in slow]
-            again = await heard(made.of("demo", (seen or before[:1])[-1].id), 2 * MOST_WAITING - len(seen))
+            again = await heard(made.events("demo", (seen or before[:1])[-1].id), 2 * MOST_WAITING - len(seen))
             return kept, seen, again, made.open
 
     kept, seen, again, still = asyncio.run(listen())
@@ -148,12 +148,12 @@ def test_a_slow_listener_is_cut_off_and_comes_again(store, quick, asked):
 def test_streams_end_with_the_service(store):
     async def listen():
         async with streaming(store) as made:
-            waiting = [asyncio.create_task(heard(made.of(None, after), 99)) for after in (None, 0) * 5]
+            waiting = [asyncio.create_task(heard(made.events(None, after), 99)) for after in (None, 0) * 5]
             while made.open < 10:
                 await asyncio.sleep(0.01)
             made.stop()
             await asyncio.gather(*waiting)
-            assert [one async for one in made.of(None, None)] == [], "whoever comes now hears nothing"
+            assert [one async for one in made.events(None, None)] == [], "whoever comes now hears nothing"
             return made.open
 
     assert asyncio.run(listen()) == 0
@@ -164,7 +164,7 @@ def test_a_sign_of_life_now_and_then(store, monkeypatch):
 
     async def listen():
         async with streaming(store) as made:
-            stream = made.of(None, None)
+            stream = made.events(None, None)
             found = [await anext(stream), await anext(stream)]
             await stream.aclose()
             return found
@@ -187,7 +187,7 @@ def test_a_database_that_is_gone_for_a_while_ends_no_stream(store, quick, asked,
 
     async def listen():
         async with streaming(store) as made:
-            waiting = asyncio.create_task(heard(made.of("demo", None), 2))
+            waiting = asyncio.create_task(heard(made.events("demo", None), 2))
             await listening_to(made, asked, 1)
             failing.set()
             await asyncio.to_thread(failed.wait, HANGS)

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from epsearch.failures.errors import Unavailable
-from epsearch.service.access.shares import REPORTERS, WRITERS, Shares, TooMany
+from epsearch.service.access.limits import REPORTERS, WRITERS, Quota, TooMany
 from epsearch.service.work import planning, readiness
 from epsearch.service.work.planning import MOST, MOST_OF_ONE
 from tests.support import ledgers
@@ -80,10 +80,10 @@ def test_two_hundred_plans_at_once_keep_nobody_from_an_answer(tmp_path, endless)
 
 
 def test_plans_of_all_tokens_together_are_bounded():
-    own = Shares("plans", MOST_OF_ONE, MOST)
+    own = Quota("plans", MOST_OF_ONE, MOST)
     with ExitStack() as stack:
         for number in range(MOST):
-            stack.enter_context(own.taken(f"person {number // MOST_OF_ONE}", 1.0))
+            stack.enter_context(own.acquire(f"person {number // MOST_OF_ONE}", 1.0))
         assert own.total == MOST
         with pytest.raises(TooMany, match=f"a token may have {MOST_OF_ONE} plans at a time; try again in 7 s"):
             own.check("person 0", 7.2)
@@ -181,14 +181,14 @@ def test_changes_that_wait_for_the_ledger_are_refused_soon_and_readers_are_answe
 def test_findings_that_take_long_keep_nobody_from_lists(tmp_path, monkeypatch):
     own, begun, go_on = with_a_finished_study(tmp_path / "runs"), threading.Semaphore(0), threading.Event()
     with listening(own, works=True) as (url, app):
-        make = app.state.service.findings._make
+        make = app.state.service.results._compute
 
         def slow(row):
             begun.release()
             go_on.wait(HANGS)
             return make(row)
 
-        monkeypatch.setattr(app.state.service.findings, "_make", slow)
+        monkeypatch.setattr(app.state.service.results, "_compute", slow)
 
         async def all_of_them():
             shown = asyncio.create_task(all_at_once(url, 10 * REPORTERS, f"{API}/studies/{ledgers.NAME}"))
@@ -232,7 +232,7 @@ def test_ready_says_when_the_ledger_takes_no_write(tmp_path, monkeypatch):
             store.limit_waits(HANGS)
             monkeypatch.setattr(readiness, "SECONDS", 0.2)
             answer = client.get("/ready")
-            assert answer.status_code == 503 and "have taken no write for" in answer.json()["detail"]
+            assert answer.status_code == 503 and "have accepted no write for" in answer.json()["detail"]
             held.rollback()
         monkeypatch.setattr(readiness, "SECONDS", HANGS)
         assert client.get("/ready").status_code == 200

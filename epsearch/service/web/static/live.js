@@ -31,7 +31,7 @@ Without this script every page is as it was when it was loaded. */
     speed: function (p) { return p.speed === null ? "–" : Math.round(p.speed).toLocaleString("en-US"); }
   };
 
-  /* What has been told last of the study of this page, by the server or by an event. */
+  /* Clocks of the study of this page, from the server or from its last event. */
   function begin(seconds, eta) { clocks = { seconds: seconds, eta: eta, at: Date.now() }; }
 
   function read() {
@@ -48,13 +48,13 @@ Without this script every page is as it was when it was loaded. */
     if (clocks.eta !== null) { write(place.querySelector("[data-of=eta]"), clock(Math.max(0, clocks.eta - since))); }
   }
 
-  /* The service has gone, or is there again: what needs it cannot be pressed meanwhile. */
-  function reached(there) {
-    if (there) { fresh = new Date(); }
-    if (lost === !there) { return; }
-    lost = !there;
+  /* Shows whether the service answers; buttons that need it are disabled until then. */
+  function reached(answers) {
+    if (answers) { fresh = new Date(); }
+    if (lost === !answers) { return; }
+    lost = !answers;
     var place = document.getElementById("gone");
-    place.textContent = lost ? "Connection lost; what is shown is of " + fresh.toTimeString().slice(0, 8) + "." : "";
+    place.textContent = lost ? "Connection lost; the page is of " + fresh.toTimeString().slice(0, 8) + "." : "";
     place.hidden = !lost;
     document.querySelectorAll("form[method=post] button").forEach(function (button) { button.disabled = lost; });
     if (!lost) { later(); }
@@ -86,11 +86,11 @@ Without this script every page is as it was when it was loaded. */
     if (live().dataset.study) { toSay = now.stage + ": " + now.known + " of " + now.wanted + " members"; }
   }
 
-  /* One message in SILENCE at most, and none that says the same. */
+  /* For screen readers: at most one message in SILENCE, and none twice. */
   function say() {
-    var told = document.getElementById("told");
-    if (told && toSay && toSay !== told.textContent && Date.now() - said >= SILENCE) {
-      told.textContent = toSay;
+    var message = document.getElementById("message");
+    if (message && toSay && toSay !== message.textContent && Date.now() - said >= SILENCE) {
+      message.textContent = toSay;
       said = Date.now();
     }
   }

@@ -202,7 +202,7 @@ def test_two_are_chosen_on_the_list_and_compared(visitor):
     page.goto("/")
     page.check("[aria-label='Compare narrowed']")
     page.check("[aria-label='Compare random']")
-    page.click("button:text('Compare the chosen')")
+    page.click("button:text('Compare')")
     drawn(page)
     assert sorted(re.findall(r"study=(\w+)", page.url)) == ["narrowed", "random"]
     assert page.locator("table.sheet tbody tr").count() == 2 and page.locator(".plot").count() == 2

@@ -76,7 +76,7 @@ def test_an_error_is_one_line_beside_the_form_and_what_was_typed_stays(web):
 @pytest.mark.parametrize(
     ("given", "line"),
     [
-        ({"out": "/elsewhere"}, "out is the service&#39;s to say; leave it out"),
+        ({"out": "/elsewhere"}, "out is set by the service; leave it out"),
         ({"dataset": "os:system"}, "runs code of this machine"),
         ({"priority": "9999"}, "priority must be &lt;= 1000, got 9999"),
         ({"name": "../../etc"}, "name must consist of letters"),
@@ -133,7 +133,7 @@ def test_a_finished_study_is_shown_compared_and_extended(trained, web):
     assert f'<a href="/studies/{trained}">{trained}</a>' in ledger
 
     alone = web.get("/compare", params={"study": [trained]})
-    assert alone.status_code == 422 and f"got &#39;{trained}&#39; alone" in alone.text
+    assert alone.status_code == 422 and f"got only &#39;{trained}&#39;" in alone.text
     post(web, "/new", kind="compare", do="submit", name="table")
     other = web.get("/compare", params={"study": [trained, "table"]})
     assert other.status_code == 422 and "only searches can be set side by side" in other.text
@@ -305,7 +305,7 @@ def test_signing_in_leads_to_the_page_that_was_wanted(guarded):
     page = guarded.get("/sign-in", params={"next": "/ledger?a=b"}).text
     assert 'name="next" value="/ledger?a=b"' in page and "<nav" not in page
     wrong = post(guarded, "/sign-in", token="nobody's", next="/ledger")
-    assert wrong.status_code == 401 and "not known here" in wrong.text
+    assert wrong.status_code == 401 and "Unknown token" in wrong.text
     right = post(guarded, "/sign-in", token=guarded.secrets["ann"], next="/ledger")
     assert right.headers["location"] == "/ledger"
     assert guarded.get("/ledger").status_code == 200

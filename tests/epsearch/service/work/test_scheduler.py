@@ -10,7 +10,7 @@ import pytest
 from epsearch.events import Planned
 from epsearch.failures.errors import Unavailable
 from epsearch.service.work import job, processes, scheduler
-from epsearch.service.work.log_listener import LogListener
+from epsearch.service.work.log_listener import log_listener
 from epsearch.service.work.scheduler import MOST_TRIES, Scheduler
 from results.ledger.store import Store, StoreError
 from results.ledger.writers.holder import here
@@ -38,13 +38,13 @@ class Fake:
     def interrupt(self):
         self.interrupted += 1
 
-    def last_words(self):
+    def last_error(self):
         return self.words
 
 
 @pytest.fixture(autouse=True)
 def fake(monkeypatch):
-    monkeypatch.setattr(scheduler, "Process", Fake)
+    monkeypatch.setattr(scheduler, "StudyProcess", Fake)
     monkeypatch.setattr(Fake, "made", [])
 
 
@@ -159,7 +159,7 @@ def test_a_process_that_is_killed_again_and_again_is_given_up(worker, store):
         Fake.made[-1].ended = -9
     looked(worker)
     assert len(Fake.made) == MOST_TRIES == 5
-    assert state(store) == (FAILED, "its process ended 5 times without a word")
+    assert state(store) == (FAILED, "its process ended 5 times without a message")
     store.queue.submit("a", GIVEN)
     looked(worker)
     assert len(Fake.made) == 6, "whoever submits it once more has it tried again"
@@ -210,7 +210,7 @@ def test_one_that_was_deleted_is_forgotten(worker, store, holder):
 TROUBLES = ["ENOSPC", "EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "EIO", "EROFS", "EDQUOT"]
 
 
-@pytest.mark.parametrize("where", ["Process", "probe"])
+@pytest.mark.parametrize("where", ["StudyProcess", "probe"])
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_a_trouble_of_the_machine_is_waited_for_and_said_once(worker, store, monkeypatch, capfd, trouble, where):
     number, clock, tries = getattr(errno, trouble), [1000.0], []
@@ -243,7 +243,7 @@ def test_what_is_wrong_with_one_study_alone_fails_it_alone(worker, store, monkey
             raise FileExistsError(17, "File exists")
         return Fake(name, settings)
 
-    monkeypatch.setattr(scheduler, "Process", taken)
+    monkeypatch.setattr(scheduler, "StudyProcess", taken)
     submit(store, "a", "b")
     worker.step()
     assert state(store) == (FAILED, "no process could be started for a: File exists") and started() == ["b"]
@@ -371,7 +371,7 @@ def test_a_fault_of_ours_is_told_and_ends_no_queue(worker, store, monkeypatch):
 def test_a_job_has_its_plan_made_as_a_terminal_has():
     """Without it, nobody knows how long the start takes, nor the time to go before there is a speed."""
     made = []
-    LogListener(lambda: None)(Planned(lambda: made.append("plan")))
+    log_listener(lambda: None)(Planned(lambda: made.append("plan")))
     assert made == ["plan"]
 
 

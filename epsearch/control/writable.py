@@ -1,20 +1,20 @@
-"""Stored studies by their names, to be changed."""
+"""Opens a ledger to change a study of it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from epsearch.failures.errors import UsageError, unknown
-from epsearch.findings.listing import known, opened
+from epsearch.findings.listing import opened, study_names
 from epsearch.session.session import open_store
 from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
 
 
 @contextmanager
-def changing(name: str | None, storage: LedgerUrl) -> Iterator[Store]:
-    """A ledger to write to, which has a study of that name. Raises UsageError."""
-    with opened(storage) as store:  # reading: a ledger that is not there must not be made
-        names = known(store)
+def writable_ledger(name: str | None, storage: LedgerUrl) -> Iterator[Store]:
+    """Opens an existing ledger to write to. Raises UsageError if it has no study of that name."""
+    with opened(storage) as store:  # to read, which makes no ledger
+        names = study_names(store)
     if name is not None and name not in names:
         raise UsageError(unknown("study", name, names))
     with open_store(storage) as store:

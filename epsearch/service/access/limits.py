@@ -1,6 +1,6 @@
-"""How much of the service one kind of work, or one token, may take: threads, and requests at a time.
+"""Limits of one kind of work, or of one token: threads, and requests at a time.
 
-A request that waits for a thread waits in the event loop, so that work of one kind never keeps another from an answer.
+A request that waits for a thread waits in the event loop, so that work of one kind delays no other.
 """
 
 from collections import Counter
@@ -18,56 +18,59 @@ from epsearch.failures.errors import Unavailable
 T = TypeVar("T")
 
 READERS = 24  # threads that read lists, states and logs
-REPORTERS = 8  # that compute what a study has found
-WRITERS = 6  # that change the ledger, for which each may wait; fewer than connections of its database
-WATCHERS = 4  # for monitoring
+REPORTERS = 8  # threads that compute results of studies
+WRITERS = 6  # threads that change the ledger and may wait for it; fewer than connections of its database
+WATCHERS = 4  # threads for monitoring
 
 
 class TooMany(Unavailable):
-    """Somebody has asked for more at a time, or too often, than anybody may."""
+    """More requests, or more at a time, than a token may have."""
 
-    def __init__(self, words: str, seconds: float) -> None:
-        super().__init__(f"{words}; try again in {max(1.0, seconds):.0f} s")
+    def __init__(self, reason: str, seconds: float) -> None:
+        super().__init__(f"{reason}; try again in {max(1.0, seconds):.0f} s")
         self.seconds = max(1, round(seconds))
         """When another try may succeed, in seconds from now."""
 
 
-class Shares:
-    """Requests of one kind under way, by token; used within the event loop alone."""
+class Quota:
+    """Counts requests under way by token; used within the event loop alone.
 
-    def __init__(self, what: str, each: int, most: int) -> None:
-        self._what, self._each, self._most = what, each, most
+    name: of such requests, in the plural; each, most: at a time, of one token and of all.
+    """
+
+    def __init__(self, name: str, each: int, most: int) -> None:
+        self._name, self._each, self._most = name, each, most
         self._open: Counter[str] = Counter()
 
     @property
     def total(self) -> int:
-        """Those under way."""
+        """Requests under way."""
         return self._open.total()
 
     def check(self, token: str, seconds: float) -> None:
-        """Raises TooMany where a token has as many as it may have, Unavailable where all tokens together have.
+        """Raises TooMany if a token has its maximum, Unavailable if all tokens together have theirs.
 
         token: its name; seconds: when another try may succeed.
         """
         if self._open[token] >= self._each:
-            raise TooMany(f"a token may have {self._each} {self._what} at a time", seconds)
+            raise TooMany(f"a token may have {self._each} {self._name} at a time", seconds)
         if self.total >= self._most:
-            raise Unavailable(f"the service has {self._most} {self._what} already; try again later")
+            raise Unavailable(f"the service has {self._most} {self._name} already; try again later")
 
     @contextmanager
-    def taken(self, token: str, seconds: float) -> Iterator[None]:
-        """Counts one more while the block lasts. Arguments and errors as of `check`."""
+    def acquire(self, token: str, seconds: float) -> Iterator[None]:
+        """Counts one more request while the block lasts. Arguments and errors as of `check`."""
         self.check(token, seconds)
         self._open[token] += 1
         try:
             yield
         finally:
             self._open[token] -= 1
-            self._open += Counter()  # without those that have none
+            self._open += Counter()  # drops tokens without a request
 
 
-class Threads(APIRouter):
-    """A router whose plain functions run in threads of its own, at most so many at a time."""
+class ThreadedRouter(APIRouter):
+    """A router that runs plain functions in a limited number of threads of its own."""
 
     def __init__(self, threads: int, **options: Any) -> None:
         super().__init__(**options)
@@ -85,7 +88,7 @@ def in_thread(
 ) -> Callable[..., Coroutine[Any, Any, T]]:
     """Returns a coroutine function that runs a plain one in a thread.
 
-    The end of the service does not wait for what runs there.
+    The end of the service does not wait for such threads.
     """
 
     @wraps(function)

@@ -1,4 +1,4 @@
-"""What was found, for Python and notebooks: tables as DataFrames, figures of plotly."""
+"""Stored results for Python and notebooks: tables as DataFrames, figures of plotly."""
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from results.pages.writing import Figures
 
 
-class _Shown(ABC):
-    """What has tables and figures, as their pages have them. A notebook shows the main table."""
+class _PageData(ABC):
+    """Tables and figures of a page. A notebook shows the main table."""
 
     @property
     @abstractmethod
     def tables(self) -> "dict[str, pd.DataFrame]":
-        """Every table by its name, the main one first."""
+        """Tables by name, the main table first."""
 
     @property
     @abstractmethod
     def drawings(self) -> "Figures":
-        """Module and numbers of every figure, by its name."""
+        """Module and numbers of the figures, by name."""
 
     @property
     def table(self) -> "pd.DataFrame":
@@ -38,12 +38,12 @@ class _Shown(ABC):
 
     @property
     def figures(self) -> dict[str, Any]:
-        """Every figure by its name, drawn by plotly: as the value of a notebook's cell it is shown there."""
+        """Figures of plotly by name."""
         return {name: module.draw(numbers) for name, (module, numbers) in self.drawings.items()}
 
     @property
     def captions(self) -> dict[str, str]:
-        """What each figure shows, in words."""
+        """Captions of the figures by name."""
         return {name: module.caption(numbers) for name, (module, numbers) in self.drawings.items()}
 
     def _repr_html_(self) -> str:
@@ -54,27 +54,27 @@ class _Shown(ABC):
 
 
 @dataclass(frozen=True)
-class Found(_Shown):
-    """What was found by a study, finished or not. Tables and figures are made when they are first asked for."""
+class StoredStudy(_PageData):
+    """A study with its results, finished or not. Tables and figures are made when they are first read."""
 
     study: Study
-    """As the ledger has it."""
+    """Its description in the ledger."""
     results: AnyResults
-    """What was found, in the shape that the report takes."""
+    """Results as of its report."""
 
     @cached_property
     def tables(self) -> "dict[str, pd.DataFrame]":
-        """Every table of the report by the name of its file, the main one first: evaluation, comparison or memory."""
+        """Tables of the report by the name of their file, the main table first: evaluation, comparison or memory."""
         return REPORTS[self.study.kind].tables(self.results)
 
     @cached_property
     def drawings(self) -> "Figures":
-        """Module and numbers of every figure of the report, by its name."""
+        """Module and numbers of the figures of the report, by name."""
         return REPORTS[self.study.kind].figures(self.results)
 
     @property
     def runs(self) -> "pd.DataFrame":
-        """One row a member that was trained, with metrics and hyperparameters, as in the report's runs.csv."""
+        """One row a stored member, with metrics and hyperparameters, as in the report's runs.csv."""
         from results.export import runs_table
 
         with added(self.study.shown()):
@@ -82,14 +82,14 @@ class Found(_Shown):
 
     @property
     def accuracies(self) -> "pd.DataFrame":
-        """One row an accuracy that was measured, a fraction in [0, 1], as in the report's accuracies.csv."""
+        """One row a measured accuracy, a fraction in [0, 1], as in the report's accuracies.csv."""
         from results.export import accuracies_table
 
         return accuracies_table(REPORTS[self.study.kind].records(self.results))
 
     @property
     def answer(self) -> str:
-        """What was found in a sentence or two; "" of a study that searches nothing."""
+        """The answer of a search in words; empty for other studies."""
         return REPORTS[self.study.kind].answer(self.results)
 
     def _heading(self) -> str:
@@ -97,22 +97,22 @@ class Found(_Shown):
 
 
 @dataclass(frozen=True)
-class SideBySide(_Shown):
-    """Several searches on one stream, set side by side."""
+class SideBySide(_PageData):
+    """Several searches on one stream, side by side."""
 
     searches: tuple[SearchResults, ...]
-    """Their results; the first is what the others differ from."""
+    """Their results; the others are compared with the first."""
 
-    def maximised(self) -> AbstractContextManager[None]:
-        """Within it, tables know what they maximise, which is the same."""
+    def objective(self) -> AbstractContextManager[None]:
+        """Returns a context in which the common objective of the searches is registered."""
         return maximising(self.searches[0].config)
 
     @cached_property
     def tables(self) -> "dict[str, pd.DataFrame]":
-        """The table, one row a search."""
+        """One table, one row a search."""
         from results.pages import side_by_side
 
-        with self.maximised():
+        with self.objective():
             return side_by_side.tables(self.searches)
 
     @cached_property
@@ -120,5 +120,5 @@ class SideBySide(_Shown):
         """Module and numbers of every figure, by its name."""
         from results.pages import side_by_side
 
-        with self.maximised():
+        with self.objective():
             return side_by_side.figures(self.searches)

@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from epsearch.findings import evaluated, listing
-from epsearch.findings.evaluated import Part
+from epsearch.findings import evaluations, listing
+from epsearch.findings.evaluations import DataRange
 from epsearch.findings.search import search_results
 from epsearch.ledger.evaluation_log import NOT_A_CHOICE, VARIABLE
 from epsearch.service.settings import Settings
@@ -53,7 +53,7 @@ def told(study, store):
     """(part, what else is not as in the study) of the looks besides its own, once it is trained."""
     loop = make(study, store)
     finish(loop, PEAK)
-    found = evaluated.looks(loop, store)
+    found = evaluations.evaluations(loop, store)
     assert [look.mine for look in found].count(True) == 1
     return [(look.part, look.point.partition(", ")[2]) for look in found if not look.mine]
 
@@ -113,12 +113,12 @@ def content(first, end, **stream):
     ids=str,
 )
 def test_images_are_counted_by_their_classes(other, expected):
-    assert evaluated._part(content(3, 20)).shared(evaluated._part(other)) == expected
+    assert evaluations._data_range(content(3, 20)).overlap(evaluations._data_range(other)) == expected
 
 
 def test_parts_that_touch_share_nothing():
-    assert Part("one", "tasks", 3, 5).shared(Part("one", "tasks", 5, 9)) is None
-    assert Part("one", "tasks", 3, 6).shared(Part("one", "tasks", 5, 9)) == (1, "task 5")
+    assert DataRange("one", "tasks", 3, 5).overlap(DataRange("one", "tasks", 5, 9)) is None
+    assert DataRange("one", "tasks", 3, 6).overlap(DataRange("one", "tasks", 5, 9)) == (1, "task 5")
 
 
 class TestAnotherLedger:

@@ -1,0 +1,116 @@
+"""Content of a study's page: overview, figures and tables, made once for each computation of its results."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from epsearch.findings.reports import REPORTS
+from epsearch.service.results_cache import StudyResults
+from results.html import page
+from results.labels import MISSING, STREAM_LABELS, mean_std_text, number_text
+from results.ledger.record import RunRecord
+from results.metrics import METRICS
+from results.points import by_point
+
+MOST_MEMBERS = 500
+"""Members of a table; the files that the page links have all."""
+COLUMNS = ("A_T", "F_T", "a_1", "a_t")
+"""Metrics of the table of runs, which members of a search have, too."""
+FIRST = ("shrinking",)
+"""Figures that follow the first one, before all others."""
+
+
+class Member(NamedTuple):
+    """A row of the table of members, as text."""
+
+    stream: str
+    label: str
+    """The point in words."""
+    seed: int
+    cells: tuple[str, ...]
+    """COLUMNS."""
+    status: str
+    """In words; of a diverged member with task and step."""
+    seconds: str
+    created: str
+    ok: bool
+
+
+class Content(NamedTuple):
+    """Content of a study's page."""
+
+    overview: str
+    """HTML; empty without results."""
+    figures: tuple[str, ...]
+    """HTML, the most important first."""
+    rows: tuple[tuple[Any, ...], ...]
+    """Members averaged over seeds: point, stream, COLUMNS as mean ± population standard deviation, seeds, diverged."""
+    members: tuple[Member, ...]
+    """At most MOST_MEMBERS."""
+    diverged: tuple[Member, ...]
+
+
+_contents: "WeakKeyDictionary[StudyResults, Content]" = WeakKeyDictionary()
+
+
+def content(kind: str, results: StudyResults) -> Content:
+    """Returns the content of a study's page; kind: of the study."""
+    if (made := _contents.get(results)) is None:
+        made = _contents[results] = _make(kind, results)
+    return made
+
+
+def _make(kind: str, results: StudyResults) -> Content:
+    overview = "" if results.results is None or not results.records else REPORTS[kind].overview(results.results)
+    members = [
+        _member(str(stream), str(label), record)
+        for (stream, label), records in results.groups.items()
+        for record in records
+    ]
+    diverged = tuple(member for member in members if not member.ok)
+    return Content(overview, _figures(results.figures), _rows(results), tuple(members[:MOST_MEMBERS]), diverged)
+
+
+def _figures(figures: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns the figures as HTML, those of FIRST behind the first one; without empty ones."""
+    names = list(figures)
+    order = [*names[:1], *(name for name in FIRST if name in names[1:])]
+    order += [name for name in names if name not in order]
+    return tuple(page.figure(name, *figures[name]) for name in order if _has_data(*figures[name]))
+
+
+def _has_data(module: Any, numbers: Any) -> bool:
+    """Returns whether a figure has points, not just axes and a legend."""
+    traces = module.draw(numbers).data
+    return any(any(x is not None for x in trace.x) for trace in traces if trace.x is not None)
+
+
+def _rows(results: StudyResults) -> tuple[tuple[Any, ...], ...]:
+    if not results.groups:
+        return ()
+    table = by_point(results.groups, ("stream", "point"))
+    return tuple(
+        (
+            str(row["point"]),
+            STREAM_LABELS[str(row["stream"])],
+            *(mean_std_text(row[f"{name}_mean"], row[f"{name}_std"], METRICS[name].digits) for name in COLUMNS),
+            int(row["n"]),
+            int(row["diverged"]) or MISSING,
+        )
+        for _, row in table.iterrows()
+    )
+
+
+def _member(stream: str, label: str, record: RunRecord) -> Member:
+    ok = record.status == "ok"
+    values = (METRICS[name].of(record) for name in COLUMNS)
+    cells = tuple(number_text(v if ok else math.nan, METRICS[c].digits) for c, v in zip(COLUMNS, values, strict=True))
+    place = ", ".join(
+        f"{unit} {number + 1}"
+        for unit, number in (("task", record.diverged_task), ("step", record.diverged_step))
+        if number is not None
+    )
+    status = "ok" if ok else f"diverged{f' in {place}' if place else ''}"
+    seconds = number_text(record.seconds, 1)
+    return Member(STREAM_LABELS[stream], label, record.seed, cells, status, seconds, record.created, ok)
