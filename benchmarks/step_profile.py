@@ -26,7 +26,7 @@ from trainers.engines import make_engine
 from trainers.engines.base import Learners
 from trainers.engines.compiled import kernels, nonzero, sparse
 from trainers.engines.compiled.lists import Output
-from trainers.engines.compiled.products import PRODUCTS, Products
+from trainers.engines.compiled.products import PRODUCTS, MatrixProducts
 from trainers.engines.pixel_choice import fastest_path
 from trainers.numeric_path import NumericPath
 from trainers.streams.permuted import PermutedStream
@@ -77,7 +77,7 @@ def put_clocks() -> Counter[str]:
             setattr(module, name, timed(part, getattr(module, name)))
     nonzero.both_ways = both_ways
     for name, (product, affine) in PRODUCTS.items():
-        PRODUCTS[name] = Products(timed(MATRIX, product), timed(MATRIX, affine))
+        PRODUCTS[name] = MatrixProducts(timed(MATRIX, product), timed(MATRIX, affine))
     return seconds
 
 

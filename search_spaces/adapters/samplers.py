@@ -19,54 +19,49 @@ STARTUP = 10
 any score is known, so that no model can be used for them."""
 
 
-class _KnownSpace(BaseSampler):
-    """Samplers that know the space of the search: Optuna learns it from trials, and draws the first ones at random."""
+def _with_space(sampler: BaseSampler, space: Distributions) -> BaseSampler:
+    """Returns the sampler with this space: Optuna learns it from trials, and draws the first ones at random."""
 
-    _space: Distributions
+    def infer_relative_search_space(study: Study, trial: FrozenTrial) -> Distributions:
+        return dict(space)
 
-    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> Distributions:
-        """Returns the space of the search, also before the first trial."""
-        return dict(self._space)
-
-
-class _Qmc(_KnownSpace, QMCSampler):
-    """Sobol points from the first one on."""
-
-    def __init__(self, space: Space, budget: Budget) -> None:
-        with warnings.catch_warnings():
-            # Users chose this strategy by name; that Optuna may still change the class does not concern them.
-            warnings.simplefilter("ignore", ExperimentalWarning)
-            super().__init__(qmc_type="sobol", scramble=True, seed=budget.seed)
-        self._space = distributions(space)
+    sampler.infer_relative_search_space = infer_relative_search_space  # type: ignore[method-assign]
+    return sampler
 
 
-class _CmaEs(_KnownSpace, CmaEsSampler):
-    """CMA-ES from the first point on.
+def _qmc(space: Space, budget: Budget) -> BaseSampler:
+    """Returns Sobol points from the first one on."""
+    with warnings.catch_warnings():
+        # Users chose this strategy by name; that Optuna may still change the class does not concern them.
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        sampler = QMCSampler(qmc_type="sobol", scramble=True, seed=budget.seed)
+    return _with_space(sampler, distributions(space))
+
+
+def _cmaes(space: Space, budget: Budget) -> BaseSampler:
+    """Returns CMA-ES from the first point on.
 
     A population is one batch, or several where a batch is smaller than the population that CMA-ES needs: 4 + ⌊3·ln d⌋
     points in d dimensions (Hansen, arXiv 1604.00772, table 1). Raises ValueError for a space with choices.
     """
-
-    def __init__(self, space: Space, budget: Budget) -> None:
-        for parameter in space.parameters:
-            if len(parameter.choices) > 1:  # a single choice is a constant, which CMA-ES leaves out
-                raise ValueError(
-                    f"strategy cmaes cannot search choices, got {parameter}; grid, random, qmc, tpe, gp can"
-                )
-        self._space = {name: one for name, one in distributions(space).items() if not one.single()}
-        least = 4 + math.floor(3 * math.log(max(len(self._space), 1)))
-        population = budget.points * math.ceil(least / budget.points)
-        super().__init__(popsize=population, n_startup_trials=0, seed=budget.seed, warn_independent_sampling=False)
+    for parameter in space.parameters:
+        if len(parameter.choices) > 1:  # a single choice is a constant, which CMA-ES leaves out
+            raise ValueError(f"strategy cmaes cannot search choices, got {parameter}; grid, random, qmc, tpe, gp can")
+    searched = {name: one for name, one in distributions(space).items() if not one.single()}
+    least = 4 + math.floor(3 * math.log(max(len(searched), 1)))
+    population = budget.points * math.ceil(least / budget.points)
+    sampler = CmaEsSampler(popsize=population, n_startup_trials=0, seed=budget.seed, warn_independent_sampling=False)
+    return _with_space(sampler, searched)
 
 
 SAMPLERS: dict[str, Callable[[Space, Budget], BaseSampler]] = {
     "random": lambda space, budget: RandomSampler(seed=budget.seed),
-    "qmc": _Qmc,
+    "qmc": _qmc,
     "tpe": lambda space, budget: TPESampler(seed=budget.seed, n_startup_trials=min(STARTUP, budget.points)),
     "gp": lambda space, budget: GPSampler(
         seed=budget.seed, n_startup_trials=min(STARTUP, budget.points), warn_independent_sampling=False
     ),
-    "cmaes": _CmaEs,
+    "cmaes": _cmaes,
 }
 """Name -> what builds the sampler for a space and a budget; ValueError for a space that it cannot search."""
 

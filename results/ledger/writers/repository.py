@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Table
 
@@ -29,17 +29,14 @@ class Repository:
 Own = TypeVar("Own", bound=Repository)
 
 
-class _Decorator(Protocol):
-    def __call__(self, method: Callable[Concatenate[Own, Connection, P], T], /) -> Callable[Concatenate[Own, P], T]:
-        """Returns the method without its connection."""
-
-
 def writes(method: Callable[Concatenate[Own, Connection, P], T]) -> Callable[Concatenate[Own, P], T]:
     """Returns a method whose connection is that of a transaction of its own. The method may be called several times."""
     return _in_transaction("write to", method)
 
 
-def reads(table: Table, empty: Callable[[], Any]) -> _Decorator:
+def reads(
+    table: Table, empty: Callable[[], Any]
+) -> Callable[[Callable[Concatenate[Own, Connection, P], T]], Callable[Concatenate[Own, P], T]]:
     """Returns a decorator as `writes`, for reading; `empty` makes the answer where a ledger lacks the table."""
 
     def decorate(method: Callable[Concatenate[Own, Connection, P], T]) -> Callable[Concatenate[Own, P], T]:
