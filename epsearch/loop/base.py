@@ -15,7 +15,7 @@ from epsearch.ledger.evaluation_log import EvaluationLog
 from epsearch.loop.ahead import Outlook
 from epsearch.loop.claims import Claims
 from epsearch.loop.cohorts import Order, cut
-from epsearch.loop.content import NOTHING, Known, content, measures_transfer, records, run_key
+from epsearch.loop.content import content, measures_transfer, records, run_key
 from epsearch.loop.jobs import Job, JobResult, Run, forget
 from epsearch.loop.work import Work
 from epsearch.plugins.loading import of_workers
@@ -38,22 +38,21 @@ if TYPE_CHECKING:
 class Loop(ABC):
     """Base of loops, for all kinds of study. Subclasses choose the members of a stage.
 
-    study      what is trained
-    images     the stream's description of itself, which is part of every key
+    study      the study to train
+    images     the stream's description, which is part of every key
     store      the ledger; only this process writes to it
-    known      records that another loop has read there
     """
 
-    def __init__(self, study: Study, images: Mapping[str, Any], store: "Store", known: Known = NOTHING) -> None:
+    def __init__(self, study: Study, images: Mapping[str, Any], store: "Store") -> None:
         self.study = study
         self.workers = 1  # jobs that are trained at a time, as the runner sets it
-        self.records: dict[str, RunRecord] = dict(known.records)
-        self.reused = len(self.records)  # members that were stored before
+        self.records: dict[str, RunRecord] = {}
+        self.reused = 0  # members that were stored before
         self.stored: list[RunRecord] = []  # members trained since
         self.certificates: dict[str, Certificate] = {}
         self.saved = 0  # member-steps not taken since, as members share their first task
         self.notify: Callable[[str], object] = str  # called with lines for the user, once what they are about is stored
-        self.damaged: dict[str, str] = dict(known.damaged)  # records that could not be used; some trained again since
+        self.damaged: dict[str, str] = {}  # records that could not be used; some trained again since
         self.proof = Disjointness()  # that the search has seen nothing of the evaluation, as the ledger keeps it
         self.evaluation_log = EvaluationLog()  # of all ledgers of this user
         self.row = ""  # checksum of the study's row in the ledger; with one, its summary there is kept up to date

@@ -9,7 +9,7 @@ from epsearch.loop import certificates
 from epsearch.loop.ahead import Outlook
 from epsearch.loop.base import Loop
 from epsearch.loop.cohorts import Order
-from epsearch.loop.content import NOTHING, Known, content
+from epsearch.loop.content import content
 from epsearch.loop.jobs import Certify, Job, JobResult, Run
 from epsearch.loop.strategy_driver.driver import StrategyDriver
 from epsearch.study.kinds import Search
@@ -38,8 +38,8 @@ class SearchLoop(Loop):
     the last one is the evaluation of the chosen point and the baseline, with the seeds of the evaluation, and the
     certificates.
 
-    study, images, store, known   as of `Loop`
-    earlier                       the loops of what the study was before it grew, oldest first
+    study, images, store   as of `Loop`
+    earlier                the loops of earlier versions of the study, oldest first, whose records count, too
     """
 
     study: Search
@@ -49,11 +49,15 @@ class SearchLoop(Loop):
         study: Search,
         images: Mapping[str, Any],
         store: "Store",
-        known: Known = NOTHING,
         earlier: Sequence["SearchLoop"] = (),
     ) -> None:
-        super().__init__(study, images, store, known)
+        super().__init__(study, images, store)
         self.earlier = tuple(earlier)
+        for loop in self.earlier:
+            self.records |= {record.key: record for record in loop.search_records()}
+            # Without damaged certificates: members of earlier searches are not certified again.
+            self.damaged |= {k: why for k, why in loop.damaged.items() if not k.endswith(certificates.CERTIFICATE)}
+        self.reused = len(self.records)
         before = {point: seeds for loop in self.earlier for point, seeds in loop.driver.assigned_seeds().items()}
         self.driver: StrategyDriver = StrategyDriver(study, self._record, before)
         self.strategy = self.driver.strategy
@@ -283,13 +287,9 @@ class SearchLoop(Loop):
 
 
 def open_search(study: Search, images: Mapping[str, Any], store: "Store", earlier: Sequence[Search] = ()) -> SearchLoop:
-    """The loop of a search, as far as the ledger knows it.
+    """Returns the loop of a search, caught up with the ledger.
 
-    earlier: the searches before the study grew, oldest first, whose results count, too.
+    earlier: earlier versions of the study, oldest first, whose results count, too.
     """
-    before = [open_search(one, images, store) for one in earlier]
-    records = {record.key: record for loop in before for record in loop.search_records()}
-    damage = {key: why for loop in before for key, why in loop.damaged.items()}
-    # Not that of certificates: members of the earlier searches are not certified again.
-    damaged = {key: why for key, why in damage.items() if not key.endswith(certificates.CERTIFICATE)}
-    return SearchLoop(study, images, store, known=Known(records, damaged=damaged), earlier=before).catch_up()
+    before = [open_search(search, images, store) for search in earlier]
+    return SearchLoop(study, images, store, before).catch_up()

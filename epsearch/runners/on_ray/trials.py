@@ -263,7 +263,9 @@ def _result(attempt: Attempt) -> JobResult:
     job, report = attempt
     assert report is not None  # or the job would still be open
     if "value" not in report:
-        failed = {name: report[name] for name in ("error", "traceback", "foreign", "stops") if name in report}
+        failed: dict[str, Any] = {
+            name: report[name] for name in ("error", "traceback", "foreign", "stops") if name in report
+        }
         return JobResult(job.number, None, **({"error": "it was stopped"} | failed))
     told = {name: report[name] for name in ("seconds", "parameter_difference", "machine", "self_check")}
     return JobResult(job.number, decode(report["value"]), **told)
