@@ -84,7 +84,7 @@ class StudyLease:
 
 def _reason(error: BaseException) -> str:
     """Returns the reason of a failure in one line, without a hint how to resume."""
-    return " ".join(failure(error).message.removesuffix(f"; {KEPT}").removesuffix(f"; {RESUMES}").split())
+    return " ".join(failure(error)[0].removesuffix(f"; {KEPT}").removesuffix(f"; {RESUMES}").split())
 
 
 @contextmanager
