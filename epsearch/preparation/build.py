@@ -12,7 +12,7 @@ from epsearch.machine import cuda_present
 from epsearch.preparation.trainers import declare, of_trainer
 from epsearch.study import file, limits
 from epsearch.study.description import Study
-from epsearch.study.hyperparameters import space_stored
+from epsearch.study.hyperparameters import stored_space
 from epsearch.study.kinds import KINDS, REQUESTS, Search
 from epsearch.study.limits import check_product
 from epsearch.study.names import register_trainer, trainer
@@ -138,7 +138,7 @@ def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl)
     if (named := written.get("trainer")) is not None:
         register_trainer(named)  # which takes whatever values the study has: it may declare others now
         if written.get("search"):
-            written["search"] = space_stored(written["search"])
+            written["search"] = stored_space(written["search"])
     known = _values(kind, written | {name: stored[name] for name in REQUESTS if name in stored})
     if known.get("trainer") is not None:
         known["method"] = known["trainer"]
