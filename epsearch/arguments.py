@@ -104,7 +104,7 @@ class Commands(typer.Typer):
     def command(  # type: ignore[override]
         self, name: str | None = None, here: str = "", **settings: Any
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """As of Typer; here: READS or CHANGES for a command without --server that works on a ledger."""
+        """Returns Typer's decorator; here: READS or CHANGES for a command on a local ledger, without --server."""
         return super().command(name, cls=_Command, context_settings={"obj": here}, **settings)
 
 

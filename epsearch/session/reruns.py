@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from epsearch.events import Listener
 from epsearch.failures.errors import UsageError
-from epsearch.ledger.location import kept_within
+from epsearch.ledger.location import hide_storage
 from epsearch.loop.ahead import Outlook
 from epsearch.loop.base import Loop
 from epsearch.loop.certificates import compare
@@ -129,7 +129,7 @@ def train_again(
         prepared = prepare(study, listener)
         path = numeric_path(study, prepared.stream, study.numeric_path, listener)
         study = limit_workers(replace(study, numeric_path=path), prepared.stream, listener)
-        with kept_within(), open_store(study.storage, Store.read) as store:
+        with hide_storage(), open_store(study.storage, Store.read) as store:
             # Refuses other data and changed code, as a run of the study does.
             growth.keep(store, study, prepared.images, prepared.proof, extend=False, write=False)
             again = Reruns(study, prepared.images, store, runs, {record.key: record for record in stored})

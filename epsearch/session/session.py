@@ -13,7 +13,7 @@ from epsearch.events import Listener, Planned, Warned, ignore, stops, warner
 from epsearch.failures.errors import Interrupted, UsageError
 from epsearch.ledger.damage import reading, unused_in_words
 from epsearch.ledger.evaluation_log import user_log
-from epsearch.ledger.location import kept_within
+from epsearch.ledger.location import hide_storage
 from epsearch.loop.ahead import Eta, Plan
 from epsearch.loop.base import Loop
 from epsearch.loop.search import open_search
@@ -98,7 +98,7 @@ def train(
         make_folder(study.out)
         check_checkpoints(study)
         with (
-            kept_within(),
+            hide_storage(),
             open_store(study.storage, patience=patience(listener)) as store,
             hold(store, study.name, listener, wait, resume) as lease,
         ):
@@ -189,7 +189,7 @@ def plan(study: Study, listener: Listener = ignore, extend: bool = False) -> Pla
     """
     with passing_warnings(listener):
         prepared = prepare(study, listener)
-        with kept_within(), open_store(study.storage, Store.read) as store:
+        with hide_storage(), open_store(study.storage, Store.read) as store:
             study = _placed(study, prepared, store, ignore)  # the plan contains these notes
             refuse_inert(study, prepared.images)
             earlier = growth.keep(store, study, prepared.images, prepared.proof, extend, write=False)

@@ -98,8 +98,8 @@ class Study:
     def __init__(self, **given: Any) -> None:
         """Takes options by name, with defaults and text values as on the command line.
 
-        Raises UsageError, one line, for invalid values. With all fields, as from `of` and `dataclasses.replace`, nothing
-        is checked.
+        Raises UsageError, one line, for invalid values. With all fields, as from `of` and `dataclasses.replace`,
+        nothing is checked.
         """
         complete = given.keys() == {field.name for field in fields(self)}
         for name, value in (given if complete else vars(filling.filled(type(self), given))).items():

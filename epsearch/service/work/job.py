@@ -30,7 +30,7 @@ def _work(arguments: list[str]) -> None:
     """Trains what was submitted under a name, and queues it again where it is interrupted."""
     from epsearch.api import run
     from epsearch.failures.errors import Interrupted, TimeSpent, UsageError
-    from epsearch.ledger.location import kept_within, ledger_url
+    from epsearch.ledger.location import hide_storage, ledger_url
     from epsearch.service.requests import of_submission
     from epsearch.service.settings import Settings
     from epsearch.service.work.log_listener import LogListener
@@ -45,7 +45,7 @@ def _work(arguments: list[str]) -> None:
     given = parser.parse_args(arguments)
     url = ledger_url(given.out)
     own = Settings(url, given.out, given.data_dir, address=given.address, checkpoints=given.checkpoints)
-    with kept_within(), Store.open(url) as store:
+    with hide_storage(), Store.open(url) as store:
         submission = store.queue.submissions().get(given.name)
         if submission is None:
             raise UsageError(f"no study {given.name!r} was submitted")
