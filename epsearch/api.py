@@ -1,4 +1,4 @@
-"""Functions behind the command line and any other door: run, extend, report, set side by side, list datasets."""
+"""Functions for Python and the command line: run, extend, report, compare, publish."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -38,35 +38,34 @@ SIDE_BY_SIDE = "strategies"  # the folder
 
 @dataclass(frozen=True)
 class Outcome(StoredStudy):
-    """Result of `run`: the study with the numeric path and workers of its training, and its report."""
+    """Results of a trained study, whose description has its numeric path and workers."""
 
     report: Path
-    """Its first page."""
+    """Path of its first page."""
     effort: Effort
-    """What the session took, with the report; of a report that is only written again, nothing was trained."""
+    """Work of the session, with the report; without training, 0 trained members."""
 
 
 class Dataset(NamedTuple):
-    """One line of `epsearch datasets`."""
+    """A line of `epsearch datasets`."""
 
     name: str
-    """As after --dataset."""
+    """Name for --dataset."""
     title: str
-    """As in the paper."""
+    """Title in the paper."""
     status: str
-    """Whether its data is there, or where it would come from, in words."""
+    """Whether its data are present, or their source, in words."""
     where: str
-    """The folder or file of its data; "" where there is none yet."""
+    """Folder or file of its data; "" if absent."""
 
 
 def run(
     study: Study, listener: Listener = ignore, extend: bool = False, wait: bool = False, resume: bool = False
 ) -> Outcome:
-    """Trains a search, a comparison or a memory study from where the ledger stands, and writes its report.
+    """Trains a study from its state in the ledger, and writes its report.
 
     listener: called with every event; extend: a stored search may grow into this one; wait: for the end of another run
-    of this study, which holds it, instead of raising UsageError; resume: also a study that was cancelled, instead of
-    raising Cancelled.
+    of this study, instead of raising UsageError; resume: also a cancelled study, instead of raising Cancelled.
 
     Running the same study again trains nothing twice, and writes the report anew. Raises UsageError (bad input; nothing
     has been trained); Interrupted, TrainingFailed and Unavailable (what was trained is stored); StoreError where the
@@ -82,10 +81,10 @@ def run(
 
 
 def grown(given: Mapping[str, Any], config: Path | None = None) -> Search:
-    """Returns the stored search `given["name"]` with other options, as far as it may have them.
+    """Returns the stored search `given["name"]`, extended by other options.
 
-    given, config: as `build` takes them; options that neither names keep their values. Raises UsageError where there is
-    no such search, or it would not grow but become another one.
+    given, config: as of `build`; other options keep their values. Raises UsageError for an unknown search, and for
+    options that would make it another one.
     """
     name, out, storage = places(given, config)
     if name is None:
@@ -100,23 +99,23 @@ def grown(given: Mapping[str, Any], config: Path | None = None) -> Search:
 
 
 def load(name: str | None = None, out: Path | str = "runs", storage: str | None = None) -> StoredStudy:
-    """What the ledger knows of a stored study, finished or not; without a name, of the newest. Nothing is written.
+    """Returns the results of a stored study, finished or not; name: None for the newest.
 
-    out: folder of the ledger; storage: its URL, where that is elsewhere. Raises UsageError where there is no such
-    study, it cannot be read, or its search has no finished round.
+    out: folder of the ledger; storage: its URL, if elsewhere. Nothing is written. Raises UsageError for an unknown or
+    unreadable study, and for a search without a finished round.
     """
     return _stored_study(listing.load(name, *_ledger(out, storage)))
 
 
 def compare(*searches: str | StoredStudy, out: Path | str = "runs", storage: str | None = None) -> SideBySide:
-    """Sets several stored searches on one stream side by side, as `epsearch report A B` does. Nothing is written.
+    """Sets several stored searches on one stream side by side, as `epsearch report A B`.
 
-    searches: their names in the ledger, or what `run` and `load` return; out, storage: as of `load`. Methods are
-    compared by `run(Comparison(…))`. Raises UsageError where they are no searches, or cannot be compared.
+    searches: names in the ledger, or results of `run` and `load`; out, storage: as of `load`. Nothing is written. To
+    compare methods, use `run(Comparison(…))`. Raises UsageError for other studies, and for different streams.
     """
     ledger = _ledger(out, storage)
     return _side_by_side(
-        [one if isinstance(one, StoredStudy) else _stored_study(listing.load(one, *ledger)) for one in searches]
+        [each if isinstance(each, StoredStudy) else _stored_study(listing.load(each, *ledger)) for each in searches]
     )
 
 
@@ -128,7 +127,7 @@ def publish(
     storage: LedgerUrl | str | None = None,
     artifacts: Path | None = None,
 ) -> PublishReport:
-    """Publishes a stored study, finished or not, in a tool of others; what is there already is not written again.
+    """Publishes a stored study, finished or not, in Optuna, MLflow or TensorBoard.
 
     tool, where: "optuna" and the URL of a storage, "mlflow" and a tracking URI, "tensorboard" and a folder; out,
     storage: as of `load`; artifacts: folder of Optuna's artifact store, by default OUT/artifacts. Raises UsageError.
@@ -138,11 +137,10 @@ def publish(
 
 
 def report(name: str | None, storage: LedgerUrl, out: Path, figures: Sequence[str] = ()) -> Outcome:
-    """Writes the report of a stored study again, from the ledger alone; without a name, of the newest study.
+    """Writes the report of a stored study again, from the ledger alone; name: None for the newest.
 
-    figures: formats, svg or pdf, in which each figure is also written for a paper. Raises UsageError where there is no
-    study of that name, it cannot be read, or its search has no finished round; Unavailable where no figure can be
-    drawn here.
+    figures: formats, svg or pdf, of each figure for a paper. Raises UsageError as `load`; Unavailable where figures
+    cannot be drawn here.
     """
     outcome = _report(listing.load(name, storage, out), None)
     _write_figures(outcome.drawings, outcome.report, figures)
@@ -152,10 +150,9 @@ def report(name: str | None, storage: LedgerUrl, out: Path, figures: Sequence[st
 def side_by_side(
     names: Sequence[str], storage: LedgerUrl, out: Path, figures: Sequence[str] = ()
 ) -> tuple[SideBySide, Path]:
-    """Sets several stored searches on one stream side by side; what that shows, and the path of its page.
+    """Writes the page that sets several stored searches side by side; returns its data and path.
 
-    The page lies in OUT/strategies; figures: as of `report`. Raises UsageError where they are no searches, or their
-    scores cannot be compared.
+    The page is in OUT/strategies; figures: as of `report`. Raises UsageError as `compare`.
     """
     from results.pages.side_by_side import write_strategies
 
@@ -168,7 +165,7 @@ def side_by_side(
 
 
 def list_datasets(data_dir: Path) -> list[Dataset]:
-    """Every dataset that has a definition, by name, and where its images lie; data_dir: where they are looked for."""
+    """Returns all datasets with a definition, by name; data_dir: folder of their images."""
     places = {name: present(name, data_dir) for name in definitions()}
     absent = {True: "downloaded when first used", False: "put there by you"}
     return [
@@ -178,10 +175,10 @@ def list_datasets(data_dir: Path) -> list[Dataset]:
 
 
 def _report(loop: Loop, effort: Effort | None, waiting: Patience | None = None) -> Outcome:
-    """Writes the pages, tables and study.yaml of what the ledger knows. effort: None where nothing was trained."""
+    """Writes pages, tables and study.yaml from the ledger; effort: None if nothing was trained."""
     from results.files import write_atomically
 
-    # Before the pages are made, which takes a while: they could not be written.
+    # First, as making the pages takes a while.
     make_folder(loop.study.folder, _elsewhere(loop.study.storage))
     kind = REPORTS[loop.study.kind]
     results = kind.results(loop, facts(loop, effort) | verification(loop, waiting), waiting)
@@ -191,7 +188,7 @@ def _report(loop: Loop, effort: Effort | None, waiting: Patience | None = None) 
 
 
 def _stored_study(loop: Loop) -> StoredStudy:
-    """What the ledger knows of a study."""
+    """Returns the results of a study."""
     results = REPORTS[loop.study.kind].results(loop, facts(loop, None) | verification(loop), None)
     return StoredStudy(loop.study, results)
 
@@ -209,7 +206,7 @@ def _side_by_side(found: Sequence[StoredStudy]) -> SideBySide:
 
 
 def _write_figures(drawings: "Figures", page: Path, formats: Sequence[str]) -> None:
-    """Beside the tables of the figures. Raises Unavailable where this machine cannot draw them."""
+    """Writes figures beside their tables. Raises Unavailable where this machine cannot draw them."""
     if not formats:
         return
     from results.pages.vector import DrawingError, write_vectors
@@ -221,12 +218,12 @@ def _write_figures(drawings: "Figures", page: Path, formats: Sequence[str]) -> N
 
 
 def _ledger(out: Path | str, storage: LedgerUrl | str | None) -> tuple[LedgerUrl, Path]:
-    """The ledger and the folder that arguments mean, as those of commands do."""
+    """Returns ledger and folder of arguments, parsed as those of commands."""
     known = Study.options()
     folder = known["out"].parse(out)
     return ledger_url(folder, None if storage is None else known["storage"].parse(storage)), folder
 
 
 def _elsewhere(storage: LedgerUrl) -> str:
-    """What to do where an out folder cannot be written to: a ledger within it must be named, then."""
+    """Returns advice for an out folder that cannot be written to."""
     return "give another --out" + ("" if storage.from_environment else f", and --storage {storage}")

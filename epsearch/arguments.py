@@ -22,17 +22,17 @@ def help_text(option: Option) -> str:
     """Returns the help of an option, with its other flags and its default."""
     also = "".join(f" Also {alias}." for alias in option.aliases)
     default = f" [default: {option.default_text}]" if option.default_text else ""
-    return escape(option.help + also + default)  # or what stands in brackets would be taken for a style
+    return escape(option.help + also + default)  # or brackets would be taken for a style
 
 
-# Of commands that take no study: read and shown as the options of studies are.
+# For commands without a study, parsed as the options of studies.
 OUT, DATA, DATASET, STORAGE = (Study.options()[name] for name in ("out", "data_dir", "dataset", "storage"))
 READS, CHANGES = "reads", "changes"
-SEVERAL = tuple(one.flag for one in Search.options().values() if one.type.words == 0)
+SEVERAL = tuple(option.flag for option in Search.options().values() if option.type.words == 0)
 """Flags that take several words."""
 
 Storage = Annotated[str | None, typer.Option(metavar="URL", help=help_text(STORAGE))]
-AT_A_SERVICE = "A service that is to do it, not this machine; $EPSEARCH_TOKEN is the token for it."
+AT_A_SERVICE = "URL of a service that runs the command; $EPSEARCH_TOKEN is its token."
 Server = Annotated[
     str | None, typer.Option("--server", metavar="URL", envvar=SERVER, show_envvar=False, help=AT_A_SERVICE)
 ]
@@ -61,26 +61,26 @@ Names = Annotated[
 ]
 
 
-class _Flags:
-    """A command whose flags have no type in help, `--help` among them."""
+def _without_flag_types(parameters: list[Any]) -> list[Any]:
+    """Removes types of flags from help, `--help` included."""
+    for each in parameters:
+        if getattr(each, "is_flag", False):
+            each.metavar = ""
+    return parameters
 
+
+class _Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """Returns all parameters."""
-        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
-        for one in params:
-            if getattr(one, "is_flag", False):
-                one.metavar = ""
-        return params
+        return _without_flag_types(super().get_params(ctx))
 
-
-class _Command(_Flags, TyperCommand):
     def invoke(self, ctx: Any) -> Any:
-        """Runs the command; one that only works on local ledgers warns users of a service, or refuses.
+        """Runs the command; one for local ledgers warns users of a service.
 
-        Raises UsageError where it would change a ledger that is not named.
+        Raises UsageError where it would change a ledger that the command line does not name.
         """
-        sources = (ctx.get_parameter_source(one) for one in ("folder", "storage"))
-        named = any(one is not None and one.name == "COMMANDLINE" for one in sources)
+        sources = (ctx.get_parameter_source(name) for name in ("folder", "storage"))
+        named = any(source is not None and source.name == "COMMANDLINE" for source in sources)
         if ctx.obj in (READS, CHANGES) and os.environ.get(SERVER) and not named:
             line = f"{ctx.command_path} works on a ledger of this machine, not on that of {SERVER}"
             if ctx.obj == CHANGES:
@@ -89,8 +89,10 @@ class _Command(_Flags, TyperCommand):
         return super().invoke(ctx)
 
 
-class _Group(_Flags, TyperGroup):
-    pass
+class _Group(TyperGroup):
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Returns all parameters."""
+        return _without_flag_types(super().get_params(ctx))
 
 
 class Commands(typer.Typer):
@@ -102,14 +104,14 @@ class Commands(typer.Typer):
     def command(  # type: ignore[override]
         self, name: str | None = None, here: str = "", **settings: Any
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """As of Typer; here: READS or CHANGES for a command without --server that works on a ledger."""
+        """Returns Typer's decorator; here: READS or CHANGES for a command on a local ledger, without --server."""
         return super().command(name, cls=_Command, context_settings={"obj": here}, **settings)
 
 
 def joined(arguments: Sequence[str]) -> list[str]:
-    """Arguments as the parser takes them: other names of a flag as its own, and `--search A=… B=…` as one argument.
+    """Returns arguments for the parser: aliases as the flags, and `--search A=… B=…` as one argument.
 
-    So with each flag of SEVERAL; given several times, all parts of it count.
+    The same holds for each flag of SEVERAL; parts of repeated flags are joined.
 
     >>> joined(["run", "--search", "lr=0.1..1", "memory=10,25", "--race"])
     ['run', '--search', 'lr=0.1..1 memory=10,25', '--race']
@@ -126,7 +128,7 @@ def joined(arguments: Sequence[str]) -> list[str]:
         flag, equals, value = argument.partition("=")
         flag = own.get(flag, flag)
         if flag in words:
-            if flag not in others:  # all parts stand where the first one did
+            if flag not in others:  # all parts come in the place of the first
                 others.append(flag)
             target = words[flag]
             if equals:
@@ -141,7 +143,7 @@ def joined(arguments: Sequence[str]) -> list[str]:
 
 
 def parameter(option: Option) -> inspect.Parameter:
-    """Returns the keyword parameter from which Typer makes the option; None where it is not given."""
+    """Returns the keyword parameter from which Typer makes the option; its default is None."""
     kind: Any = {"": bool}.get(option.type.metavar, tuple[str, str] if option.type.words == 2 else str)
     declared = typer.Option(
         option.flag,
@@ -155,13 +157,13 @@ def parameter(option: Option) -> inspect.Parameter:
     )
 
 
-def besides(  # noqa: PLR0913  one each for what may be said
+def besides(  # noqa: PLR0913  an option each
     *,
     extend: Annotated[
         bool,
         typer.Option(
             "--extend",
-            help="Extend the search --name; options that are not given keep their values.",
+            help="Extend the search --name; other options keep their values.",
             rich_help_panel=SEARCHED,
         ),
     ] = False,
@@ -195,4 +197,4 @@ def besides(  # noqa: PLR0913  one each for what may be said
     ] = False,
     live: Live = None,
 ) -> None:
-    """The options of a command that takes a study besides the study's own; `extend` is of searches alone."""
+    """Declares the options of commands that take a study, besides the study's own; `extend` is for searches."""

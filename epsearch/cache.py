@@ -1,4 +1,4 @@
-"""Where this user's computer keeps what can be made again: datasets, first tasks, measured numeric paths."""
+"""The cache folder: datasets, first tasks, measured numeric paths."""
 
 import os
 from pathlib import Path
@@ -7,10 +7,10 @@ from platformdirs import user_cache_path
 
 
 def cache_folder() -> Path:
-    """$EPSEARCH_CACHE, or the folder that the operating system has for such things."""
+    """Returns $EPSEARCH_CACHE, or the user's cache folder of the operating system."""
     return Path(os.environ.get("EPSEARCH_CACHE") or user_cache_path("epsearch")).absolute()
 
 
 def image_cache() -> Path:
-    """Where decoded images lie."""
+    """Returns the folder of decoded images."""
     return cache_folder() / "images"

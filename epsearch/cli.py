@@ -1,4 +1,4 @@
-"""The command line: every command parses, calls one function of a room below, and prints."""
+"""The command line: each command parses, calls one function, and prints."""
 
 import sys
 from contextlib import nullcontext
@@ -30,7 +30,7 @@ from epsearch.commands import checking, publishing, service, stored, studies, tr
 from epsearch.commands.printing import err, json_alone, listener, out, printed, url_of, view
 from epsearch.doors import door
 from epsearch.failures.lines import run_command
-from epsearch.ledger.location import kept_within
+from epsearch.ledger.location import hide_storage
 from epsearch.study.limits import SIDE
 from epsearch.study.parsers import some_of
 from results.figures import FORMATS
@@ -39,12 +39,12 @@ app = Commands(
     name="epsearch",
     help="Finds the soft constraint ε of ε-SOFT-GEM, a continual-learning method, and compares it with others.",
     no_args_is_help=True,
-    pretty_exceptions_enable=False,  # whatever is raised becomes one line: failures/lines.py
+    pretty_exceptions_enable=False,  # every error becomes one line: failures/lines.py
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(required: bool) -> None:
+    if required:
         out.print(f"epsearch {version('epsearch')}")
         raise typer.Exit
 
@@ -64,12 +64,12 @@ def main() -> None:
 
 
 def run() -> object:
-    """Runs the command line; its exit status, or None for 0. Raises what `failures.lines` explains."""
+    """Runs the command line; returns the exit status, or None for 0. Raises errors for `failures.lines`."""
     command = get_command(app)
     try:
-        # Not through its `main`, which takes Ctrl-C and a closed pipe for the end, without a word.
+        # Not through its `main`, which ends silently after Ctrl-C or with a closed pipe.
         alone = json_alone() if "--json" in sys.argv else nullcontext()
-        with alone, kept_within(sys.argv), command.make_context("epsearch", joined(sys.argv[1:])) as context:
+        with alone, hide_storage(sys.argv), command.make_context("epsearch", joined(sys.argv[1:])) as context:
             return command.invoke(context)
     except typer.Exit as end:
         return end.exit_code
@@ -133,8 +133,8 @@ def upgrade(folder: Out = OUT.default, storage: Storage = None, as_json: Json = 
 
     upgraded = upgrade(url_of(folder, storage), folder, partial(err.print, soft_wrap=True))
     done = f"; summaries made for `epsearch list`: {upgraded['summed_up']}" if upgraded["summed_up"] else ""
-    shown = Text(f"the ledger {upgraded['ledger']} has schema version {upgraded['version']}: it is up to date{done}")
-    printed(shown, upgraded, as_json, soft_wrap=True)
+    text = Text(f"the ledger {upgraded['ledger']} has schema version {upgraded['version']}: it is up to date{done}")
+    printed(text, upgraded, as_json, soft_wrap=True)
 
 
 datasets = Commands(help="List the known datasets; decode the images of one, or check them.", add_completion=False)

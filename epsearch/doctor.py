@@ -1,4 +1,4 @@
-"""`epsearch doctor`: everything that commonly goes wrong, checked."""
+"""Checks of the installation, for `epsearch doctor`."""
 
 import os
 import platform
@@ -14,25 +14,24 @@ from epsearch.runners.on_ray.private import PrivateRay
 from trainers.notes import first_line
 
 LEAST_FREE_GIB = 1.0
-"""Free on the disk of a folder that is written to; less is a fault."""
+"""Required free space on the disk of a folder."""
 
 
 class Check(NamedTuple):
-    """One line of `epsearch doctor`."""
+    """A line of `epsearch doctor`."""
 
     subject: str
-    """What was looked at."""
+    """The subject."""
     ok: bool | None
-    """False is a fault, None is merely worth knowing."""
+    """False for a fault, None for a note."""
     detail: str
-    """What was found, in words."""
+    """The result, in words."""
 
 
 def diagnose(out: Path, data_dir: Path) -> list[Check]:
-    """Everything that commonly goes wrong, checked, in the order in which it is shown.
+    """Returns the checks of versions, GPU, arithmetic, Ray and disks.
 
-    out, data_dir: folders on whose disks there must be space; neither need exist. Nothing is raised: what fails is a
-    check that is not well.
+    out, data_dir: folders on whose disks there must be space; neither need exist. Errors become failed checks.
     """
     versions = {name: installed(name) for name in PACKAGES}
     cuda = gpu()
@@ -42,57 +41,57 @@ def diagnose(out: Path, data_dir: Path) -> list[Check]:
             Check(name, version is not None, version or f"not installed; pip install {name}")
             for name, version in versions.items()
         ),
-        # Not a fault: everything but downloads does without it.
-        _tried(
+        # Only a note, as only downloads need it.
+        _check(
             "torchvision import",
             _torchvision,
             None,
             "fails ({}); only downloads need it; install a build that fits torch",
         ),
         Check("GPU", True if cuda else None, cuda or "none that torch can use; members are trained on the CPU"),
-        *([_tried("GPU self-check", _self_check, False, "{}; a study on this GPU would stop")] if cuda else []),
-        _tried("CPU arithmetic", _arithmetic, False, "cannot be measured ({})"),
-        _tried("Ray", _ray, False, "does not start ({}); use --runner local"),
+        *([_check("GPU self-check", _self_check, False, "{}; a study on this GPU would stop")] if cuda else []),
+        _check("CPU arithmetic", _arithmetic, False, "cannot be measured ({})"),
+        _check("Ray", _ray, False, "does not start ({}); use --runner local"),
         _space("out folder", out),
         _space("data folder", data_dir),
     ]
 
 
-def _tried(subject: str, act: Callable[[], str], failed: bool | None, words: str) -> Check:
-    """What comes of an act, whose result is in words; `failed` and the `words` about its error where it fails."""
+def _check(subject: str, function: Callable[[], str], failed: bool | None, words: str) -> Check:
+    """Returns the check of a function, which returns words; after an error, `failed` with `words` about it."""
     try:
-        return Check(subject, True, act())
-    except Exception as error:  # noqa: BLE001  whatever it is, it is what doctor is asked for
+        return Check(subject, True, function())
+    except Exception as error:  # noqa: BLE001  every error is a result
         return Check(subject, failed, words.format(first_line(error)))
 
 
 def _self_check() -> str:
-    """Every method on a perceptron like that of MNIST, in float32; a study checks before it begins what it trains."""
+    """Checks every method on a perceptron like that of MNIST, in float32."""
     from epsearch.testing.toy import toy
     from trainers import Architecture, Learner
     from trainers.engines.self_check import check
     from trainers.methods import METHODS
     from trainers.numeric_path import NumericPath
 
-    stream, found = toy(pixels=784, classes=10), {}
+    stream, outcomes = toy(pixels=784, classes=10), {}
     for name, method in METHODS.items():
         values = {"strength": 0.1} if "strength" in method.names else {}  # which has no default, and is not used
-        found[name] = check(Learner.of(name, 0, **values), stream, Architecture(), NumericPath("cuda"))
-    worst = max(max(one.plain, one.projected) for one in found.values())
-    without = [name for name, one in found.items() if one.graphs is False]
+        outcomes[name] = check(Learner.of(name, 0, **values), stream, Architecture(), NumericPath("cuda"))
+    worst = max(max(one.plain, one.projected) for one in outcomes.values())
+    without = [name for name, one in outcomes.items() if one.graphs is False]
     graphs = f"CUDA graphs do not for {', '.join(without)}, and are not used there" if without else "so do CUDA graphs"
-    return f"steps of {len(found)} methods agree with float64 (by {worst:.0e} of a step), {graphs}"
+    return f"steps of {len(outcomes)} methods agree with float64 (by {worst:.0e} of a step), {graphs}"
 
 
 def _torchvision() -> str:
-    """Whether it fits the torch that is installed, which only its import tells."""
+    """Imports torchvision, which must fit the installed torch."""
     import torchvision
 
     return f"{torchvision.__version__} can be imported"
 
 
 def _arithmetic() -> str:
-    """The numeric path that Permuted MNIST would take here."""
+    """Returns the numeric path of Permuted MNIST on this machine."""
     path = fastest_here(inputs=784, hidden=(256, 256), density=0.2)
     return f"{path} is the fastest here on 784 inputs, one in five not zero"
 
@@ -117,7 +116,7 @@ def _process() -> int:
 
 
 def _space(subject: str, folder: Path) -> Check:
-    """There must be a GiB for what is written; a folder that does not exist yet lies where its parent does."""
+    """Checks the free space of a folder, or of its nearest existing parent."""
     existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     free = shutil.disk_usage(existing).free / 2**30
     writable = os.access(existing, os.W_OK)

@@ -1,4 +1,4 @@
-"""The self-check of this machine's GPU: made before anything is trained on it, and kept in the cache folder."""
+"""Self-check of this machine's GPU, made before a training, and cached."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -13,11 +13,11 @@ from trainers.streams.base import TaskStream
 
 VERSION = 1  # of the check
 MARK, AGAIN = "self-checks of GPUs", "the GPU is checked again"
-FOREIGN = "own"  # in the place of a result: a trainer's arithmetic is its own
-WITHOUT = "nographs"  # begins what is found where graphs disagree
+FOREIGN = "own"  # in the place of an outcome, for plug-in trainers
+WITHOUT = "nographs"  # begins outcomes with graphs that disagree
 
-# Outcomes, by key, of a process that records no graphs, as they had no room or disagreed for another method: of graphs
-# nothing was learnt, and another process checks again.
+# Outcomes, by key, of a process without graphs, for lack of memory or after a disagreement: another process checks them
+# again.
 _of_this_process: dict[str, str] = {}
 
 
@@ -29,12 +29,10 @@ def proving(
     path: NumericPath,
     parts: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Iterator[str]:
-    """Within it learners such as this one may be trained; yields what the self-check says, as a record has it.
+    """Checks a GPU before learners like this one are trained; yields the outcome for records, "" for a CPU.
 
-    The check is made now, unless it is known what it says; of a CPU it says nothing. Where graphs alone disagree, this
-    process uses none from now on, and one line says so; where they do later, in a training, that is kept, too.
-
-    parts: what code of others is made of. Raises SelfCheckFailed.
+    The outcome is cached. Where only graphs disagree, this process uses none from now on, and notifies; a later
+    disagreement, in a training, is cached, too. parts: of plug-ins. Raises SelfCheckFailed.
     """
     if path.device != "cuda":
         yield ""
@@ -43,23 +41,23 @@ def proving(
     from trainers.engines.self_check import check
 
     key = json.dumps([gpu_kind(), _subject(learner, stream, architecture), str(path), parts or {}], sort_keys=True)
-    if (found := _known().get(key) or _of_this_process.get(key)) is None:
-        found = str(check(learner, stream, architecture, path))
-        if found.startswith(WITHOUT) or not refused():
-            _keep(key, found)
+    if (outcome := _cached().get(key) or _of_this_process.get(key)) is None:
+        outcome = str(check(learner, stream, architecture, path))
+        if outcome.startswith(WITHOUT) or not refused():
+            _store(key, outcome)
         else:
-            _of_this_process[key] = found
-    if found.startswith(WITHOUT):
+            _of_this_process[key] = outcome
+    if outcome.startswith(WITHOUT):
         refuse("the self-check found that they take other steps on this GPU than the code they are recorded from")
     try:
-        yield found
+        yield outcome
     except GraphMismatch:
-        _keep(key, f"{WITHOUT}-{found.partition('-')[2]}")
+        _store(key, f"{WITHOUT}-{outcome.partition('-')[2]}")
         raise
 
 
 def _subject(learner: Learner, stream: TaskStream, architecture: Architecture) -> list[object]:
-    """What the outcome depends on besides the GPU and its numeric path: method, network, head and how these are set."""
+    """Returns the part of the cache key besides GPU and numeric path: method, network, head, versions."""
     head = "joint" if getattr(stream, "attributes", None) is not None else "linear"
     words = {name: value for name, value in vars(learner.shared).items() if isinstance(value, str)}
     inputs = "" if architecture.residual else getattr(stream, "inputs", "") or stream.pixels.shape[1:]  # type: ignore[attr-defined]
@@ -67,20 +65,20 @@ def _subject(learner: Learner, stream: TaskStream, architecture: Architecture) -
     return [VERSION, PROTOCOL_VERSION, learner.method, words, architecture.network, widths, inputs, head]
 
 
-def _keep(key: str, found: str) -> None:
+def _store(key: str, outcome: str) -> None:
     path = cache_folder() / "gpu-checks"
     with suppress(OSError):  # nothing is lost but the time of checking again
         path.parent.mkdir(parents=True, exist_ok=True)
-        sealed.write(path, MARK, json.dumps(_known() | {key: found}, indent=1).encode())
+        sealed.write(path, MARK, json.dumps(_cached() | {key: outcome}, indent=1).encode())
 
 
-def _known() -> dict[str, str]:
-    """Outcomes of this machine's cache folder, by key."""
+def _cached() -> dict[str, str]:
+    """Returns the outcomes in the cache folder, by key."""
     return dict(json.loads(sealed.read(cache_folder() / "gpu-checks", MARK, AGAIN) or "{}"))
 
 
-def in_words(found: str) -> str:
-    """What a record's self-check says, for a report.
+def in_words(outcome: str) -> str:
+    """Returns the outcome of a record in words, for a report.
 
     >>> in_words("graphs-4e-06")
     'the steps agree with float64 (4e-06 of a step in the median); CUDA graphs take the same steps bit for bit'
@@ -89,11 +87,11 @@ def in_words(found: str) -> str:
     >>> in_words("")
     'trained before there was a self-check'
     """
-    kind, _, figure = found.partition("-")
+    kind, _, figure = outcome.partition("-")
     graphs = {
         "graphs": "; CUDA graphs take the same steps bit for bit",
         "nographs": "; CUDA graphs did not, and were not used",
     }
     if not figure:
-        return "of a trainer of its own arithmetic" if found == FOREIGN else "trained before there was a self-check"
+        return "of a trainer of its own arithmetic" if outcome == FOREIGN else "trained before there was a self-check"
     return f"the steps agree with float64 ({figure} of a step in the median){graphs.get(kind, '')}"

@@ -1,4 +1,4 @@
-"""What this machine is: its processor, GPU and versions."""
+"""Facts about this machine: processor, GPU, versions."""
 
 import ctypes
 import hashlib
@@ -13,7 +13,7 @@ PACKAGES = ("numpy", "torch", "numba", "ray", "torchvision", "scikit-learn", "pa
 
 
 def describe_machine() -> dict[str, str]:
-    """Processor, cores, GPU and versions, for the report's small print."""
+    """Returns processor, cores, GPU and versions, for the report."""
     facts = {"machine": f"{processor()}, {usable_cores()} cores, {platform.system()}"}
     if device := gpu():
         facts["GPU"] = device
@@ -22,7 +22,7 @@ def describe_machine() -> dict[str, str]:
 
 
 def usable_cores() -> int:
-    """Cores that this process may use."""
+    """Returns the number of cores that this process may use."""
     # May be fewer than the machine has, in a container or under `taskset`; not every system tells.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -45,11 +45,11 @@ def processor() -> str:
         return platform.processor() or platform.machine()
 
 
-@cache  # asked for with every job
+@cache  # used by every job
 def rounding(device: str) -> str:
-    """A hash of what decides how the same arithmetic rounds here: the processor or GPU, and versions.
+    """Returns a hash of processor or GPU, and versions: machines with the same hash round alike.
 
-    device: "cpu" or "cuda". 8 hexadecimal digits, the same on machines of the same kind.
+    device: "cpu" or "cuda". It has 8 hexadecimal digits.
     """
     import torch
 
@@ -73,7 +73,7 @@ def cuda_present() -> bool:
 
 
 def gpu_kind() -> dict[str, str]:
-    """What decides how this machine's GPU computes: its name, driver, torch, CUDA, cuDNN; there must be one."""
+    """Returns name, driver, torch, CUDA and cuDNN of this machine's GPU, which must exist."""
     import torch
 
     driver = ""

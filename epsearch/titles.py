@@ -34,7 +34,7 @@ def _hyperparameter(name: str) -> str | None:
 
 
 def register_titles() -> None:
-    """Hands the look-ups to `results.labels`, which prints names but may not import those who declare them."""
+    """Registers the titles in `results.labels`, which must not import their declarations."""
     titles = {"method": _method, "dataset": _dataset, "strategy": _strategy, "hyperparameter": _hyperparameter}
     for kind, title in titles.items():
         entitle(kind, title)

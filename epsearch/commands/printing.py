@@ -1,4 +1,4 @@
-"""What commands share: the consoles, where the ledger is, who hears a training, and how a result is printed."""
+"""Shared by commands: consoles, listener, printing of results."""
 
 import json
 import os
@@ -26,71 +26,73 @@ _DOCUMENT: list[TextIO] = []  # where JSON goes within `json_alone`
 
 @contextmanager
 def json_alone() -> Iterator[None]:
-    """Within it standard output has the JSON of `printed` alone; what plug-ins print goes to standard error.
+    """Reserves standard output for the JSON of `printed`, as a context manager.
 
-    So does what their child processes and compiled code write, where standard output is a file of the system.
+    Output of plug-ins goes to standard error, also of their child processes and compiled code, if possible.
     """
-    ours, kept = sys.stdout, -1
-    with suppress(OSError, ValueError, AttributeError):  # what tests put in its place, and none where it is closed
+    ours, copy = sys.stdout, -1
+    with suppress(OSError, ValueError, AttributeError):  # of tests, or closed
         if ours.fileno() == 1 and sys.stderr.fileno() == 2:
             ours.flush()
-            kept = os.dup(1)
+            copy = os.dup(1)
             os.dup2(2, 1)
-    document = ours if kept < 0 else os.fdopen(kept, "w", encoding=ours.encoding, errors=ours.errors, closefd=False)
+    document = ours if copy < 0 else os.fdopen(copy, "w", encoding=ours.encoding, errors=ours.errors, closefd=False)
     _DOCUMENT.append(document)
     try:
         with redirect_stdout(sys.stderr):
             yield
     finally:
         _DOCUMENT.pop()
-        if kept >= 0:
-            os.dup2(kept, 1)
-            os.close(kept)
+        if copy >= 0:
+            os.dup2(copy, 1)
+            os.close(copy)
 
 
 def listener(quiet: bool) -> "Terminal":
-    """Who hears a training; quiet: warnings alone are printed. Its imports can wait until there is one."""
+    """Returns the listener of a command; quiet: only warnings are printed."""
     from epsearch.terminal.listener import Terminal
 
     return Terminal(err, quiet)
 
 
 def url_of(folder: Path, storage: str | None) -> LedgerUrl:
-    """The ledger of a command that takes no study."""
+    """Returns the ledger of a command without a study."""
     return ledger_url(folder, None if storage is None else STORAGE.parse(storage))
 
 
-def printed(shown: RenderableType, data: Any, as_json: bool, soft_wrap: bool = False, wide: bool = False) -> None:
-    """Prints a result for people, or as JSON; wide: a table, which has room where there is no terminal."""
+def printed(text: RenderableType, data: Any, as_json: bool, soft_wrap: bool = False, wide: bool = False) -> None:
+    """Prints a result as text or JSON; wide: without a terminal, a table has any width."""
     if as_json:
-        # Not through rich, which would wrap long lines. Letters stay as they are, and paths become text.
+        # Not through rich, which would wrap long lines.
         document = _DOCUMENT[-1] if _DOCUMENT else sys.stdout
         document.write(json.dumps(data, indent=2, ensure_ascii=False, default=str) + "\n")
         document.flush()
     else:
-        # Nobody's lines are cut where there is no terminal: a name that is read by a program must be whole.
+        # Without a terminal lines are not cut, as programs read names.
         wide = wide and not out.is_terminal and "COLUMNS" not in os.environ
-        (PlainConsole(width=WIDE) if wide else out).print(shown, soft_wrap=soft_wrap)
+        (PlainConsole(width=WIDE) if wide else out).print(text, soft_wrap=soft_wrap)
 
 
-def view(one: "View", as_json: bool) -> int:
+def view(answer: "View", as_json: bool) -> int:
     """Prints a view and returns its exit status."""
     if as_json:
-        printed("", one.data(), as_json)
-    elif isinstance(text := one.renderable(out.width, out.is_terminal and not out.no_color), str):  # laid out already
+        printed("", answer.data(), as_json)
+    elif isinstance(
+        text := answer.renderable(out.width, out.is_terminal and not out.no_color), str
+    ):  # with line breaks
         sys.stdout.write(text)
     else:
         printed(text, None, as_json)
-    return one.status
+    return answer.status
 
 
 def at_a_terminal() -> bool:
-    """Whether there is somebody to be asked."""
+    """Whether a user can be asked."""
     return sys.stdin is not None and sys.stdin.isatty() and err.is_terminal
 
 
 def ask(question: str, yes: bool) -> bool:
-    """Whether somebody at the terminal agrees, or has said so before. Raises UsageError where nobody can be asked."""
+    """Whether the user agrees, or has with `yes`. Raises UsageError without a terminal."""
     from epsearch.failures.errors import UsageError
 
     if yes:

@@ -1,4 +1,4 @@
-"""The command that publishes a study in tools of others."""
+"""The command `publish`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -43,5 +43,5 @@ def publish(
     points = f"{count_text(report.places, 'point')}, {report.added} of them new or changed"
     text = f"published {name}: {points}{files}; {report.view_command}"
     answer = {"name": name, "to": to[0], **report._asdict()}
-    answer["look"] = answer.pop("view_command")  # its name in the answers of every version
+    answer["look"] = answer.pop("view_command")  # its name in JSON
     printed(Text(text), answer, as_json, soft_wrap=True)

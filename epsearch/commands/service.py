@@ -20,7 +20,7 @@ def _expires(value: str) -> float:
     return duration(value, "expires")
 
 
-def serve(  # noqa: PLR0913  one each for what may be said
+def serve(  # noqa: PLR0913  an option each
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at.")] = 8470,
     parallel: Annotated[int, typer.Option(min=1, max=256, help="Studies that are trained at a time.")] = 1,

@@ -1,4 +1,4 @@
-"""Commands that train, and those for studies that are there: cancel, watch, resume, delete, clean."""
+"""Commands on studies: train, cancel, watch, resume, delete, clean."""
 
 import inspect
 from collections.abc import Callable
@@ -22,9 +22,11 @@ from results.ledger.writers.states import FINISHED
 Named = Annotated[str, typer.Argument(help="Name of the study, see `epsearch list`.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 RESUMES = tuple(
-    name for name, one in Study.options().items() if one.scope in (RESUME, PLACE) and name not in ("out", "storage")
+    name
+    for name, option in Study.options().items()
+    if option.scope in (RESUME, PLACE) and name not in ("out", "storage")
 )
-"""Options that say where and how a stored study runs; the ledger is where the study is."""
+"""Options of where and how a resumed study runs, without its ledger."""
 
 
 def train(side: Door, request: Request, quiet: bool, as_json: bool) -> int:
@@ -124,7 +126,7 @@ def clean(
 
 
 def _with_options(act: Callable[..., int], names: tuple[str, ...]) -> Callable[..., int]:
-    """The command with some of the options of studies, for `RESUMES`."""
+    """Returns a command with these options of studies."""
     own = {
         "name": Annotated[
             str | None, typer.Argument(help="Name of the study, see `epsearch list`. \\[default: the newest]")

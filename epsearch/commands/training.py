@@ -1,4 +1,4 @@
-"""Commands that take a study by its options: those that train it, and those that say what that would take."""
+"""Commands with the options of a study: run, compare, memory, and their plans."""
 
 import inspect
 import sys
@@ -54,7 +54,7 @@ def _command(kind: type[Study], act: Callable[..., int]) -> Callable[..., int]:
 
 
 def _unless_another(command: Callable[..., int]) -> Callable[..., int]:
-    """What a group of commands does where none of them is named; with one, options must stand behind its name."""
+    """Returns the command of a group without a subcommand; with one, its options must follow its name."""
 
     def own(context: typer.Context, **values: Any) -> int:
         if (name := context.invoked_subcommand) is None:
@@ -80,12 +80,12 @@ def _plan(side: Door, request: Request, quiet: bool, as_json: bool) -> int:
 
 
 def add_to(app: Commands) -> None:
-    """Adds all of them; what a search would take is `plan` itself, of others it is below that."""
-    for kind, told in TRAINING.items():
-        app.command(kind, help=told)(_command(KINDS[kind], studies.train))
+    """Adds the commands; `plan` itself is for searches, its subcommands are for other kinds."""
+    for kind, text in TRAINING.items():
+        app.command(kind, help=text)(_command(KINDS[kind], studies.train))
     plans = Commands(help="Tell what a run with these options would take; nothing is trained.", add_completion=False)
     app.add_typer(plans, name="plan")
     plans.callback(invoke_without_command=True)(_unless_another(_command(Search, _plan)))
     for kind in (Comparison.kind, MemoryStudy.kind):
-        told = f"Tell what `epsearch {kind}` with these options would take; nothing is trained."
-        plans.command(kind, help=told)(_command(KINDS[kind], _plan))
+        text = f"Tell what `epsearch {kind}` with these options would take; nothing is trained."
+        plans.command(kind, help=text)(_command(KINDS[kind], _plan))

@@ -11,7 +11,7 @@ from epsearch.control.writable import writable_ledger
 from epsearch.events import ignore
 from epsearch.failures.errors import Interrupted
 from epsearch.ledger.damage import Unreadable
-from epsearch.session.holding import acquire
+from epsearch.session.lease import acquire
 from epsearch.session.session import stored_loop
 from results.ledger.store import Store, StudyRow
 from results.ledger.url import LedgerUrl

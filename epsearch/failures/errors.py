@@ -75,23 +75,20 @@ def refused(
         raise by(str(error)) from error
 
 
-class _Brief(reprlib.Repr):
-    """Cuts long texts and lists; numbers too long to print are described by their length."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.maxstring = self.maxother = self.maxlong = 60
-
-    def repr_int(self, number: int, level: int) -> str:
-        # Python writes no int of more than 4300 digits as a decimal: that would take quadratic time.
-        try:
-            return super().repr_int(number, level)
-        except ValueError:
-            return f"a number of {number.bit_length()} bits"
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 
 
-brief = _Brief().repr
-"""Returns a value for an error message, in few characters."""
+def brief(value: object) -> str:
+    """Returns a value for an error message: long texts and lists are cut.
+
+    >>> brief("a" * 100), brief(10**5000)
+    ("'aaaaaaaaaaaaaaaaaaaaaaaaaaa...aaaaaaaaaaaaaaaaaaaaaaaaaaaa'", 'a number of 16610 bits')
+    """
+    try:
+        return _SHORT.repr(value)
+    except ValueError:  # Python prints no int of more than 4300 digits, which would take quadratic time
+        return f"a number of {value.bit_length()} bits" if isinstance(value, int) else "a value with too long numbers"
 
 
 def unknown(kind: str, value: object, allowed: Iterable[str]) -> str:

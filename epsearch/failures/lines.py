@@ -9,7 +9,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from epsearch.failures import stopping
 from epsearch.failures.crash_report import given_urls, write
@@ -28,17 +28,6 @@ OUT_OF_MEMORY = (
 )
 """Parts of messages of torch, NumPy, LLVM, the loader of libraries and the system, in lower case."""
 OTHER_MEMORY = "static tls block"  # of the loader, for another reason
-
-
-class Failure(NamedTuple):
-    """A message for the user, and an exit status."""
-
-    message: str
-    """For the user; `print_line` prints it on one line."""
-    status: int
-    """Exit status: SURROUNDINGS, USAGE, OURS or that of an interruption."""
-    traceback: str = ""
-    """Of a worker, for a bug in epsearch there."""
 
 
 def run_command(run: Callable[[], object], before_message: Callable[[], None] = lambda: None) -> int:
@@ -80,27 +69,27 @@ def _crash_report(error: BaseException, traceback: str) -> str:
         return f"no crash report could be written ({type(another).__name__})"
 
 
-def failure(error: BaseException) -> Failure:
-    """Returns the message and the exit status for an exception.
+def failure(error: BaseException) -> tuple[str, int, str]:
+    """Returns a message for the user, the exit status, and the traceback of a worker for a bug there, else "".
 
     >>> failure(UsageError("repeats must be >= 1, got 0"))
-    Failure(message='repeats must be >= 1, got 0', status=2, traceback='')
-    >>> failure(ZeroDivisionError("division by zero")).status
+    ('repeats must be >= 1, got 0', 2, '')
+    >>> failure(ZeroDivisionError("division by zero"))[1]
     70
     """
     if isinstance(error, (UsageError, StudyConflict)) or _is(error, "DataError", "trainers"):
-        return Failure(str(error), USAGE)
+        return str(error), USAGE, ""
     if isinstance(error, (Interrupted, KeyboardInterrupt)) or _is(error, "Abort", "typer", "click"):
-        return Failure(with_resume_hint(stopping.WORDS), stopping.STATUS)
+        return with_resume_hint(stopping.WORDS), stopping.STATUS, ""
     if _is(error, "TyperException", "typer") or _is(error, "ClickException", "click"):
         hint = HINTS.get(getattr(error, "option_name", ""), "")
-        return Failure(getattr(error, "format_message", error.__str__)() + hint, USAGE)
+        return getattr(error, "format_message", error.__str__)() + hint, USAGE, ""
     if isinstance(error, TrainingFailed) and error.traceback:  # workers send one only for bugs
-        return Failure(with_resume_hint(f"{error}, which is a bug in epsearch"), OURS, error.traceback)
+        return with_resume_hint(f"{error}, which is a bug in epsearch"), OURS, error.traceback
     words = str(error) if isinstance(error, (TrainingFailed, StoreError, Unavailable)) else surroundings(error)
     if words is not None:
-        return Failure(with_resume_hint(words), SURROUNDINGS)
-    return Failure(with_resume_hint(f"a bug in epsearch: {type(error).__name__}: {error}"), OURS)
+        return with_resume_hint(words), SURROUNDINGS, ""
+    return with_resume_hint(f"a bug in epsearch: {type(error).__name__}: {error}"), OURS, ""
 
 
 def cohort_failure(error: Exception) -> dict[str, Any]:

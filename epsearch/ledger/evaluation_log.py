@@ -36,7 +36,7 @@ Run = tuple[dict[str, Any], str]
 
 
 class EvaluationLog:
-    """The file; without one it is empty. A failure costs one line, never a study."""
+    """A log file; without one, the log is empty. Errors are reported, and never end a study."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file, self.trouble = file, ""
@@ -72,7 +72,7 @@ class EvaluationLog:
 
     def _append(self, file: Path, evaluated: Mapping[str, str]) -> None:
         """Writes the lines that are missing. Raises OSError."""
-        if not file.is_absolute():  # a home that is not known is left as ~, which would become a folder here
+        if not file.is_absolute():  # an unknown home remains ~, which would become a folder here
             raise FileNotFoundError("no home folder is known")
         file.parent.mkdir(parents=True, exist_ok=True)
         with _locked(file) as handle:
@@ -84,7 +84,7 @@ class EvaluationLog:
                 if text not in stored
             ]
             if lines:
-                # Behind a line that a killed process has left torn, on a line of their own.
+                # On new lines, after a torn line of a killed process.
                 torn = "\n" if present and not present.endswith(b"\n") else ""
                 _write(handle, f"{torn}{chr(10).join(lines)}\n".encode())
 
@@ -102,7 +102,7 @@ def user_log() -> EvaluationLog:
 
 def _text(content: Mapping[str, Any]) -> str:
     """Returns the content in a line, equal for members that differ only in their seed."""
-    return json.dumps({name: one for name, one in content.items() if name not in NOT_A_CHOICE}, sort_keys=True)
+    return json.dumps({name: value for name, value in content.items() if name not in NOT_A_CHOICE}, sort_keys=True)
 
 
 def _runs(content: bytes) -> Iterator[Run]:

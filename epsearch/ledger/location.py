@@ -1,4 +1,4 @@
-"""Location of the ledger: --storage, else EPSEARCH_STORAGE, else a file in --out. Its password is hidden."""
+"""Location of the ledger: --storage, else EPSEARCH_STORAGE, else a file in --out."""
 
 import ctypes
 import os
@@ -16,7 +16,7 @@ VARIABLE = "EPSEARCH_STORAGE"
 FILE = "epsearch.sqlite"
 BESIDE = r"(\.v\d+(\.part)?)?(-(wal|shm|journal))?"  # of SQLite, and of the copies of older ledgers
 ARG_START = 45  # the field of /proc/self/stat, counted behind the process's name
-# The URL while the variable is gone from the environment.
+# The URL within `hide_storage`.
 _held: ContextVar[str | None] = ContextVar("_held", default=None)
 
 
@@ -26,11 +26,11 @@ def ledger_url(out: Path, storage: LedgerUrl | None = None) -> LedgerUrl:
 
 
 def check_no_file_of(storage: LedgerUrl, out: Path, name: str) -> None:
-    """Raises UsageError where the folder of a study, OUT/NAME, would be a file of a ledger there.
+    """Raises UsageError where the folder of a study, OUT/NAME, would be a file of a ledger.
 
-    SQLite takes what has the name of its journal for that, and then no study of the ledger can be read.
+    SQLite would take it for its journal, and then no study of the ledger could be read.
     """
-    files = [FILE]  # also where this study's ledger is elsewhere: others have theirs here
+    files = [FILE]  # also with --storage, as other studies may have a ledger here
     if storage.file is not None and storage.file.parent.resolve() == out.resolve():
         files.append(storage.file.name)
     for file in files:
@@ -39,9 +39,9 @@ def check_no_file_of(storage: LedgerUrl, out: Path, name: str) -> None:
 
 
 def storage(value: Any, name: str = "storage") -> LedgerUrl:
-    """Parses a URL. One with a masked password, as files have it, stands for that of EPSEARCH_STORAGE.
+    """Parses a URL; one with a masked password means that of EPSEARCH_STORAGE.
 
-    name: as messages call the option. Raises UsageError where the environment has no such URL, or another one.
+    name: of the option, for messages. Raises UsageError where the environment has no such URL, or another one.
     """
     url = LedgerUrl.of(value if isinstance(value, LedgerUrl) else str(value))
     if not url.masked:
@@ -58,21 +58,20 @@ def storage(value: Any, name: str = "storage") -> LedgerUrl:
 
 
 def _from_environment() -> LedgerUrl | None:
-    """The URL of EPSEARCH_STORAGE, also while no process that is started may inherit it."""
+    """Returns the URL of EPSEARCH_STORAGE, also within `hide_storage`."""
     url = os.environ.get(VARIABLE) or _held.get()
     return LedgerUrl(url, VARIABLE) if url else None
 
 
 @contextmanager
-def kept_within(arguments: Sequence[str] = ()) -> Iterator[None]:
-    """Within it, processes that are started do not inherit EPSEARCH_STORAGE, and no password can be seen.
+def hide_storage(arguments: Sequence[str] = ()) -> Iterator[None]:
+    """Hides EPSEARCH_STORAGE from child processes, and passwords from `ps`, as a context manager.
 
-    Passwords among this process's own arguments are stars wherever the system shows them: in `ps`, and in what Ray
-    keeps of its driver.
+    Passwords among this process's arguments are overwritten with stars, also for Ray, which stores them.
     """
     _hide({secret for argument in arguments if "://" in argument for secret in LedgerUrl(argument).secrets})
     url = os.environ.pop(VARIABLE, None)
-    token = _held.set(url or _held.get())  # within another such block the variable has gone already
+    token = _held.set(url or _held.get())  # a nested block finds no variable
     try:
         yield
     finally:
@@ -82,16 +81,15 @@ def kept_within(arguments: Sequence[str] = ()) -> Iterator[None]:
 
 
 def _hide(secrets: set[str]) -> None:
-    """Overwrites them in the memory from which Linux answers; there is no such place elsewhere.
+    """Overwrites secrets in the memory of the arguments, on Linux.
 
-    A password that cannot be hidden is no reason to refuse the command: what fails here is left as it is.
+    Errors are ignored: a password that cannot be hidden is no reason to refuse the command.
     """
     with suppress(OSError, ValueError, IndexError):
         start = int(Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[ARG_START])
         line = Path("/proc/self/cmdline").read_bytes()
-        # The longest first: a shorter one may be a part of it, whose rest would stay.
+        # The longest first, as a shorter one may be a part of it.
         for secret in sorted(map(os.fsencode, secrets), key=len, reverse=True):
-            # More than once where it is given twice.
             while (place := line.find(secret)) >= 0:
                 ctypes.memset(start + place, ord("*"), len(secret))
                 line = line[:place] + b"*" * len(secret) + line[place + len(secret) :]

@@ -1,4 +1,4 @@
-"""What is ahead of a study: members that it may yet want, and what they take."""
+"""Remaining work of a study: members, time, and the plan."""
 
 import math
 from collections.abc import Mapping
@@ -12,65 +12,65 @@ ROUNDS_OF_KG = 2  # after which `kg` stops on most curves (docs/strategies.md)
 
 
 class Outlook(NamedTuple):
-    """Numbers of members: those that are known, and those that are still to be trained.
+    """Numbers of stored and remaining members.
 
-    What cannot be known before it is there, the points of later rounds of a search, has a least and a most.
+    Later rounds of a search have a smallest and a largest number.
     """
 
     known: int
-    """In the ledger."""
+    """Stored in the ledger."""
     now: int
     """Missing in the present stage."""
     least: int
-    """Of later rounds of the search, at least."""
+    """Smallest number in later rounds of the search."""
     most: int
-    """Of later rounds of the search, at most."""
+    """Largest number in later rounds of the search."""
     final: int
-    """Of the evaluation, as far as it is not the present stage."""
+    """In the evaluation, unless it is the present stage."""
     certified: int
-    """To be trained once more, alone."""
+    """Certificates: members to train once more, alone."""
 
     @property
     def fewest(self) -> int:
-        """To be trained, if the search ends as early as it can."""
+        """Members to train if the search ends as early as possible."""
         return self.now + self.least + self.final + self.certified
 
     @property
     def largest(self) -> int:
-        """To be trained, if every round comes and no point is met twice."""
+        """Members to train with all rounds and no repeated point."""
         return self.now + self.most + self.final + self.certified
 
 
 @dataclass(frozen=True)
 class Eta:
-    """Wall time of a whole run on this machine: likely, and the ends of an interval.
+    """Wall time of a whole run on this machine, with an interval.
 
     The interval joins that of the measured speed (95 %, Student's t over the probe's windows) with the fewest and the
-    most members that the study may want; its lower end is that of a machine with nothing else to do.
+    most members; its lower end is that of an idle machine.
     """
 
     seconds: float
-    """The likely one: start, training and report."""
+    """Likely time: start, training and report."""
     low: float
-    """Seconds, the lower end."""
+    """Lower end, in seconds."""
     high: float
-    """Seconds, the upper end."""
+    """Upper end, in seconds."""
     start: float
-    """Seconds of the likely one in which workers start and end."""
+    """Part in which workers start and end."""
     report: float
-    """Seconds of it for the report."""
+    """Part for the report."""
     share: float
-    """Of the processor time that the probe wanted, what it had."""
+    """Share of the processor time that the probe got."""
 
     @property
     def training(self) -> float:
-        """Seconds of the likely one in which members are trained and tested."""
+        """Part in which members are trained and tested, in seconds."""
         return self.seconds - self.start - self.report
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is ahead of a study, at most."""
+    """Plan of a study: its largest remaining work."""
 
     study: Study
     ahead: Outlook
@@ -79,30 +79,30 @@ class Plan:
     flop: float
     """Floating point operations of all members."""
     at_once: int
-    """Cohorts that are trained at a time here."""
+    """Cohorts trained at a time."""
     usable: int
-    """Workers that a stage can use: its members, as none is trained by two."""
+    """Workers that a stage can use: the number of its members."""
     bytes_needed: int
-    """Memory that these take, and on a CPU the processes with them."""
+    """Memory of these cohorts, and on a CPU of the processes."""
     bytes_processes: int
-    """Memory of the machine that processes take, whatever they train."""
+    """Memory of the processes alone."""
     bytes_free: int | None
-    """Memory that is free; None where the system does not tell."""
+    """Free memory; None if unknown."""
     eta: Eta | None
-    """None where nothing is left to train, or for the reason `unmeasured`."""
+    """None if nothing is left to train, or for the reason `unmeasured`."""
     unmeasured: str
-    """Why the speed could not be measured, or was not; else empty."""
+    """Why the speed was not measured; else empty."""
     ray: bool
-    """Whether a Ray is started or joined, as far as that is known; threads alone train otherwise."""
+    """Whether a Ray is expected to be started or joined, besides threads."""
     resolutions: tuple[Resolution, ...]
-    """For the seeds of the search, and those of the evaluation where they are more or fewer."""
+    """For the seeds of the search, and of the evaluation if their numbers differ."""
     suggestion: str = ""
-    """What comes to as good an answer with fewer members; "" where nothing is known that does."""
+    """Options with as good an answer from fewer members; "" without any."""
     cautions: tuple[str, ...] = ()
-    """What is known to mislead such a search."""
+    """Known biases of such a search."""
 
     def as_json(self) -> dict[str, Any]:
-        """One JSON object."""
+        """Returns the plan as JSON."""
         return {
             "study": self.study.name,
             "config": self.study.shown(),
@@ -121,26 +121,26 @@ class Plan:
             "cautions": list(self.cautions),
             "resolution": [
                 # JSON knows no NaN and no infinity.
-                {name: value if math.isfinite(value) else None for name, value in one._asdict().items()}
-                | {"points": one.points if math.isfinite(one.points) else None}
-                for one in self.resolutions
+                {name: value if math.isfinite(value) else None for name, value in each._asdict().items()}
+                | {"points": each.points if math.isfinite(each.points) else None}
+                for each in self.resolutions
             ],
         }
 
     @classmethod
     def from_json(cls, study: Study, data: Mapping[str, Any]) -> Self:
-        """The inverse of `as_json`, which says less of the study."""
+        """Returns a plan from `as_json`; study: its description."""
         missing: dict[str, float] = {"noise": math.nan, "half_width": math.inf}
         resolutions: list[dict[str, Any]] = [
-            {name: missing.get(name) if one[name] is None else one[name] for name in Resolution._fields}
-            for one in data["resolution"]
+            {name: missing.get(name) if each[name] is None else each[name] for name in Resolution._fields}
+            for each in data["resolution"]
         ]
         return cls(
             study=study,
             ahead=Outlook(*(data["ahead"][name] for name in Outlook._fields)),
             eta=None if data["eta_seconds"] is None else Eta(**data["eta_seconds"]),
             usable=data["usable_workers"],
-            resolutions=tuple(Resolution(**one) for one in resolutions),
+            resolutions=tuple(Resolution(**each) for each in resolutions),
             cautions=tuple(data["cautions"]),
             **{name: data[name] for name in ("steps", "flop", "at_once", "unmeasured", "ray", "suggestion")},
             **{name: data[name] for name in ("bytes_needed", "bytes_processes", "bytes_free")},
@@ -148,11 +148,11 @@ class Plan:
 
 
 def suggestion(study: Study) -> str:
-    """What would come to as good an answer with fewer members; "" where nothing is known that would."""
+    """Returns options with as good an answer from fewer members; "" without any."""
     if "strategy" not in study.options():
         return ""
     repeats, seeds, strategy, space = map(study.value, ("repeats", "seeds", "strategy", "search"))
-    choices = space is not None and any(one.choices for one in space.parameters)
+    choices = space is not None and any(parameter.choices for parameter in space.parameters)
     if repeats <= ROUNDS_OF_KG or len(seeds) < 2 or strategy == "kg" or choices:
         return ""
     return "--strategy kg names as good a value with about half of the members (docs/strategies.md)"

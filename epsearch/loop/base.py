@@ -1,7 +1,8 @@
-"""Base of all loops: members -> cohorts -> jobs -> records. The ledger is read first, and written before all else.
+"""Base of all loops: members -> cohorts -> jobs -> records.
 
-A loop is an ask/tell source: `ask()` returns the open jobs of the stage, `tell()` takes results in any order. All it
-knows is derived from the ledger, so opening it anew resumes the work. Making one reads nothing: see `open_search`.
+A loop has an ask/tell interface: `ask()` returns the open jobs of the stage, `tell()` takes results in any order and
+stores them first. Its state is derived from the ledger, so opening it anew resumes the work. Making one reads nothing:
+see `open_search`.
 """
 
 import itertools
@@ -15,7 +16,7 @@ from epsearch.ledger.evaluation_log import EvaluationLog
 from epsearch.loop.ahead import Outlook
 from epsearch.loop.claims import Claims
 from epsearch.loop.cohorts import Order, cut
-from epsearch.loop.content import NOTHING, Known, content, measures_transfer, records, run_key
+from epsearch.loop.content import content, measures_transfer, records, run_key
 from epsearch.loop.jobs import Job, JobResult, Run, forget
 from epsearch.loop.work import Work
 from epsearch.plugins.loading import of_workers
@@ -36,25 +37,24 @@ if TYPE_CHECKING:
 
 
 class Loop(ABC):
-    """Base of loops, for all kinds of study. Subclasses choose the members of a stage.
+    """Base of loops; subclasses choose the members of a stage.
 
-    study      what is trained
-    images     the stream's description of itself, which is part of every key
+    study      the study to train
+    images     the stream's description, which is part of every key
     store      the ledger; only this process writes to it
-    known      records that another loop has read there
     """
 
-    def __init__(self, study: Study, images: Mapping[str, Any], store: "Store", known: Known = NOTHING) -> None:
+    def __init__(self, study: Study, images: Mapping[str, Any], store: "Store") -> None:
         self.study = study
         self.workers = 1  # jobs that are trained at a time, as the runner sets it
-        self.records: dict[str, RunRecord] = dict(known.records)
-        self.reused = len(self.records)  # members that were stored before
+        self.records: dict[str, RunRecord] = {}
+        self.reused = 0  # members that were stored before
         self.stored: list[RunRecord] = []  # members trained since
         self.certificates: dict[str, Certificate] = {}
-        self.saved = 0  # member-steps not taken since, as members share their first task
-        self.notify: Callable[[str], object] = str  # called with lines for the user, once what they are about is stored
-        self.damaged: dict[str, str] = dict(known.damaged)  # records that could not be used; some trained again since
-        self.proof = Disjointness()  # that the search has seen nothing of the evaluation, as the ledger keeps it
+        self.saved = 0  # member-steps saved, as members share their first task
+        self.notify: Callable[[str], object] = str  # called with lines for the user, after results are stored
+        self.damaged: dict[str, str] = {}  # unusable records, some trained again since
+        self.proof = Disjointness()  # stored proof that search and evaluation are disjoint
         self.evaluation_log = EvaluationLog()  # of all ledgers of this user
         self.row = ""  # checksum of the study's row in the ledger; with one, its summary there is kept up to date
         self.images, self._store = dict(images), store
@@ -72,16 +72,16 @@ class Loop(ABC):
 
     @property
     def best(self) -> Best | None:
-        """The best point so far, where anything is searched."""
+        """The best point so far; None without a search."""
         return None
 
     @property
     def inert(self) -> bool:
-        """Whether all values that were tried score the same bit for bit, so that none is the best."""
+        """Whether all values have equal scores, bit for bit."""
         return False
 
     def chosen(self) -> dict[str, Value] | None:
-        """The best point so far, by the names of what is searched."""
+        """Returns the best point so far, by names of hyperparameters."""
         return None
 
     @property
@@ -92,54 +92,53 @@ class Loop(ABC):
     @property
     @abstractmethod
     def stage(self) -> str:
-        """What is being trained, in words."""
+        """The stage, in words."""
 
     @abstractmethod
     def headline(self) -> str:
-        """The best so far, in words."""
+        """Returns the best result so far, in words."""
 
     @abstractmethod
     def heading(self) -> str:
-        """What the whole study will do, in words."""
+        """Returns the size of the study, in words."""
 
     @abstractmethod
     def outlook(self) -> Outlook:
-        """Members to come."""
+        """Returns the numbers of stored and remaining members."""
 
     @abstractmethod
     def ahead(self) -> list[tuple[int, list[Run]]]:
-        """How many members are ahead, at most, of each stream, and some members such as they are."""
+        """Returns, for each stream, the largest number of remaining members, and examples of them."""
 
     @abstractmethod
     def work_of(self, ahead: Outlook) -> tuple[float, float]:
-        """The fewest and the most of what is ahead, in FLOP."""
+        """Returns the smallest and the largest remaining work, in FLOP."""
 
     @abstractmethod
     def scores(self) -> "NDArray[np.float64]":
-        """A_T [K, R] in [0, 1] of what is compared with the seeds it has, NaN where that is not known."""
+        """Returns A_T [K, R] in [0, 1] of K points or rows and R seeds, NaN if unknown."""
 
     @abstractmethod
     def _wanted(self) -> list[Run]:
-        """All members of the current stage."""
+        """Returns all members of the current stage."""
 
     @abstractmethod
     def _advance(self) -> None:
-        """Goes through the stages as far as the ledger has their records.
+        """Advances through the stages whose records are in the ledger.
 
-        Called after every `tell`, so it must do nothing while jobs of the stage are out.
+        It is called after every `tell`, and must do nothing while jobs of the stage are open.
         """
 
     def catch_up(self) -> Self:
-        """Goes through the stages as far as the ledger has their records; returns itself."""
+        """Advances through the stages whose records are in the ledger; returns itself."""
         self._advance()
         return self
 
     def ask(self) -> list[Job]:
-        """Returns the open jobs that may be trained now: the same until their results are told, then others.
+        """Returns the open jobs that may be trained now, the same ones until `tell` has their results.
 
-        Where other studies train the same members there may be none, although the loop is not done: a later call has
-        their results, or jobs. With claims there are at most so many jobs as workers. Raises TrainingFailed
-        where nothing is left but what could not be trained.
+        There may be none while other studies train the same members: a later call has their results, or jobs. With
+        claims there are at most as many jobs as workers. Raises TrainingFailed where only failed jobs are left.
         """
         if not self._jobs and self.claims.due():
             self._advance()
@@ -150,25 +149,25 @@ class Loop(ABC):
         return self.claims.of((self._jobs, self._early_jobs), self.workers)
 
     def upcoming(self, workers: int) -> list[Job]:
-        """Returns the first jobs for so many workers, without opening them; their numbers count from 0."""
+        """Returns the next jobs for a number of workers, numbered from 0, without opening them."""
         orders = [] if self.done else [*self._orders(workers), *self._early()]
         return [self._job(number, order, workers) for number, order in enumerate(orders)]
 
     def tell(self, results: Sequence[JobResult]) -> None:
-        """Stores results, before anything else, and goes on when the stage is complete.
+        """Stores results, and advances when the stage is complete.
 
-        Results may come in any order, one or several at a time. A job without a value is given up, see `ask`. Raises
-        UsageError where code from outside is to blame for that, TrainingFailed where the machine is for all jobs alike.
+        Results may come in any order. A job without a value has failed, see `ask`. Raises UsageError where code of a
+        plug-in failed, TrainingFailed where the machine failed, for all jobs alike.
         """
         lines: list[str] = []
         try:
             for result in results:
                 self._process(result, lines)
-        finally:  # also those of results before one that ends the study
+        finally:  # also lines of results before one that ends the study
             for line in lines:
                 self.notify(line)
-        if not self._jobs:  # else the stage goes on, and what was stored has brought its summary
-            # Only now: a crash in between loses nothing, as a loop that is opened anew finds the stage from the ledger.
+        if not self._jobs:  # else the stage continues, and the results were stored with a summary
+            # Only now: after a crash in between, a loop that is opened anew finds the stage from the ledger.
             self._advance()
             self.sum_up()
 
@@ -188,12 +187,12 @@ class Loop(ABC):
                 forget(job, self._counted.stream(job.phase))
 
     def sum_up(self) -> None:
-        """Writes the summary to the ledger, unless it is there."""
+        """Writes the summary to the ledger."""
         if (now := self.summary()) is not None:
             self._store.sum_up(now)
 
     def summary(self) -> Summary | None:
-        """Returns the line of `epsearch list`; None where the study is not stored."""
+        """Returns the summary for `epsearch list`; None where the study is not stored."""
         if not self.row:
             return None
         status = self.state() + (f", {len(self.unused())} damaged" if self.unused() else "")
@@ -202,16 +201,16 @@ class Loop(ABC):
         return Summary(self.study.name, self.row, status, self.chosen(), score, self.inert)
 
     def stage_members(self) -> tuple[int, int]:
-        """Returns (stored members of this stage, all of its members); those with the same result count once."""
-        different, missing = self._members(len(self.records), self.stage)
-        return different - len(missing), different
+        """Returns the numbers of stored and of all members of this stage; equal ones count once."""
+        count, missing = self._members(len(self.records), self.stage)
+        return count - len(missing), count
 
     def missing(self) -> list[Run]:
-        """Returns the members of the present stage that are not stored."""
+        """Returns the missing members of the present stage."""
         return self._members(len(self.records), self.stage)[1]
 
     def unused(self) -> dict[str, str]:
-        """Returns key -> why its record cannot be used."""
+        """Returns damaged records that were not replaced: key -> reason."""
         return {key: why for key, why in self.damaged.items() if key not in self.records}
 
     def state(self) -> str:
@@ -222,25 +221,25 @@ class Loop(ABC):
         return f"{self.stage}: {known} of {wanted} members trained"
 
     def records_of(self, runs: Iterable[Run]) -> tuple[RunRecord, ...]:
-        """Returns the records of those runs that are stored, in the order of the runs.
+        """Returns the stored records of runs, in the order of the runs.
 
-        Runs with the same result have the same record, which then comes once for each of them.
+        Runs with the same result have the same record, once for each run.
         """
         return tuple(self.records[key] for key in map(self._key, runs) if key in self.records)
 
     def _find_members(self, known: int, stage: str) -> tuple[int, list[Run]]:
-        """Returns (number of members of the stage, missing ones); those of the same result count once."""
+        """Returns the number of members of the stage, and missing ones; equal ones count once."""
         wanted = self._wanted()
         return len(set(map(self._key, wanted))), self._unstored(wanted)
 
     @cached_property
     def _early_jobs(self) -> dict[int, Job]:
-        """Jobs that are open beside those of any stage."""
-        # Opened once: while they are being trained they are not stored, and would be opened again.
+        """Open jobs of later stages."""
+        # Opened once: they are not stored while they are trained, and would be opened again.
         return self._opened(self._early())
 
     def _orders(self, workers: int) -> list[Order]:
-        """Returns the cohorts of the stage, for so many workers."""
+        """Returns the cohorts of the stage, for a number of workers."""
         return self._cohorts(self.missing(), workers)
 
     def _early(self) -> list[Order]:
@@ -254,31 +253,31 @@ class Loop(ABC):
     def _store_result(self, job: Job, result: JobResult) -> None:
         """Stores the records of a job, with the new summary of the study."""
         fresh = records(job, result, [content(self.study, self.images, run) for run in job.runs])
-        # Before the ledger, as the summary that goes into it with these records counts them.
+        # First, as the summary that is stored with these records counts them.
         self.records.update((record.key, record) for record in fresh)
         self._store.add(fresh, self.summary())
         self.evaluation_log.add(fresh)
         self.stored += fresh
 
     def _unstored(self, runs: Iterable[Run]) -> list[Run]:
-        """Returns those without a record; of several that have the same result, the first."""
+        """Returns runs without a record; of several with the same result, the first."""
         # Of equal keys a dict keeps the last value: from the end, that is the first run.
         by_key = {self._key(run): run for run in reversed(list(runs))}
         return [run for key, run in reversed(by_key.items()) if key not in self.records]
 
     def _read(self, runs: Iterable[Run]) -> None:
-        """Reads the records of these members; a damaged one counts as missing."""
+        """Reads records of runs; a damaged one counts as missing."""
         stored = self._store.get([self._key(run) for run in self._unstored(runs)], self.damaged)
         self.records.update(stored)
         self.reused += len(stored)
 
     def _cohorts(self, runs: Sequence[Run], workers: int) -> list[Order]:
-        """Cuts the runs into cohorts for so many workers."""
+        """Cuts runs into cohorts for a number of workers."""
         return cut(runs, workers, self.study.device, self._work)
 
     def _opened(self, orders: Iterable[Order]) -> dict[int, Job]:
-        """Returns new jobs by their numbers, which are unique in this loop."""
-        # The orders come first: where they end, no number has been drawn for nothing.
+        """Returns new jobs by number, unique in this loop."""
+        # Orders come first in zip, so that no number is drawn after the last one.
         return {n: self._job(n, order, self.workers) for order, n in zip(orders, self._numbers, strict=False)}
 
     def _job(self, number: int, order: Order, workers: int) -> Job:

@@ -1,4 +1,4 @@
-"""What was measured on the paper's streams (docs/parabola.md), where it bears on a search of ε: a sentence each.
+"""Cautions for searches of ε, from measurements on the paper's streams (docs/parabola.md).
 
 The figures are those of benchmarks/results/parabola.json, with the exact gradient; a test compares them.
 """
@@ -30,9 +30,9 @@ ZERO = (
 
 
 def cautions(study: Study, chosen: Mapping[str, object] | None = None) -> tuple[str, ...]:
-    """Returns those that apply to a study; chosen: values of its search by name, where they are known.
+    """Returns the cautions for a study; chosen: values that its search chose, by name.
 
-    None for another dataset, method or kind of study than those that were measured.
+    There are none for other datasets, methods or kinds of study than the measured ones.
     """
     if study.dataset not in FULL_TASKS or not _searches_epsilon(study):
         return ()

@@ -1,4 +1,4 @@
-"""Members cut into cohorts: those that are alike, in pieces for all workers, the longest work first."""
+"""Cuts members into cohorts for all workers, the longest work first."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -10,41 +10,41 @@ from trainers.hyperparameters import Hyperparameters
 Kind: TypeAlias = tuple[str, str, Hyperparameters]
 
 Order: TypeAlias = tuple[Sequence[Run], Certify | None]
-"""Members to train together; where one is trained once more, what it is compared with."""
+"""Members to train together, and the comparison of a certificate."""
 
-COHORTS_PER_WORKER = 4  # small enough that no worker idles long at the end of a stage, and little is lost in a crash
+COHORTS_PER_WORKER = 4  # small, so that workers idle little at the end of a stage, and a crash loses little
 
 
 def kind_of(run: Run) -> Kind:
-    """What is the same for runs that can be trained together."""
+    """Returns the kind of a run; runs of one kind can be trained together."""
     return run.phase, run.learner.method, run.learner.shared
 
 
 def cut(runs: Sequence[Run], workers: int, device: str, work: Callable[[Run], float]) -> list[Order]:
-    """Cuts the runs into cohorts for so many workers.
+    """Cuts runs into cohorts for a number of workers.
 
-    work: FLOP of one run. Learners of a cohort are alike in all that is not per learner; those of a seed stay together,
-    as they share its data. On a CPU a cohort has at most a COHORTS_PER_WORKER-th of a worker's share, and the last ones
-    are ever smaller; a GPU would rather have all of them together.
+    work: FLOP of a run. A cohort has runs of one kind; those of a seed stay together, as they share its data. On a CPU
+    a cohort has at most a COHORTS_PER_WORKER-th of a worker's share, and the last ones are smaller; on a GPU each
+    worker has one cohort.
     """
     kinds: dict[Kind, list[Run]] = {}
-    for run in sorted(runs, key=lambda one: one.learner.seed):
+    for run in sorted(runs, key=lambda run: run.learner.seed):
         kinds.setdefault(kind_of(run), []).append(run)
     cohorts: list[list[Run]] = []
-    for alike in kinds.values():
-        if alike[0].learner.declared.foreign:  # each has a process of its own
-            sizes = [1] * len(alike)
+    for same in kinds.values():
+        if same[0].learner.declared.foreign:  # each has a process of its own
+            sizes = [1] * len(same)
         else:
-            sizes = _sizes(len(alike), workers) if device == "cpu" else _even(len(alike), workers)
+            sizes = _sizes(len(same), workers) if device == "cpu" else _even(len(same), workers)
         cuts = [0, *itertools.accumulate(sizes)]
-        cohorts += [alike[a:b] for a, b in itertools.pairwise(cuts)]
-    # What is begun last is short, so that all workers end at about the same time.
+        cohorts += [same[a:b] for a, b in itertools.pairwise(cuts)]
+    # The last cohorts are short, so that all workers end at about the same time.
     longest_first = sorted(cohorts, key=lambda cohort: -len(cohort) * work(cohort[0]))
     return [(cohort, None) for cohort in longest_first]
 
 
 def _even(count: int, workers: int) -> list[int]:
-    """One piece a worker, of about the same size.
+    """Returns a size per worker, about equal.
 
     >>> _even(8, 3)
     [2, 3, 3]
@@ -54,9 +54,9 @@ def _even(count: int, workers: int) -> list[int]:
 
 
 def _sizes(count: int, workers: int) -> list[int]:
-    """Pieces that end with single members: times of cohorts differ, and a worker that is late is late by a little.
+    """Returns sizes that decrease to single members, as times of cohorts differ.
 
-    Guided self-scheduling (Polychronopoulos and Kuck, 1987): what is left, shared out, is the size of the next piece.
+    Guided self-scheduling (Polychronopoulos and Kuck, 1987): each size is a worker's share of the rest.
 
     >>> _sizes(55, 2)
     [7, 7, 7, 7, 7, 7, 6, 3, 2, 1, 1]

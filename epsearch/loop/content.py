@@ -1,7 +1,6 @@
-"""What determines and identifies a member's result, and how a trained cohort becomes records of the ledger."""
+"""The content and key of a member's result, and the records of a trained cohort."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -16,43 +15,30 @@ from trainers.cohort import PROTOCOL_VERSION, Learner
 from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameters
 from trainers.plugins.source import SOURCE, digest
 
-PARTS = "method_parts"  # of a method of others: a hash of what it is made of
-EPSILON, STRENGTH = "epsilon", "strength"  # stand beside the configuration, not in it
+PARTS = "method_parts"  # of a plug-in method: a hash of its parts
+EPSILON, STRENGTH = "epsilon", "strength"  # beside the configuration, not in it
 # As in the first ledgers: named in every configuration, as null where the method has none.
 ALWAYS_NAMED = ("memory", "memory_batch", "trigger", "scale", "satisfied")
 
 
-@dataclass(frozen=True)
-class Known:
-    """What is known of a study's members before any is looked up, by key."""
-
-    records: Mapping[str, RunRecord] = field(default_factory=dict)
-    """What they scored."""
-    damaged: Mapping[str, str] = field(default_factory=dict)
-    """Why a record of the ledger cannot be used."""
-
-
-NOTHING = Known()
-
-
 def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]:
-    """Everything that determines a run's result, JSON-able; `images` is the stream's own description.
+    """Returns all that determines a run's result, JSON-able; images: the stream's description.
 
-    Its hash is the key under which the ledger has the result, for every study that ever wants it. So nothing may stand
-    here that cannot change the result, such as the study's name, the runner or the cohort; and what a method does not
-    declare plays no part in it. No name in it may change, or no stored result would have its key.
+    Its hash is the key of the result in the ledger, for all studies. So it contains nothing that cannot change the
+    result, such as the study's name, the runner, the cohort, or hyperparameters that the method does not declare. Names
+    must not change, or stored results would lose their keys.
     """
     learner = known_as(run.learner)
     all_values = vars(learner.hyperparameters)
-    values = {one.key: all_values[one.name] for one in learner.declared.declarations(all_values)}
+    values = {each.key: all_values[each.name] for each in learner.declared.declarations(all_values)}
     config = dict.fromkeys(ALWAYS_NAMED) | {
         name: value for name, value in values.items() if name not in (EPSILON, STRENGTH)
     }
     if learner.declared.foreign:
         config, values = values, {}
-    elif study.network == "mlp":  # others the stream's description names, with a hash of pretrained weights
+    elif study.network == "mlp":  # the stream's description has other networks, with a hash of pretrained weights
         config["hidden"] = study.architecture.hidden
-    # What the method is made of, and networks among a trainer's values, alone: a strategy trains nothing.
+    # Parts of the method, and of networks among a trainer's values, but not of strategies, which train nothing.
     plugged = images.get(PLUGINS, {})
     source = dict(plugged.get(learner.method, {}))
     for network in config.values() if learner.declared.foreign else ():
@@ -73,39 +59,39 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
 
 
 def run_of(record: RunRecord) -> Run:
-    """The run that a record is of: the inverse of `content`. Raises ValueError and LookupError where it names none."""
-    known = record.content
-    beside = {name: known.get(name) for name in (EPSILON, STRENGTH)}
+    """Returns the run of a record: the inverse of `content`. Raises ValueError and LookupError for unknown names."""
+    config = record.content["config"]
+    beside = {name: record.content.get(name) for name in (EPSILON, STRENGTH)}
     method = methods.method(record.method)
     if method.foreign:
-        return Run(record.phase, Learner.of(record.method, record.seed, **known["config"]))
+        return Run(record.phase, Learner.of(record.method, record.seed, **config))
     declared = method.hyperparameters
-    values = {one.name: beside[one.key] if one.key in beside else known["config"][one.key] for one in declared}
+    values = {each.name: beside[each.key] if each.key in beside else config[each.key] for each in declared}
     return Run(record.phase, Learner(record.method, Hyperparameters.of(declared, values), record.seed))
 
 
 def run_key(study: Study, images: Mapping[str, Any], run: Run) -> str:
-    """The key under which the ledger has a run's result; arguments as of `content`."""
+    """Returns the key of a run's result in the ledger; arguments as of `content`."""
     return content_key(content(study, images, run))
 
 
 def known_as(learner: Learner) -> Learner:
-    """The learner under whose method the ledger knows a result: ε = 0 of ε-SOFT-GEM is A-GEM.
+    """Returns the learner under whose method a result is stored: ε = 0 of ε-SOFT-GEM is A-GEM.
 
-    So the baseline of a search, the row of a comparison and A-GEM on its own are trained once for all.
+    So the baseline of a search and a row of A-GEM in a comparison are trained once.
     """
     other = learner.declared.at_zero
     if not other or learner.hyperparameters.epsilon != 0:
         return learner
-    # Only what that method declares, or the key would depend on what cannot change the result.
-    left = learner.hyperparameters.only(one.name for one in methods.method(other).hyperparameters)
+    # Only declared hyperparameters, or the key would depend on values that cannot change the result.
+    left = learner.hyperparameters.only(each.name for each in methods.method(other).hyperparameters)
     return Learner(other, left, learner.seed)
 
 
 def determining(images: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what serves estimates only: where tasks differ in size, what was asked for stands under `at_most`.
+    """Returns the part of a stream's description that determines results.
 
-    The files of a user's own stream are one hash.
+    Where tasks differ in size, `at_most` replaces `examples_per_task`. The files of a plug-in stream are one hash.
     """
     left_out = {PLUGINS, WAYS} | ({"examples_per_task"} if "at_most" in images else set())
     part = {name: value for name, value in images.items() if name not in left_out}
@@ -113,18 +99,18 @@ def determining(images: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def measures_transfer(phase: str) -> bool:
-    """Whether FWT and LCA are measured, with many tests between a task's first steps; ε is chosen without them."""
+    """Whether FWT and LCA are measured, by tests between a task's first steps."""
     return phase == "eval"
 
 
 def records(job: Job, result: JobResult, described: Sequence[Mapping[str, Any]]) -> list[RunRecord]:
-    """One record a member of a job that was trained; `described` holds each member's content, in the job's order.
+    """Returns a record per member of a trained job; described: each member's content, in the job's order.
 
-    Wall time is shared evenly: what a single member of a cohort takes cannot be told.
+    Wall time is shared evenly, as that of a single member of a cohort is unknown.
     """
     value = result.value
     assert value is not None
-    # Only machines that round alike can be held to the same bits.
+    # A rerun must have the same bits only on a machine that rounds alike.
     cohort = ".".join(part for part in (uuid4().hex[:12], result.machine, result.self_check) if part)
     created = datetime.now(UTC).isoformat(timespec="seconds")
     diverged = value.diverged_task >= 0
@@ -154,9 +140,9 @@ def records(job: Job, result: JobResult, described: Sequence[Mapping[str, Any]])
 
 
 def searchable(method: str) -> tuple[str, ...]:
-    """Names of the hyperparameters on which a method's result depends, which are those that a search may name."""
+    """Returns the hyperparameters of a method, which a search may name."""
     declared = methods.method(method)
-    return (*declared.names, *(one.name for one in (() if declared.foreign else OF_EVERY_METHOD)))
+    return (*declared.names, *(each.name for each in (() if declared.foreign else OF_EVERY_METHOD)))
 
 
 def check_searchable(method: str, names: Iterable[str]) -> None:

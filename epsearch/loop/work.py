@@ -1,4 +1,4 @@
-"""What members take, in FLOP: what cohorts are sorted by, and what the time to go counts."""
+"""Work of members, in FLOP, for the order of cohorts and the remaining time."""
 
 from collections.abc import Callable
 from functools import cache
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Work:
-    """The work of a study's members, each kind of which is counted once; request: of the stream of a phase."""
+    """Work of a study's members, computed once per kind; request: returns the stream of a phase."""
 
     def __init__(self, study: Study, request: Callable[[str], StreamRequest]) -> None:
         self._study, self._request = study, request
@@ -26,24 +26,24 @@ class Work:
         self._later: dict[Kind, LaterSteps] = {}
 
     def stream(self, phase: str) -> TaskStream:
-        """The stream of a phase, opened once."""
+        """Returns the stream of a phase, opened once."""
         if phase not in self._streams:
             self._streams[phase] = self._request(phase).open()
         return self._streams[phase]
 
     def weights(self, run: Run) -> tuple[float, ...]:
-        """FLOP of one step of each task, with its share of the task's tests. None of a trainer: it reports no steps."""
+        """Returns FLOP of a step in each task, tests included; empty for plug-in trainers."""
         return () if run.learner.declared.foreign else self._later_steps(run).weights
 
     def _of(self, run: Run) -> float:
-        """FLOP of one learner's run; without a first task that it shares. Of a trainer, tasks: it reports no steps."""
+        """Returns FLOP of a run without a shared first task; for plug-in trainers the number of tasks."""
         if run.learner.declared.foreign:
             return float(len(self._study.stream_tasks(run.phase)))
         later = self._later_steps(run)
         return later.work + later.first * self._first_alone
 
     def _later_steps(self, run: Run) -> "LaterSteps":
-        """Those of the run's kind. The first task is left out: it is shared, and without a memory cheap."""
+        """Returns the steps of a kind of run after the first task, which is shared and cheap."""
         from trainers.cost.flops import later_steps  # brings torch along
 
         if kind_of(run) not in self._later:

@@ -1,4 +1,4 @@
-"""How a study is made of options, a YAML file and the dataset's definition, and how the ledger's copy is read."""
+"""Builds studies from options, YAML files and definitions, and from stored rows."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from epsearch.machine import cuda_present
 from epsearch.preparation.trainers import declare, of_trainer
 from epsearch.study import file, limits
 from epsearch.study.description import Study
-from epsearch.study.hyperparameters import space_stored
+from epsearch.study.hyperparameters import stored_space
 from epsearch.study.kinds import KINDS, REQUESTS, Search
 from epsearch.study.limits import check_product
 from epsearch.study.names import register_trainer, trainer
@@ -28,41 +28,40 @@ from trainers.methods import own_hyperparameters
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 MOVED_STARTS = 2
-"""Members whose rounding noise is measured where nobody says how many, and steps make it large: residual networks."""
+"""Default number of members of residual networks whose rounding noise is measured."""
 
 
 def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = None) -> AnyStudy:
     """Returns the effective study: the command line over the YAML file over the dataset's definition.
 
-    given: by the names of options, values as they are written or as the fields have them; None means not given.
-    config: a YAML file of options. A study without a name gets one of its dataset and a hash of its options. Raises
-    UsageError, one line, for a value or file that cannot be, and for options that do not fit each other. No data is
-    looked at: what depends on it, `data.prepare` checks.
+    given: values by option, as text or of the field's type, None for the default; config: a YAML file of options. The
+    default name consists of the dataset and a hash of the options. Raises UsageError, one line, for invalid values and
+    files, and for options that do not fit each other. Data are checked by `data.prepare`.
     """
     study, parsed, usual = _described(kind, given, config)
     _check(study)
     _check_idle(study, parsed, usual)
     if study.name is not None:
         return study
-    # Only now is the identity known: the hash has the device, and all that the definition gave.
+    # The hash includes the device and the definition's values.
     prefix, end = f"{study.kind}-" if study.names_its_kind else "", f"-{study.digest()}"
     room = limits.NAME - len(prefix) - len(end)
     within = _name(study.dataset)[:room].encode()[: limits.NAME_BYTES - len(prefix) - len(end)].decode(errors="ignore")
     try:
         return replace(study, name=study_name(f"{prefix}{within}{end}", "name"))
-    except UsageError:  # that of a folder of images, which may have any
+    except UsageError:  # a folder of images may have any name
         return replace(study, name=f"data{within if within[0] in '.-' else f'-{within}'}{end}")
 
 
 def check_name(name: str, out: Path, storage: LedgerUrl) -> None:
-    """Raises UsageError for what cannot be the name of a new study; those that are stored may have any."""
+    """Raises UsageError for an invalid name of a new study."""
     check_no_file_of(storage, out, study_name(name, "name"))
 
 
 def unsearched(given: Mapping[str, Any]) -> Search:
-    """A search as `build` returns it, but for what it searches, which may be nothing, and how: that is not checked.
+    """Returns a search without checks of its space and strategy, and without a default name.
 
-    It has no name, unless one is given. Raises UsageError.
+    Raises UsageError.
     """
     study, *_ = _described(Search, given, None)
     _check_stream(study)
@@ -72,12 +71,11 @@ def unsearched(given: Mapping[str, Any]) -> Search:
 def _described(
     kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None
 ) -> tuple[AnyStudy, dict[str, Any], dict[str, Any]]:
-    """(a study that is not checked yet, the fields that somebody has named, what all are without). Raises UsageError.
+    """Returns an unchecked study, the explicit values, and all defaults. Raises UsageError.
 
-    Its name is None where none is given.
+    Its name may be None.
     """
     parsed = {"dataset": kind.options()["dataset"].default, **_parsed(kind, given, config)}
-    # From the weakest to the strongest: of a name that several have, the last value counts.
     usual = _defaults(kind, parsed)
     values = usual | parsed
     if values.get("trainer") is not None:
@@ -85,60 +83,59 @@ def _described(
     elif "moved_starts" in usual.keys() - parsed and values["network"] in IMAGE_NETWORKS:
         values["moved_starts"] = MOVED_STARTS
     if values["network"] != "resnet18" and "pretrained" not in parsed:
-        values["pretrained"] = None  # the definition's are another network's
+        values["pretrained"] = None  # those of the definition are for resnet18
     if "set" in values:
         values["set"] = _own(values)
     if "settings" in values:
         values["settings"] = _settings(values, "settings" in parsed)
-    # Now, so that the study says where its members were trained; its identity has the device, too.
     values["storage"] = ledger_url(values["out"], values["storage"])
     values["device"] = _device(values["device"])
     return kind.of(values), parsed, usual
 
 
 def places(given: Mapping[str, Any], config: Path | None = None) -> tuple[str | None, Path, LedgerUrl]:
-    """(name, out folder, URL of the ledger) of a search; the name is None where none is given. Raises UsageError."""
-    named = ("name", "out", "storage")  # the others are read in the light of what the study is
+    """Returns the name, which may be None, the out folder and the ledger of a search. Raises UsageError."""
+    named = ("name", "out", "storage")  # other options depend on the kind of study
     written = ({} if config is None else file.read(config)) | {
-        name: one for name, one in given.items() if one is not None
+        name: value for name, value in given.items() if value is not None
     }
-    parsed = _values(Search, {one: written[one] for one in named if one in written})
+    parsed = _values(Search, {name: written[name] for name in named if name in written})
     parsed.setdefault("out", Search.options()["out"].default)
     return parsed.get("name"), parsed["out"], ledger_url(parsed["out"], parsed.get("storage"))
 
 
 def grow(stored: Search, given: Mapping[str, Any], config: Path | None = None) -> Search:
-    """A stored search with other options; `growth.check_growth` says which it may have.
+    """Returns a stored search with other options, see `growth.check_growth`.
 
-    Where it lies is not changed by what is given: it has been found there. Raises UsageError.
+    Its ledger and out folder do not change. Raises UsageError.
     """
     parsed = _parsed(Search, given, config, stored.method)
-    # An interval that is given is to be searched, not what was searched before.
+    # A new interval replaces the stored space.
     parsed.setdefault("search", None if given.get("interval") is not None else stored.search)
     parsed["device"] = _device(parsed.get("device", stored.device))
     if parsed.get("race", stored.race) != stored.race:
-        parsed = {name: one.default for name, one in Search.options().items() if one.part == RACE} | parsed
+        parsed = {name: option.default for name, option in Search.options().items() if option.part == RACE} | parsed
     study = stored.but(**parsed | {"out": stored.out, "storage": stored.storage})
     _check(study)
     return study
 
 
 def elsewhere(stored: Study, given: Mapping[str, Any]) -> Study:
-    """A stored study with other options that say where and how it runs. Raises UsageError."""
+    """Returns a stored study with other options of where and how it runs. Raises UsageError."""
     return stored.but(**_parsed(type(stored), given, None))
 
 
 def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl) -> Study:
-    """What a ledger keeps under `name`, with today's places. A search has no `kind` there.
+    """Returns a stored study, with the current ledger and out folder; searches have no stored `kind`.
 
-    Raises UsageError where it names what is not known, or whatever the text it was made from raises.
+    Raises UsageError for unknown names, and other errors for corrupt values.
     """
     kind = KINDS[one_of(stored.get("kind", Search.kind), "command", KINDS)]
     written = kind.options_of(stored["study"])
     if (named := written.get("trainer")) is not None:
-        register_trainer(named)  # which takes whatever values the study has: it may declare others now
+        register_trainer(named)  # accepts any value: the trainer may have other declarations now
         if written.get("search"):
-            written["search"] = space_stored(written["search"])
+            written["search"] = stored_space(written["search"])
     known = _values(kind, written | {name: stored[name] for name in REQUESTS if name in stored})
     if known.get("trainer") is not None:
         known["method"] = known["trainer"]
@@ -147,7 +144,7 @@ def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl)
 
 
 def _name(dataset: str) -> str:
-    """A dataset as a part of a study's name: of a user's own, the folder's or the module's.
+    """Returns a dataset as a part of a study's name, e.g. the name of its folder.
 
     >>> _name("split_cifar"), _name("folder:/data/My birds.zip"), _name("mine.streams:factory")
     ('split_cifar', 'My-birds', 'mine.streams-factory')
@@ -160,7 +157,7 @@ def _name(dataset: str) -> str:
 def _parsed(
     kind: type[Study], given: Mapping[str, Any], config: Path | None, method: str | None = None
 ) -> dict[str, Any]:
-    """What the command line and the YAML file say, as fields have it, by name; method: where they name none.
+    """Returns parsed values of the command line and the YAML file, by name; method: their default.
 
     Raises UsageError.
     """
@@ -174,22 +171,22 @@ def _parsed(
     if given.get("interval") is not None:
         if given.get("search") is not None:
             raise UsageError("interval is that of ε alone; give it within --search, like epsilon=0..0.5")
-        parsed.pop("search", None)  # a file's, which the command line goes over
+        parsed.pop("search", None)  # of the file, as the command line wins
     return parsed
 
 
 def _values(kind: type[Study], written: Mapping[str, Any], method: str | None = None) -> dict[str, Any]:
-    """The fields' values of options as they are written; None is not given. method: where none is."""
-    known = kind.options()
-    method = method or (known["method"].default if "method" in known else None)
-    for name, option in known.items():
+    """Returns parsed values of options, without None; method: the default."""
+    options = kind.options()
+    method = method or (options["method"].default if "method" in options else None)
+    for name, option in options.items():
         if option.part == TRAINER and written.get("trainer") is None and written.get(name) is not None:
             raise UsageError(f"{name.replace('_', '-')} is for a trainer of your own; give --trainer, or leave it out")
     for name in ("method", "trainer"):
-        if name in known and written.get(name) is not None:
-            method = known[name].parse(written[name])  # before what is read in its light, wherever that stands
+        if name in options and written.get(name) is not None:
+            method = options[name].parse(written[name])  # first, as other values depend on it
     return {
-        name: known[one_of(name, "option", known)].parse(value, method)
+        name: options[one_of(name, "option", options)].parse(value, method)
         for name, value in written.items()
         if value is not None
     }
@@ -197,64 +194,64 @@ def _values(kind: type[Study], written: Mapping[str, Any], method: str | None = 
 
 @refused(ValueError)
 def _defaults(kind: type[Study], parsed: Mapping[str, Any]) -> dict[str, Any]:
-    """Every option's default, or what the definition of the dataset fixes in its place."""
+    """Returns every option's default: that of the dataset's definition, else the declared one."""
     defaults = {name: option.default for name, option in kind.options().items()}
-    known = published(parsed["dataset"], {**defaults, **parsed}.get("method"))
-    given = load_definition(parsed["dataset"]).methods
-    known["methods"] = tuple(name for name in kind.trainable() if name in given)
-    return defaults | {name: value for name, value in known.items() if name in defaults}
+    of_dataset = published(parsed["dataset"], {**defaults, **parsed}.get("method"))
+    methods = load_definition(parsed["dataset"]).methods
+    of_dataset["methods"] = tuple(name for name in kind.trainable() if name in methods)
+    return defaults | {name: value for name, value in of_dataset.items() if name in defaults}
 
 
-def _settings(values: Mapping[str, Any], given: bool) -> tuple[tuple[str, str, Value], ...]:
-    """What each method has a value of its own for: given, or the definition's; none where the tuning will choose.
+def _settings(values: Mapping[str, Any], explicit: bool) -> tuple[tuple[str, str, Value], ...]:
+    """Returns settings of methods, explicit ones over the definition's; none with tuning.
 
-    given: whether the user has said any. Raises UsageError where both the user and the tuning would choose.
+    explicit: whether the user has set any. Raises UsageError for explicit settings with tuning.
     """
     if values.get("tune"):
-        if given and values["settings"]:
+        if explicit and values["settings"]:
             raise UsageError("settings and tune exclude each other: the grids are the published ones")
         return ()
-    known = of_methods(values["dataset"])
-    own = {(name, field): value for name in values["methods"] for field, value in known.get(name, {}).items()}
+    of_dataset = of_methods(values["dataset"])
+    own = {(name, field): value for name in values["methods"] for field, value in of_dataset.get(name, {}).items()}
     own |= {(name, field): value for name, field, value in values["settings"]}
     return tuple((name, field, value) for (name, field), value in own.items())
 
 
 def _own(values: Mapping[str, Any]) -> tuple[tuple[str, Value], ...]:
-    """Of the hyperparameters that the method alone has, the values that are given, else the declared ones."""
-    declared = {one.name: one.default for one in own_hyperparameters(values["method"]).values()}
+    """Returns values of a plug-in method's own hyperparameters, with declared defaults."""
+    declared = {each.name: each.default for each in own_hyperparameters(values["method"]).values()}
     return tuple((declared | dict(values["set"])).items())
 
 
-def _device(wanted: str) -> str:
-    """The device that is meant: of "auto", what this machine has. Raises UsageError."""
-    present = wanted != "cpu" and cuda_present()
-    if wanted == "cuda" and not present:
+def _device(required: str) -> str:
+    """Returns the device; for "auto", cuda if present. Raises UsageError without a required GPU."""
+    present = required != "cpu" and cuda_present()
+    if required == "cuda" and not present:
         raise UsageError("device is 'cuda', but torch finds no CUDA GPU here; allowed here: cpu, auto")
     return "cuda" if present else "cpu"
 
 
 def _check_idle(study: Study, parsed: Mapping[str, Any], usual: Mapping[str, Any]) -> None:
-    """A value that is given and changes no result would begin another study of the same results. Raises UsageError."""
+    """Raises UsageError for explicit values without effect, which would begin another study with the same results."""
     for name in parsed:
         if parsed[name] != usual[name] and (why := study.idle(name)):
             raise UsageError(f"{name.replace('_', '-')} {parsed[name]} changes nothing: {why}; leave it out")
 
 
 def _check(study: Study) -> None:
-    """Conditions between options. Raises UsageError with the first line that is true."""
+    """Checks conditions between options. Raises UsageError."""
     _check_stream(study)
     if study.name is not None:
         check_name(study.name, study.out, study.storage)
-    # Late: a study that a ledger has is read without checks, and so without the loop and the streams that they need.
+    # Late, as stored studies are read without checks, and so without the imports for them.
     from epsearch.preparation.checks import CHECKS
 
     CHECKS[study.kind].check(study)
 
 
 def _check_stream(study: Study) -> None:
-    """Those that have nothing to do with the kind of study."""
-    # Before all else: what is too large would take long to be looked at.
+    """Checks conditions that hold for all kinds of study. Raises UsageError."""
+    # First, as further checks of a too large study take long.
     check_product("different tasks", limits.STREAMS, seeds=len(study.all_seeds), tasks=study.tasks)
     examples, batch, size = study.examples_per_task, study.largest_batch, study.image_size
     fixed, smallest = load_definition(study.dataset).image_size is None, SMALLEST_IMAGE.get(study.network, 0)

@@ -1,6 +1,5 @@
 """Base of live loggers; a training neither waits for them nor fails with them."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
@@ -10,7 +9,7 @@ from typing import Any, Self
 
 from epsearch.events import Began, Event, Progress, Stored
 from epsearch.failures.errors import Interrupted
-from epsearch.publishing.points import Trial, trial_of
+from epsearch.publishing.points import trial_of
 from epsearch.publishing.report import masked
 from epsearch.study.description import Study
 from results.ledger.record import RunRecord
@@ -19,15 +18,17 @@ WAIT = 60.0  # seconds at the end, for events in the queue
 FINISHED, FAILED, STOPPED = "FINISHED", "FAILED", "KILLED"
 
 
-class Live(ABC):
+class Live:
     """A listener that logs stored members; a context manager, whose exit ends the log.
 
-    target: as after --live; tell: called with one line if logging fails, after which nothing is logged. A thread logs,
-    in the order of the events.
+    target: as after --live; tell: called with one line if logging fails, after which nothing is logged. open_log(study,
+    heading) returns a log with the methods `member(trial, record)` for a stored member, `progress(event)`, and
+    `end(status)`, with FINISHED, FAILED or STOPPED. A thread calls them, in the order of the events.
     """
 
-    def __init__(self, target: str, tell: Callable[[str], None] = lambda line: None) -> None:
-        self._target, self._tell, self._known = target, tell, -1
+    def __init__(self, target: str, open_log: Callable[[Study, str], Any], tell: Callable[[str], None]) -> None:
+        self._target, self._open_log, self._tell, self._known = target, open_log, tell, -1
+        self._log: Any = None  # until a study begins
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._failed = False
         self._thread = Thread(target=self._work, name=f"live {type(self).__name__}", daemon=True)
@@ -41,7 +42,7 @@ class Live(ABC):
     ) -> None:
         stopped = isinstance(error, (Interrupted, KeyboardInterrupt))
         status = STOPPED if stopped else FAILED if error else FINISHED
-        self._enqueue(lambda: self.end(status))
+        self._enqueue(lambda: self._log and self._log.end(status))
         self._queue.put(None)
         self._thread.join(WAIT)
         if self._thread.is_alive():
@@ -52,33 +53,20 @@ class Live(ABC):
         match event:
             case Began(study=study, heading=heading) if study is not None:
                 self._study = study
-                self._enqueue(partial(self.open, study, heading))
+                self._enqueue(partial(self._open, heading))
             case Stored():
                 for record in event.records:
-                    self._enqueue(partial(self._log, record))
+                    self._enqueue(partial(self._member, record))
             case Progress() if event.known != self._known:
                 self._known = event.known
-                self._enqueue(lambda: self.progress(event))
+                self._enqueue(lambda: self._log and self._log.progress(event))
 
-    @abstractmethod
-    def open(self, study: Study, heading: str) -> None:
-        """Opens the log of a study."""
+    def _open(self, heading: str) -> None:
+        self._log = self._open_log(self._study, heading)
 
-    @abstractmethod
-    def member(self, trial: Trial, record: RunRecord) -> None:
-        """Writes a trained member."""
-
-    @abstractmethod
-    def progress(self, now: Progress) -> None:
-        """Writes the progress of the training."""
-
-    @abstractmethod
-    def end(self, status: str) -> None:
-        """Closes the log, whether it was opened or not; status: FINISHED, FAILED or STOPPED."""
-
-    def _log(self, record: RunRecord) -> None:
-        if trial := trial_of(self._study, record):
-            self.member(trial, record)
+    def _member(self, record: RunRecord) -> None:
+        if self._log and (trial := trial_of(self._study, record)):
+            self._log.member(trial, record)
 
     def _enqueue(self, action: Callable[[], Any]) -> None:
         self._queue.put(action)

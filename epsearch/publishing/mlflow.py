@@ -15,7 +15,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from epsearch.events import Progress
 from epsearch.failures.errors import UsageError
-from epsearch.publishing.live import Live
 from epsearch.publishing.points import DIVERGED, DROPPED, OPEN, Publication, Trial, curve, metrics
 from epsearch.publishing.report import PublishReport, masked
 from epsearch.study.description import Study
@@ -36,7 +35,7 @@ def publish(publication: Publication, uri: str, files: Path) -> PublishReport:
     files: the report. Raises UsageError where mlflow is missing, the server cannot be used, or has an experiment of the
     study's name that is not ours.
     """
-    client = _mlflow(uri)
+    client = connect(uri)
     with _refused(uri):
         experiment = Experiment(client, uri, publication.study)
         added = sum(experiment.write(trial) for trial in publication.trials)
@@ -45,7 +44,7 @@ def publish(publication: Publication, uri: str, files: Path) -> PublishReport:
         return PublishReport(len(publication.trials), added, experiment.attach(files), address)
 
 
-def _mlflow(uri: str) -> Any:
+def connect(uri: str) -> Any:
     """Returns a client. Raises UsageError where mlflow is missing, or the URI is invalid."""
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
@@ -55,6 +54,18 @@ def _mlflow(uri: str) -> Any:
         raise UsageError("MLflow needs its client: pip install 'epsearch[mlflow]'") from None
     with _refused(uri):
         return MlflowClient(tracking_uri=uri)
+
+
+def live_log(uri: str) -> Callable[[Study, str], "Experiment"]:
+    """Returns a function that opens the log of a study, for `Live`. Raises UsageError as `connect`."""
+    client = connect(uri)
+
+    def open_log(study: Study, heading: str) -> Experiment:
+        experiment = Experiment(client, uri, study)
+        experiment.end("RUNNING")
+        return experiment
+
+    return open_log
 
 
 @contextmanager
@@ -121,6 +132,10 @@ class Experiment:
         self._tag(self.study, STUDY, {name: text[:LONGEST] for name, text in facts.items()})
         self.end("FINISHED" if facts["state"] == "finished" else "RUNNING")
 
+    def progress(self, now: Progress) -> None:
+        """Writes progress into the study's own run."""
+        self._client.log_metric(self.study, "members of the stage", now.known, step=int(now.member_steps))
+
     def end(self, status: str) -> None:
         """Sets the status of the study's run."""
         self._client.update_run(self.study, status=status)
@@ -179,34 +194,3 @@ class Experiment:
         if fresh := {name: text for name, text in tags.items() if stored.get(name) != text}:
             self._client.log_batch(run, tags=[RunTag(name, text) for name, text in fresh.items()])
             self._stored[key] = (run, {**stored, **fresh})
-
-
-class MlflowLive(Live):
-    """Writes runs of stored members, and progress into the study's own run."""
-
-    def __init__(self, uri: str, tell: Callable[[str], None] = lambda line: None) -> None:
-        self._client, self._uri = _mlflow(uri), uri
-        self._experiment: Experiment | None = None  # until a study begins
-        super().__init__(f"mlflow:{uri}", tell)
-
-    def open(self, study: Study, heading: str) -> None:
-        """As `Live` says."""
-        self._experiment = Experiment(self._client, self._uri, study)
-        self._experiment.end("RUNNING")
-
-    def member(self, trial: Trial, record: RunRecord) -> None:
-        """As `Live` says."""
-        if self._experiment is not None:
-            self._experiment.member(trial, record)
-
-    def progress(self, now: Progress) -> None:
-        """As `Live` says."""
-        if self._experiment is not None:
-            self._client.log_metric(
-                self._experiment.study, "members of the stage", now.known, step=int(now.member_steps)
-            )
-
-    def end(self, status: str) -> None:
-        """As `Live` says."""
-        if self._experiment is not None:
-            self._experiment.end(status)

@@ -53,12 +53,12 @@ def live(target: str, tell: Callable[[str], None] = lambda line: None) -> Live:
     if tool not in LIVE or not where:
         raise UsageError(f"live must be mlflow:URI or tensorboard:FOLDER, got {target!r}")
     if tool == MLFLOW:
-        from epsearch.publishing.mlflow import MlflowLive
+        from epsearch.publishing import mlflow
 
-        return MlflowLive(where, tell)
-    from epsearch.publishing.tensorboard import TensorBoardLive
+        return Live(target, mlflow.live_log(where), tell)
+    from epsearch.publishing import tensorboard
 
-    return TensorBoardLive(Path(where), tell)
+    return Live(target, tensorboard.live_log(Path(where)), tell)
 
 
 def _report(loop: Loop, folder: Path) -> Path:

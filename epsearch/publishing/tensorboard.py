@@ -7,12 +7,12 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from epsearch.events import Progress
 from epsearch.failures.errors import UsageError
-from epsearch.publishing.live import Live
 from epsearch.publishing.points import OPEN, Publication, Trial, curve, metrics
 from epsearch.publishing.report import PublishReport
 from epsearch.study.description import Study
@@ -97,7 +97,7 @@ def _write(run: Path, key: str, events: Iterator[tuple[Any, int, RunRecord | Non
 
 
 def _tensorboard(module: str) -> Any:
-    """Returns a module of tensorboardX, which writes TensorBoard's files."""
+    """Returns a module of tensorboardX, which writes TensorBoard's files. Raises UsageError without it."""
     from importlib import import_module
 
     try:
@@ -107,34 +107,31 @@ def _tensorboard(module: str) -> Any:
         raise UsageError(line) from None
 
 
-class TensorBoardLive(Live):
-    """Writes runs of stored members, and progress into FOLDER/NAME/progress."""
+def live_log(folder: Path) -> Callable[[Study, str], "TensorBoardLog"]:
+    """Returns a function that opens the log of a study, for `Live`. Raises UsageError without tensorboardX."""
+    _tensorboard("summary")
+    return partial(TensorBoardLog, folder)
 
-    def __init__(self, folder: Path, tell: Callable[[str], None] = lambda line: None) -> None:
-        _tensorboard("summary")
-        super().__init__(f"tensorboard:{folder}", tell)
-        self._folder = folder
-        self._writer: Any = None  # until there is a study
 
-    def open(self, study: Study, heading: str) -> None:
-        """As `Live` says."""
-        self._root = self._folder / study.name
+class TensorBoardLog:
+    """Writes runs of stored members, and progress into FOLDER/NAME/progress, while a study trains."""
+
+    def __init__(self, folder: Path, study: Study, heading: str) -> None:
+        self._root = folder / study.name
         self._writer = _tensorboard("writer").SummaryWriter(str(self._root / "progress"))
         self._writer.add_text("study", heading)
 
     def member(self, trial: Trial, record: RunRecord) -> None:
-        """As `Live` says."""
+        """Writes a stored member."""
         write_member(self._root, trial, record)
 
     def progress(self, now: Progress) -> None:
-        """As `Live` says."""
-        if self._writer is not None:
-            self._writer.add_scalar("members of the stage", now.known, int(now.member_steps))
-            self._writer.add_scalar("member-steps per second", now.speed or 0.0, int(now.member_steps))
-            self._writer.flush()
+        """Writes members and speed."""
+        self._writer.add_scalar("members of the stage", now.known, int(now.member_steps))
+        self._writer.add_scalar("member-steps per second", now.speed or 0.0, int(now.member_steps))
+        self._writer.flush()
 
     def end(self, status: str) -> None:
-        """As `Live` says."""
-        if self._writer is not None:
-            self._writer.add_text("ended", status)
-            self._writer.close()
+        """Closes the log."""
+        self._writer.add_text("ended", status)
+        self._writer.close()

@@ -19,7 +19,7 @@ from epsearch.failures.crash_report import write
 from epsearch.failures.errors import NoStudy, Unavailable, UsageError, brief
 from epsearch.failures.lines import one_line
 from epsearch.failures.stopping import end
-from epsearch.ledger.location import kept_within
+from epsearch.ledger.location import hide_storage
 from epsearch.service import monitoring
 from epsearch.service.access.limits import TooMany, in_thread
 from epsearch.service.access.protocol import LimitedProtocol
@@ -102,7 +102,7 @@ def serve(settings: Settings, notify: Callable[[str], None]) -> None:
 
 def _serve(settings: Settings, notify: Callable[[str], None]) -> None:
     with (
-        kept_within(),
+        hide_storage(),
         open_store(settings.storage, patience=Patience(notify=notify)) as store,
         _bind(settings) as listening,
     ):

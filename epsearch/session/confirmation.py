@@ -1,4 +1,4 @@
-"""The end of a training: the ledger is read back, and what it lacks is stored again, or saved beside it."""
+"""Confirmation at the end of a training: reads the ledger back, and stores missing results again."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -25,7 +25,7 @@ SAVED = "unsaved-results.zip"
 
 @contextmanager
 def confirming(loop: Loop, store: Store, config: Mapping[str, Any], listener: Listener) -> Iterator[None]:
-    """Within it a study is trained; behind it, its results are in the ledger, or after a failure in a file."""
+    """Confirms results after a training; after a failure, saves unconfirmed ones in a file."""
     CONFIRMED.clear()  # of an earlier study of this process
     try:
         yield
@@ -36,16 +36,16 @@ def confirming(loop: Loop, store: Store, config: Mapping[str, Any], listener: Li
 
 
 def confirm(loop: Loop, store: Store, config: Mapping[str, Any], listener: Listener) -> None:
-    """Reads back what the ledger has of a study, and stores again what it lacks.
+    """Reads the results of a study back from the ledger, and stores missing ones again.
 
-    config: the study as the ledger keeps it. Raises StoreError where the database fails.
+    config: the stored description of the study. Raises StoreError where the database fails.
     """
-    store.reopen()  # a file that was overwritten in place would still seem to be as it was
+    store.reopen()  # or a file that was overwritten in place would seem unchanged
     name, lacking = loop.study.name, store.lacking(loop.records)
     certificates = store.lacking(loop.certificates, schema.certificates)
     if lacking or certificates or store.study(name) is None:
         store.save_study(name, config)
-        store.add([loop.records[key] for key in lacking], None)  # its summary follows
+        store.add([loop.records[key] for key in lacking], None)  # the summary follows
         store.certify(loop.certificates[key] for key in certificates)
         sum_up(loop, store.study(name))
         count = count_text(len(lacking), "result")
@@ -54,11 +54,11 @@ def confirm(loop: Loop, store: Store, config: Mapping[str, Any], listener: Liste
 
 
 def save(loop: Loop, store: Store, config: Mapping[str, Any], listener: Listener) -> None:
-    """After a failure: confirms without waiting; what cannot be confirmed is written to a file, for `epsearch import`.
+    """Confirms without waiting, after a failure; writes unconfirmed results to a file for `epsearch import`.
 
     Arguments as of `confirm`.
     """
-    store.patience = Patience()  # it has been waited for
+    store.patience = Patience()  # the run has waited already
     with suppress(StoreError, Interrupted):
         confirm(loop, store, config, listener)
         return
@@ -76,17 +76,17 @@ def save(loop: Loop, store: Store, config: Mapping[str, Any], listener: Listener
 
 
 def sum_up(loop: Loop, row: StudyRow | None) -> None:
-    """Writes the summary of a study that stands in the ledger; from now on its loop keeps that up to date."""
+    """Writes the summary of a stored study, which its loop updates from now on."""
     loop.row = row.checksum if row is not None else ""
     loop.sum_up()
 
 
 def _rows(loop: Loop, config: Mapping[str, Any]) -> dict[Table, Iterable[list[Mapping[str, Any]]]]:
-    """Everything that is known of a study, as sealed rows of each table of an archive."""
+    """Returns all rows of a study, sealed, by table of an archive."""
     rows: dict[Table, list[Mapping[str, Any]]] = {table: [] for table in PARTS}
     created = min(record.created for record in loop.records.values())
     rows[schema.studies] = [schema.study_to_row(loop.study.name, config, created)]
     rows[schema.runs] = [schema.to_row(loop.records[key]) for key in sorted(loop.records)]
-    known = loop.certificates
-    rows[schema.CERTIFICATES[ALONE]] = [schema.certificate_to_row(known[key]) for key in sorted(known)]
-    return {table: [found] for table, found in rows.items()}
+    certificates = [loop.certificates[key] for key in sorted(loop.certificates)]
+    rows[schema.CERTIFICATES[ALONE]] = [schema.certificate_to_row(certificate) for certificate in certificates]
+    return {table: [group] for table, group in rows.items()}

@@ -1,8 +1,7 @@
-"""What a study will take, before it is trained: members, steps, FLOP, memory, time, what its seeds can tell apart."""
+"""The plan of a study before training: members, steps, FLOP, memory, time, resolution of its seeds."""
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +15,8 @@ from epsearch.loop.jobs import Job, Run, bytes_free
 from epsearch.runners import overheads
 from epsearch.runners.local import local_slots
 from epsearch.runners.registry import Runner, runner_of
-from epsearch.session.plan_trainer import plan_of_trainer
 from epsearch.study.description import Study
+from results.ledger.record import RunRecord
 from results.statistics.paired import student_quantile
 from results.statistics.power import resolution
 from trainers.cost.flops import later_steps, run_flop
@@ -29,21 +28,25 @@ from trainers.population import Training
 from trainers.streams import DataError
 
 UNMEASURED = "how long it takes, the first steps will tell"
+UNMEASURED_TRAINER = "how long a member takes, the first one will tell"
 PROBE_SECONDS = 3.0
-WORTH_A_PROBE = 2e11  # FLOP: less is trained in about the time that the probe takes
-BUSY = 0.8  # with a smaller share of the processor time, other programs have the rest
-CONFIDENCE = 0.95  # of the time to go; verdicts have theirs in results/statistics/paired.py
+WORTH_A_PROBE = 2e11  # FLOP: less takes about as long as the probe
+BUSY = 0.8  # with a smaller share of the processor time, the machine is busy
+CONFIDENCE = 0.95  # of the remaining time
+
+Speed = tuple[float, float, float]
+"""Seconds of one FLOP on an idle machine, half of an interval around it, share of the processor time."""
 
 
 def make_plan(loop: Loop, probe: bool = True) -> Plan:
-    """Looks at what the ledger knows and, where it is worth it, trains for a few seconds; nothing of that is stored.
+    """Returns the plan of a study, after a probe of a few seconds for larger studies; nothing is stored.
 
-    Steps, FLOP and memory follow from the sizes of the study. Time is that of a probe of PROBE_SECONDS, where the whole
-    takes more than WORTH_A_PROBE; without a probe it is not known. A probe that fails leaves its reason in the plan:
-    the run itself has ways out of some failures.
+    Steps, FLOP and memory follow from the sizes of the study. The time is estimated by a probe of PROBE_SECONDS, if the
+    study takes more than WORTH_A_PROBE; without one it is unknown. The plan has the reason of a failed probe, as the
+    run itself may avoid the failure.
     """
     if loop.study.foreign:
-        return plan_of_trainer(loop, _usable(loop, loop.outlook()))
+        return _plan_of_trainer(loop, _usable(loop, loop.outlook()))
     study, ahead = loop.study, loop.outlook()
     workers = local_slots(study)
     jobs = loop.upcoming(workers)
@@ -82,16 +85,60 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
     )
 
 
+def _plan_of_trainer(loop: Loop, usable: int) -> Plan:
+    """Returns the plan for a plug-in trainer: without FLOP, with the time of stored members; usable: as of `Plan`."""
+    study, ahead = loop.study, loop.outlook()
+    jobs = loop.upcoming(local_slots(study))
+    at_once = min(local_slots(study), len(jobs))
+    taken = [_seconds_a_task(record) for record in loop.records.values() if record.seconds]
+    eta, runner = None, runner_of(study)
+    if jobs and taken:
+        least, most = loop.work_of(ahead)
+        start, report = overheads.expected(runner.name), overheads.expected(overheads.REPORT)
+        low, middle, high = (float(quantile) / at_once for quantile in np.quantile(taken, (0.05, 0.5, 0.95)))
+        eta = Eta(
+            start + most * middle + report,
+            start + least * low + report,
+            start + most * high + report,
+            start,
+            report,
+            1.0,
+        )
+    ray = bool(jobs) and runner.uses_ray(None if eta is None else eta.training)
+    processes = overheads.process_bytes(ray, at_once) if jobs else 0
+    return Plan(
+        study=study,
+        ahead=ahead,
+        steps=0,
+        flop=0.0,
+        at_once=at_once,
+        usable=usable,
+        # Each member is trained by a process with this limit.
+        bytes_needed=processes + ((study.limits.bytes or 0) * at_once if study.limits else 0),
+        bytes_processes=processes,
+        bytes_free=None,
+        eta=eta,
+        unmeasured=UNMEASURED_TRAINER if jobs and not taken else "",
+        ray=ray,
+        resolutions=tuple(resolution(seeds, loop.scores()) for seeds in study.compared_on),
+        suggestion=suggestion(study) if jobs else "",
+    )
+
+
+def _seconds_a_task(record: RunRecord) -> float:
+    return record.seconds / record.tasks
+
+
 def _usable(loop: Loop, ahead: Outlook) -> int:
-    """Members of the largest stage that is left, each of which a worker can have; a later round counts as this one."""
+    """Returns the members of the largest remaining stage, as a worker trains at least one."""
     together = ahead.now + (ahead.certified if loop.stage == "evaluation" else 0)
     return max(together, loop.stage_members()[1] if ahead.most else 0, ahead.final + ahead.certified)
 
 
 def _cost(study: Study, runs: Iterable[Run]) -> NDArray[np.float64]:
-    """What one member takes [2]: FLOP, SGD steps. The mean over the kinds of these runs."""
+    """Returns FLOP and SGD steps of one member [2], the mean over kinds of runs."""
     costs = []
-    # One of each kind: neither the seed nor what is per learner changes what a step takes.
+    # One run of each kind: seeds and hyperparameters per learner do not change the cost of a step.
     for run in {kind_of(run): run for run in runs}.values():
         stream, learner = study.request(run.phase).open(), run.learner
         flop = run_flop(learner, stream, study.architecture, measures_transfer(run.phase))
@@ -99,53 +146,43 @@ def _cost(study: Study, runs: Iterable[Run]) -> NDArray[np.float64]:
     return np.asarray(np.mean(costs, axis=0))
 
 
-def _eta(runner: Runner, work: tuple[float, float], speed: "_Speed") -> Eta:
-    """The time that a whole run takes; work: the fewest and the most FLOP; speed: that of its steps."""
-    start, report = (overheads.expected(part) / speed.share for part in (runner.name, overheads.REPORT))
+def _eta(runner: Runner, work: tuple[float, float], speed: Speed) -> Eta:
+    """Returns the time of a whole run; work: the fewest and the most FLOP."""
+    middle, half, share = speed
+    start, report = (overheads.expected(part) / share for part in (runner.name, overheads.REPORT))
     least, most = work
     return Eta(
-        start + most * speed.middle / speed.share + report,
-        start * speed.share + least * max(0.0, speed.middle - speed.half) + report * speed.share,
-        start + most * (speed.middle + speed.half) / speed.share + report,
+        start + most * middle / share + report,
+        start * share + least * max(0.0, middle - half) + report * share,
+        start + most * (middle + half) / share + report,
         start,
         report,
-        speed.share,
+        share,
     )
 
 
-class _Speed(NamedTuple):
-    """Seconds that work takes, all workers together, tests with it."""
-
-    middle: float
-    """Of one FLOP, on a machine that does nothing else."""
-    half: float
-    """Half of an interval around it."""
-    share: float = 1.0
-    """Of the processor time that workers want, what they have."""
-
-
-def _usual_speed(total: float, most: float) -> _Speed:
-    """Of so little work that a probe would take as long; any of it may be over at once."""
+def _usual_speed(total: float, most: float) -> Speed:
+    """Returns a rough speed for little work, for which a probe would take as long."""
     seconds = PROBE_SECONDS * total / WORTH_A_PROBE / most
-    return _Speed(seconds, seconds)
+    return seconds, seconds, 1.0
 
 
-def _measured_speed(jobs: list[Job], workers: int) -> _Speed:
-    """That of the largest job; workers: cohorts at a time, as many as the probe trains, which takes steps alone."""
-    job = max(jobs, key=lambda one: sum(one.weights) * len(one.cohort.learners))
+def _measured_speed(jobs: list[Job], workers: int) -> Speed:
+    """Returns the speed of the largest job by a probe, which takes steps only; workers: cohorts at a time."""
+    job = max(jobs, key=lambda job: sum(job.weights) * len(job.cohort.learners))
     path = NumericPath.parse(job.path)
     training = Training(job.stream.open(), job.architecture, path, job.transfer, bytes_free=bytes_free(path, workers))
     rates = measure(job.cohort, training, PROBE_SECONDS, workers)
     a_step = later_steps(job.cohort.learners[0], training.stream, job.architecture, job.transfer).each
     spent = 1 / (a_step * np.asarray(rates.windows))
-    # The probe's threads wait for each other a little, which processes do not.
-    return _Speed(float(np.median(spent)), _half_width(spent), rates.share if rates.share < BUSY else 1.0)
+    # Threads of the probe wait for each other a little, unlike processes.
+    return float(np.median(spent)), _half_width(spent), rates.share if rates.share < BUSY else 1.0
 
 
 def _half_width(spent: NDArray[np.float64]) -> float:
-    """Half the width of the t interval of a mean of at least one value.
+    """Returns half the width of the t interval of a mean.
 
-    Half the value where one window, of very slow steps, has no spread.
+    Of a single window, which has no spread, it is half the value.
     """
     if len(spent) < 2:
         return float(spent[0]) / 2

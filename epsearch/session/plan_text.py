@@ -1,4 +1,4 @@
-"""A plan as people read it."""
+"""A plan in words."""
 
 from epsearch.loop.ahead import Plan
 from epsearch.runners.registry import runner_of
@@ -9,18 +9,18 @@ GIB = 2**30
 
 
 def in_words(plan: Plan) -> dict[str, str]:
-    """Subject -> text: members, steps, memory, workers, time, what the seeds can tell, what takes less, what misleads.
+    """Returns subject -> text: members, steps, memory, workers, time, statistics, suggestion, caution.
 
-    The same sentence about the seeds of the search and those of the evaluation is said once.
+    A sentence that holds for the seeds of search and evaluation is not repeated.
     """
-    told = (line for one in plan.resolutions for line in power.in_words(one, plan.study.maximised))
+    statistics = (line for each in plan.resolutions for line in power.in_words(each, plan.study.maximised))
     lines = {
         "members": _members(plan),
         "steps": _steps(plan),
         "memory": _memory(plan),
         "workers": f"up to {plan.usable} at a time, a member each; more would idle" if plan.ahead.largest else "",
         "time": _time(plan),
-        "statistics": " ".join(dict.fromkeys(told)),
+        "statistics": " ".join(dict.fromkeys(statistics)),
         "suggestion": plan.suggestion,
         "caution": " ".join(plan.cautions),
     }
@@ -28,7 +28,7 @@ def in_words(plan: Plan) -> dict[str, str]:
 
 
 def _members(plan: Plan) -> str:
-    """How many are trained, when, and how many the ledger has."""
+    """Returns the numbers of members to train, by stage, and of stored ones."""
     ahead = plan.ahead
     parts = (
         f"{ahead.now} now",
@@ -46,26 +46,26 @@ def _steps(plan: Plan) -> str:
 
 
 def _span(least: int, most: int) -> str:
-    """Both numbers, or the one that they are."""
+    """Returns both numbers, or one if they are equal."""
     return f"{least}" if least == most else f"{least} to {most}"
 
 
 def _flop(flop: float) -> str:
-    """With a prefix.
+    """Returns FLOP with a prefix.
 
     >>> _flop(2.5e13)
     '25 TFLOP'
     """
-    size, prefix = next((one for one in ((1e15, "P"), (1e12, "T"), (1e9, "G")) if flop >= one[0]), (1e6, "M"))
+    size, prefix = next((unit for unit in ((1e15, "P"), (1e12, "T"), (1e9, "G")) if flop >= unit[0]), (1e6, "M"))
     return f"{flop / size:.3g} {prefix}FLOP"
 
 
 def _memory(plan: Plan) -> str:
-    """What processes and cohorts take that are trained at a time, and what is free; empty where nothing is trained."""
+    """Returns the memory of processes and cohorts, and the free memory; empty if nothing is trained."""
     if not plan.bytes_needed:
         return ""
     ray = f"Ray, its {count_text(plan.at_once, 'worker')} and this process"
-    # Whether Ray takes over, the speed will say; until then it is counted.
+    # Whether Ray takes over depends on the speed; until then it is counted.
     ray += ", should Ray take over" if plan.eta is None and runner_of(plan.study).ray_may_join else ""
     processes = f"{_gib(plan.bytes_processes)} for {ray if plan.ray else 'the process'}"
     free = "" if plan.bytes_free is None else f"; {plan.bytes_free / GIB:.1f} GiB are free"
@@ -73,7 +73,7 @@ def _memory(plan: Plan) -> str:
     if plan.study.device == "cuda":
         return f"{_gib(plan.bytes_needed)} of the GPU for {at_once}{free}; of the machine {processes}"
     cohorts = plan.bytes_needed - plan.bytes_processes
-    more = f", {_gib(cohorts)} for {at_once}" if cohorts else ""  # a trainer's without a limit are not known
+    more = f", {_gib(cohorts)} for {at_once}" if cohorts else ""  # those of a trainer without a limit are unknown
     return f"{_gib(plan.bytes_needed)}: {processes}{more}{free}"
 
 
@@ -82,13 +82,13 @@ def _gib(count: int) -> str:
 
 
 def _time(plan: Plan) -> str:
-    """The likely time and its interval, or why there is none."""
+    """Returns the likely time and its interval, or why it is unknown."""
     if not plan.ahead.largest:
         return "nothing is left to train"
     if plan.unmeasured:
         return plan.unmeasured
     eta = plan.eta
-    assert eta is not None  # as there is something to train, and its speed is known
+    assert eta is not None  # as the speed is known
     total, low, high, start, training, report = map(
         duration_text, (eta.seconds, eta.low, eta.high, eta.start, eta.training, eta.report)
     )

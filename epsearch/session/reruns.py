@@ -1,96 +1,108 @@
-"""Runs of a study that are trained once more, each alone, and compared with what is stored of them."""
+"""Reruns: runs of a stored study trained again, each alone, on this machine, and compared."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from epsearch.events import Listener
+from epsearch.failures.errors import UsageError
+from epsearch.ledger.location import hide_storage
 from epsearch.loop.ahead import Outlook
 from epsearch.loop.base import Loop
 from epsearch.loop.certificates import compare
 from epsearch.loop.cohorts import Order
 from epsearch.loop.content import content, records
 from epsearch.loop.jobs import Certify, Job, JobResult, Run
+from epsearch.machine import cuda_present
+from epsearch.preparation import growth
+from epsearch.preparation.arithmetic import numeric_path
+from epsearch.preparation.data import prepare
+from epsearch.preparation.memory import limit_workers
+from epsearch.runners.local import ready
+from epsearch.runners.progress import Monitor
+from epsearch.session.session import open_store, passing_warnings
 from epsearch.study.description import Study
 from results.labels import count_text
 from results.ledger.record import RERUN, Certificate, RunRecord
+from results.ledger.store import Store
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from results.ledger.store import Store
-
 
 class Reruns(Loop):
-    """Trains the runs and stores nothing: what came of them are `results`, and the certificates of those known before.
+    """Trains runs without storing them; `results` and `certificates` have the outcome, by key.
 
     study, images, store   as of `Loop`
-    runs                   what is trained; no two have the same result
-    known                  what the ledger has of them, by key; of a run that it lacks there is no certificate
+    runs                   the runs to train; no two have the same result
+    stored                 their stored records, by key; a run without one gets no certificate
     """
 
     def __init__(
         self,
         study: Study,
         images: Mapping[str, Any],
-        store: "Store",
+        store: Store,
         runs: Sequence[Run],
-        known: Mapping[str, RunRecord],
+        stored: Mapping[str, RunRecord],
     ) -> None:
         super().__init__(study, images, store)
-        self.runs, self._before = tuple(runs), dict(known)
+        self.runs, self._before = tuple(runs), dict(stored)
         self.results: dict[str, JobResult] = {}
         self.certificates: dict[str, Certificate] = {}
 
     @property
     def done(self) -> bool:
-        """Whether all of them are trained."""
+        """Whether all runs are trained."""
         return not self.missing()
 
     @property
     def stage(self) -> str:
-        """What is being trained, in words."""
+        """The stage, in words."""
         return "once more, alone"
 
     def headline(self) -> str:
-        """How many differ so far."""
-        differ = sum(not one.within(0.0) for one in self.certificates.values())
+        """Returns how many runs differ so far, in words."""
+        differ = sum(not certificate.within(0.0) for certificate in self.certificates.values())
         return f"{differ or 'none'} of {len(self.certificates)} so far other than stored"
 
     def heading(self) -> str:
-        """How many runs, in words."""
+        """Returns the number of runs, in words."""
         return f"{count_text(len(self.runs), 'stored run')}, trained once more, alone"
 
     def outlook(self) -> Outlook:
-        """All is known beforehand."""
+        """Returns the remaining runs."""
         return Outlook(len(self.records), len(self.missing()), 0, 0, 0, 0)
 
     def ahead(self) -> list[tuple[int, list[Run]]]:
-        """Of all streams together."""
+        """Returns the remaining runs, of all streams together."""
         return [(len(missing), missing)] if (missing := self.missing()) else []
 
     def work_of(self, ahead: Outlook) -> tuple[float, float]:
-        """Fewest and most are the same, in FLOP."""
+        """Returns the same work twice, in FLOP."""
         work = sum(self._work(run) for run in self.missing())
         return work, work
 
     def scores(self) -> "NDArray[np.float64]":
-        """None: nothing is compared with anything but itself."""
+        """Returns no scores, as runs are not compared with each other."""
         import numpy as np
 
         return np.empty((0, 0))
 
     def key(self, run: Run) -> str:
-        """The run's key, on the data that are here."""
+        """Returns a run's key, on the data of this machine."""
         return self._key(run)
 
     def _wanted(self) -> list[Run]:
         return list(self.runs)
 
     def _advance(self) -> None:
-        """There is one stage."""
+        """Does nothing: there is one stage."""
 
     def _cohorts(self, runs: Sequence[Run], workers: int) -> list[Order]:
-        # A certificate's job takes nothing from the cache folder, where damage could hide.
+        # A certificate's job uses no cached checkpoints, which may be damaged.
         before = {key: record.fingerprint for key, record in self._before.items()}
         return [([run], Certify((), before.get(self._key(run), ""))) for run in runs]
 
@@ -99,3 +111,29 @@ class Reruns(Loop):
         self.records[record.key], self.results[record.key] = record, result
         if record.key in self._before:
             self.certificates[record.key] = compare(self._before[record.key], result, RERUN)
+
+
+def train_again(
+    loop: Loop, runs: Sequence[Run], stored: Sequence[RunRecord], data_dir: Path, listener: Listener
+) -> Reruns:
+    """Trains runs of a stored study again, on its data and numeric path, without storing the results.
+
+    loop: the study; runs: no two have the same result; stored: their records; data_dir: folder of datasets; listener:
+    called with all events. Raises UsageError for missing or other data, or a machine that cannot train the study;
+    Interrupted and TrainingFailed.
+    """
+    study = replace(loop.study, data_dir=data_dir, runner="local", address="local")
+    if study.device == "cuda" and not cuda_present():
+        raise UsageError(f"study {study.name!r} was trained on a CUDA GPU, and torch finds none here")
+    with passing_warnings(listener):
+        prepared = prepare(study, listener)
+        path = numeric_path(study, prepared.stream, study.numeric_path, listener)
+        study = limit_workers(replace(study, numeric_path=path), prepared.stream, listener)
+        with hide_storage(), open_store(study.storage, Store.read) as store:
+            # Refuses other data and changed code, as a run of the study does.
+            growth.keep(store, study, prepared.images, prepared.proof, extend=False, write=False)
+            again = Reruns(study, prepared.images, store, runs, {record.key: record for record in stored})
+            monitor = Monitor(again, listener)
+            with ready(study) as train:
+                train(again, monitor)
+            return again

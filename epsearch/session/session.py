@@ -1,4 +1,4 @@
-"""One session of training: ledger, runner and progress line around a loop, whatever its kind."""
+"""A training session: ledger, lease and runner around a loop of any kind."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from epsearch.events import Listener, Planned, Warned, ignore, stops, warner
 from epsearch.failures.errors import Interrupted, UsageError
 from epsearch.ledger.damage import reading, unused_in_words
 from epsearch.ledger.evaluation_log import user_log
-from epsearch.ledger.location import kept_within
+from epsearch.ledger.location import hide_storage
 from epsearch.loop.ahead import Eta, Plan
 from epsearch.loop.base import Loop
 from epsearch.loop.search import open_search
@@ -27,7 +27,7 @@ from epsearch.runners import overheads
 from epsearch.runners.progress import Monitor
 from epsearch.runners.registry import runner_of
 from epsearch.session.confirmation import confirming, sum_up
-from epsearch.session.holding import Held, holding
+from epsearch.session.lease import StudyLease, hold
 from epsearch.study.description import Study
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.files import writable
@@ -42,10 +42,10 @@ from trainers.plugins.calls import ForeignError
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 
-PATIENCE = 300.0  # seconds for which a run waits for a PostgreSQL that has gone
+PATIENCE = 300.0  # seconds for which a run waits for a lost PostgreSQL
 
 
-# Of a study, its stream's description, a ledger, and what the study was before it grew.
+# Kind of study -> its loop, from a study, its stream's description, a ledger, and earlier versions of the study.
 LOOPS: dict[str, Callable[[Any, Mapping[str, Any], Store, Sequence[Search]], Loop]] = {
     Search.kind: open_search,
     Comparison.kind: open_table,
@@ -55,20 +55,20 @@ LOOPS: dict[str, Callable[[Any, Mapping[str, Any], Store, Sequence[Search]], Loo
 
 @dataclass(frozen=True)
 class Effort:
-    """What a session did."""
+    """Work of a session."""
 
     trained: int
-    """Members that were trained."""
+    """Number of trained members."""
     reused: int
-    """Members that were in the ledger."""
+    """Number of members from the ledger."""
     member_steps: int
-    """SGD steps that were taken, of all members."""
+    """SGD steps of all members."""
     saved: int
-    """Member-steps that were not taken, as members that begin alike share the first task."""
+    """Member-steps saved, as members with the same start share the first task."""
     seconds: float
     """Wall time."""
     share: float = 1.0
-    """Of the processor time that the plan's probe wanted, what it had."""
+    """Share of the processor time that the plan's probe got."""
 
 
 @contextmanager
@@ -84,32 +84,30 @@ def passing_warnings(listener: Listener) -> Iterator[None]:
 def train(
     study: Study, listener: Listener = ignore, extend: bool = False, wait: bool = False, resume: bool = False
 ) -> tuple[Loop, Effort]:
-    """Trains from where the ledger stands to the end; returns the loop at its end, and what the session did.
+    """Trains a study from its state in the ledger to the end; returns its loop and the work of the session.
 
-    study: whatever kind; listener: hears everything on the way; extend: a study of that name may grow into this one;
-    wait: for the end of another run that is training this study, which is an error otherwise; resume: also a study that
-    was cancelled.
+    listener: called with all events; extend: a stored study of that name may grow into this one; wait: for the end of
+    another run of this study, which is an error otherwise; resume: also a cancelled study.
 
-    Raises UsageError (bad input, or another run has the study, or it was cancelled: nothing has been trained);
-    Interrupted (TimeSpent where that was the study's time budget) and
-    TrainingFailed (what was trained is kept); Unavailable where Ray cannot be had, and StoreError where the database
-    fails, or another run has taken the study over: what was stored before is kept, too.
+    Raises UsageError for bad input, a study that another run has, or a cancelled one: nothing has been trained.
+    Interrupted (TimeSpent after the study's time budget), TrainingFailed, Unavailable without Ray, and StoreError where
+    the database fails or another run has taken over: trained members are stored.
     """
     with passing_warnings(listener):
         prepared = prepare(study, listener)
         make_folder(study.out)
         check_checkpoints(study)
         with (
-            kept_within(),
+            hide_storage(),
             open_store(study.storage, patience=patience(listener)) as store,
-            holding(store, study.name, listener, wait, resume) as held,
+            hold(store, study.name, listener, wait, resume) as lease,
         ):
-            return _train(study, prepared, store, held, extend)
+            return _train(study, prepared, store, lease, extend)
 
 
-def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: bool) -> tuple[Loop, Effort]:
-    """What `train` does once the data are there and checked, and the study is ours."""
-    listener = held.listener
+def _train(study: Study, prepared: Prepared, store: Store, lease: StudyLease, extend: bool) -> tuple[Loop, Effort]:
+    """Trains a study whose data are prepared and whose lease is held."""
+    listener = lease.listener
     with ExitStack() as stack:
         study = _placed(study, prepared, store, listener)
         described = (study, prepared.images, prepared.proof, extend)
@@ -118,16 +116,16 @@ def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: b
         if not loop.done:
             refuse_inert(study, prepared.images)
         before = store.study(study.name)
-        growth.keep(store, *described)  # only now, as a study that cannot begin must not stand in the ledger
+        growth.keep(store, *described)  # only now, as the ledger must not have a study that cannot begin
         row = store.study(study.name)
         assert row is not None
         if row != before:
-            # Until now no row said that the study needs its members: another command may have deleted some since.
+            # Before this row existed, another command may have deleted members that the study needs.
             loop = make_loop(study, prepared.images, store, earlier)
-        held.runs()
+        lease.runs()
         sum_up(loop, row)
-        # What is damaged is told before the training, and behind it what was met on the way.
-        stack.callback(_tell_damage, loop, listener, told=_tell_damage(loop, listener))
+        # Damage is reported before the training, and after it damage that was found meanwhile.
+        stack.callback(_warn_of_damage, loop, listener, before=_warn_of_damage(loop, listener))
         loop.proof, loop.evaluation_log = prepared.proof, user_log()
         loop.evaluation_log.add(loop.records.values())  # also those stored before a crash
         ahead = _planned(loop, listener)
@@ -138,16 +136,16 @@ def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: b
             runner, begun = runner_of(study), time.monotonic()
             with confirming(loop, store, row.config, listener), runner.ready(study) as run:
                 run(loop, monitor)
-            # The end of a Ray that took over is no part of a start with threads.
-            besides = monitor.beginning if runner.ray_may_join else time.monotonic() - begun - monitor.at_work
-            overheads.remember(runner.name, besides, share)
+            # The end of a Ray that took over does not count as a start with threads.
+            overhead = monitor.beginning if runner.ray_may_join else time.monotonic() - begun - monitor.at_work
+            overheads.remember(runner.name, overhead, share)
         return loop, Effort(loop.trained, loop.reused, monitor.member_steps, loop.saved, monitor.seconds, share)
 
 
 def _planned(loop: Loop, listener: Listener) -> Eta | None:
     """Sends the plan to the listener; returns its time, None unless a listener made it.
 
-    Where training begins at once its first seconds tell how long it takes, and no probe is trained before.
+    A runner that starts at once needs no probe, as its first seconds show the speed.
     """
     plans: list[Plan] = []
 
@@ -161,84 +159,84 @@ def _planned(loop: Loop, listener: Listener) -> Eta | None:
 
 
 def _starting(study: Study, ahead: Eta | None) -> str:
-    """What is done before the first step, where that takes long, and how long, as planned."""
+    """Returns the stage before the first step, if it takes long, with its planned time."""
     stage = runner_of(study).starting(study)
     return f"{stage} (about {duration_text(ahead.start)})" if stage and ahead else stage
 
 
 def _plan(loop: Loop, probe: bool = True) -> Plan:
-    from epsearch.session.plan import make_plan  # brings torch along, which those who only read do without
+    from epsearch.session.plan import make_plan  # imports torch, which readers do not need
 
     return make_plan(loop, probe)
 
 
 def patience(listener: Listener) -> Patience:
-    """What a run has with a database that has gone: PATIENCE seconds; the listener is told, and can end the wait."""
+    """Returns the patience of a run with a lost database; the listener is notified, and can end the wait."""
     return Patience(PATIENCE, warner(listener), partial(_sleep, listener))
 
 
 def _sleep(listener: Listener, seconds: float) -> None:
-    """Waits between two tries of a database. Raises Interrupted where the listener wants to stop."""
+    """Waits between two tries of a database. Raises Interrupted where the listener asks to stop."""
     time.sleep(seconds)
     if stops(listener):
         raise Interrupted
 
 
 def plan(study: Study, listener: Listener = ignore, extend: bool = False) -> Plan:
-    """What `train` would do, with the same arguments. Nothing is trained but for a probe of a few seconds.
+    """Returns the plan of `train` with the same arguments, after a probe of a few seconds.
 
-    Nothing is stored: the ledger need not be writable, nor be there. Raises UsageError.
+    Nothing is stored: the ledger need not be writable, or exist. Raises UsageError.
     """
     with passing_warnings(listener):
         prepared = prepare(study, listener)
-        with kept_within(), open_store(study.storage, Store.read) as store:
-            study = _placed(study, prepared, store, ignore)  # the plan itself says what is said there
+        with hide_storage(), open_store(study.storage, Store.read) as store:
+            study = _placed(study, prepared, store, ignore)  # the plan contains these notes
             refuse_inert(study, prepared.images)
             earlier = growth.keep(store, study, prepared.images, prepared.proof, extend, write=False)
             return _plan(make_loop(study, prepared.images, store, earlier))
 
 
 def _placed(study: AnyStudy, prepared: Prepared, store: Store, listener: Listener) -> AnyStudy:
-    """With the arithmetic and the number of workers that fit this machine; a study that was begun keeps its own."""
+    """Returns the study with the numeric path and workers for this machine; a stored study keeps its path."""
     row = growth.find(store, study.name)
     path = numeric_path(study, prepared.stream, row.config.get("numeric_path") if row else None, listener)
     return limit_workers(replace(study, numeric_path=path), prepared.stream, listener)
 
 
-def _tell_damage(loop: Loop, listener: Listener, told: frozenset[str] = frozenset()) -> frozenset[str]:
-    """Says which records were not used that have not been told of; returns all told of now."""
-    damage = {key: why for key, why in loop.damaged.items() if key not in told}
+def _warn_of_damage(loop: Loop, listener: Listener, before: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Warns of damaged records, without those of `before`; returns the keys of both."""
+    damage = {key: why for key, why in loop.damaged.items() if key not in before}
     if damage:
         listener(Warned(f"{unused_in_words(damage)}; what was lost is trained again and replaces it"))
-    return told | damage.keys()
+    return before | damage.keys()
 
 
 def make_loop(study: Study, images: Mapping[str, Any], store: Store, earlier: Sequence[Search] = ()) -> Loop:
-    """The loop of the study's kind, as far as the ledger knows it.
+    """Returns the loop of a study, caught up with the ledger.
 
-    images: the stream's description of itself; earlier: what the study was before it grew, oldest first.
+    images: the stream's description; earlier: earlier versions of the study, oldest first.
     """
     return LOOPS[study.kind](study, images, store, earlier)
 
 
 def stored_loop(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> Loop:
-    """A stored study as far as the ledger knows it. Nothing is trained, no data are needed. Raises Unreadable.
+    """Returns the loop of a stored study, without its data. Raises Unreadable.
 
-    storage, out: where the ledger and the reports are today, wherever they were when the study was begun.
+    storage, out: current ledger and folder of reports, which may have moved.
     """
-    known = growth.read(row, storage, out)
+    stored = growth.read(row, storage, out)
     with reading(row):
-        loop = make_loop(known.study, known.images, store, known.earlier)
-        loop.proof = known.proof
+        loop = make_loop(stored.study, stored.images, store, stored.earlier)
+        loop.proof = stored.proof
         return loop
 
 
 def open_store(
     storage: LedgerUrl, open_it: Callable[[LedgerUrl, Patience], Store] = Store.open, patience: Patience = NO_PATIENCE
 ) -> Store:
-    """The ledger, to write to; with `Store.read` to read from, for which it need not be writable, nor be there.
+    """Opens the ledger for writing; with `Store.read` for reading, even if it is read-only or missing.
 
-    Raises UsageError; StoreUnavailable where another try may find it as it should be.
+    Raises UsageError; StoreUnavailable where another try may succeed.
     """
     try:
         return open_it(storage, patience)
@@ -249,7 +247,7 @@ def open_store(
 
 
 def make_folder(folder: Path, instead: str = "give another --out") -> None:
-    """Makes a folder, unless it is there. Raises UsageError, with what to do instead, where it cannot be written to."""
+    """Makes a folder unless it exists. Raises UsageError, with advice, where it is not writable."""
     wrong = f"cannot write to the out folder {on_one_line(folder)}"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -15,8 +15,7 @@ from epsearch.loop.base import Loop
 from epsearch.loop.jobs import Run
 from epsearch.loop.search import SearchLoop
 from epsearch.loop.table import Row, TableLoop
-from epsearch.session.again import train_again
-from epsearch.session.reruns import Reruns
+from epsearch.session.reruns import Reruns, train_again
 from epsearch.stored.transfer import check_target
 from epsearch.stored.verification import label_of
 from epsearch.study.kinds import Comparison, MemoryStudy, Search

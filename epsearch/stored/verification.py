@@ -14,7 +14,7 @@ from epsearch.loop.base import Loop
 from epsearch.loop.certificates import tolerance
 from epsearch.loop.content import run_of
 from epsearch.loop.jobs import Run
-from epsearch.session.again import train_again
+from epsearch.session.reruns import train_again
 from epsearch.session.session import open_store
 from epsearch.study.description import Study
 from results.ledger.record import Certificate, RunRecord, StudyRow

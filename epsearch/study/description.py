@@ -1,4 +1,4 @@
-"""What every kind of study is told: the stream, how learners are trained, and where that happens."""
+"""The description of a study: options of all kinds."""
 
 import hashlib
 import json
@@ -41,78 +41,78 @@ if TYPE_CHECKING:
     from trainers.streams import StreamRequest
 
 CURVE = "curve"
-"""Choice of a search at the top of a curve."""
+"""The search chooses the top of a curve."""
 PAIRS = "pairs"
-"""The rule of races that ledgers name: each pair of values is compared on its own noise."""
-# Values that names of studies do not depend on, although identities have them.
+"""Stored name of the rule of races: each pair of values is compared with its own noise."""
+# Values of identities that do not affect names of studies.
 NOT_IN_NAMES = {"choose": CURVE, "race_rule": PAIRS}
 
 
 class Disjointness(NamedTuple):
-    """Whether search and evaluation share nothing, as it was proved before the training began."""
+    """Proof that search and evaluation share no tasks, made before the training."""
 
     sound: bool = True
-    """Whether it was proved, or nothing is chosen on one stream and measured on the other."""
+    """Whether it was proved, or is not needed."""
     sentence: str = ""
-    """About it; "" where there is nothing to prove."""
+    """The proof in words; "" if not needed."""
     warning: str = ""
-    """About near-duplicates; "" where there are none."""
+    """Warning of near-duplicates; "" without any."""
 
 
 def _of_hyperparameter(name: str) -> Option:
-    """Returns the option of a hyperparameter, which its method declares."""
-    one = hyperparameters()[name]
+    """Returns the option of a hyperparameter, from the declaration of its method."""
+    declared = hyperparameters()[name]
     return Option(
-        values.hyperparameter(one),
-        one.help,
+        values.hyperparameter(declared),
+        declared.help,
         LEARNING,
-        None if one.published else one.default,
-        one.usual,
-        later=True,  # of the first ledgers' hyperparameters, the descriptions of the kinds say so
+        None if declared.published else declared.default,
+        declared.usual,
+        later=True,  # `Study.named` has the exceptions
         part=METHOD,
-        aliases=one.aliases,
+        aliases=declared.aliases,
         name=name,
     )
 
 
 @cache
 def _declared(kind: Any) -> dict[str, Option | None]:
-    """Options that are fields of a kind of study, in their order; None in the place of the hyperparameters."""
-    options = {one.name: one.metadata.get("option") for one in fields(kind)}
+    """Returns the options that are fields of a kind of study, in order, with None for hyperparameters."""
+    options = {each.name: each.metadata.get("option") for each in fields(kind)}
     names: list[str] = []
     place = 0
-    for name, one in options.items():
-        place = names.index(one.after) + 1 if one is not None and one.after else place
+    for name, each in options.items():
+        place = names.index(each.after) + 1 if each is not None and each.after else place
         names.insert(place, name)
         place += 1
-    return {name: None if (one := options[name]) is None else replace(one, name=name) for name in names}
+    return {name: None if (each := options[name]) is None else replace(each, name=name) for name in names}
 
 
 @dataclass(frozen=True, init=False, kw_only=True)
 class Study:
-    """What every command that trains is told: the stream, how members are trained, and where that happens.
+    """Base of the kinds of study: stream, training, and machine.
 
-    Fields are options, which `option` describes; so are all hyperparameters that the kind takes.
+    Fields are options, see `option`; so are all hyperparameters that the kind takes.
     """
 
     def __init__(self, **given: Any) -> None:
-        """Takes options by their names; those that are left out get their values as on the command line.
+        """Takes options by name, with defaults and text values as on the command line.
 
-        Values may be written as there, too. Raises UsageError, one line, for what cannot be. With every field, which is
-        what `of` and `dataclasses.replace` give, nothing is filled in or checked.
+        Raises UsageError, one line, for invalid values. With all fields, as from `of` and `dataclasses.replace`,
+        nothing is checked.
         """
         complete = given.keys() == {field.name for field in fields(self)}
         for name, value in (given if complete else vars(filling.filled(type(self), given))).items():
             object.__setattr__(self, name, value)
 
     kind: ClassVar[str]
-    """The command that trains it."""
+    """Command that trains the study."""
     named: ClassVar[tuple[str, ...]] = ("memory", "memory_batch", "batch_size", "trigger", "scale", "satisfied")
-    """Hyperparameters that identify the study even where they have their neutral values."""
+    """Hyperparameters of the identity even with their neutral values."""
     names_its_kind: ClassVar[bool] = True
-    """Whether ledgers and names that nobody chose say which kind it is: not of searches, which were there first."""
+    """Whether ledgers and default names have the kind: all but searches, the first kind."""
     grows: ClassVar[bool] = False
-    """Whether a stored one may become another one that has all of its runs."""
+    """Whether a stored study of this kind can be extended."""
 
     # fmt: off
     dataset: str = option(
@@ -123,7 +123,7 @@ class Study:
     seeds: tuple[int, ...] = option(
         values.SEED_NUMBERS, "A count, a list 0,1,2 or a range 0..4.", SEEDS, usual=DATASETS, level=BASIC, grows=True,
     )
-    """A race begins with the first ones."""
+    """A race begins with the first two."""
     cv_tasks: int = option(
         values.whole(1, limits.TASKS), "Tasks of the search, the first of the stream.", STREAM, usual=DATASETS,
     )
@@ -134,7 +134,7 @@ class Study:
         values.whole(1, limits.CLASSES), "Classes of each task of a stream of images.", STREAM,
         usual=f"{DATASETS}; 5 for folder:PATH",
     )
-    """None for streams of pixels, each of whose tasks has all classes."""
+    """None for streams of pixels, whose tasks have all classes."""
     image_size: int | None = option(
         values.whole(1, limits.SIDE), "Side in pixels to which images are resized.", STREAM,
         usual=f"{DATASETS}; 32 for folder:PATH",
@@ -157,9 +157,9 @@ class Study:
     )
     """None for all."""
     hyperparameters: Hyperparameters
-    """Values of what `takes` names, for all methods that have it, where it is not searched or given for one method."""
+    """Values of the hyperparameters that `takes` names, for all methods."""
     device: str = option(values.words("auto", "cpu", "cuda"), "Where members are trained.", RUNS, "auto", level=BASIC)
-    """Never "auto" in a study, which says where its members were trained."""
+    """Never "auto" in a built study."""
     precision: str = option(
         values.words(*PRECISIONS), "Matrix products of a GPU: float32 or tf32.", RUNS, "float32", part=METHOD,
     )
@@ -232,51 +232,51 @@ class Study:
 
     @classmethod
     def takes(cls) -> tuple[str, ...]:
-        """Names of the hyperparameters that are options."""
+        """Returns the hyperparameters that are options."""
         return tuple(hyperparameters())
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Returns the study that has these values of all of its options, which are not checked: see `build`."""
-        # Apart from the fields: which hyperparameters there are depends on the methods that are registered.
+        """Returns the study with values of all options, which are not checked: see `build`."""
+        # Hyperparameters are no fields, as they depend on the registered methods.
         own = Hyperparameters(**{name: values[name] for name in cls.takes()})
         return cls(**{name: value for name, value in values.items() if name not in vars(own)}, hyperparameters=own)
 
     def but(self, **values: Any) -> Self:
-        """The same with other values of some options."""
+        """Returns the study with other values of some options."""
         return self.of({name: self.value(name) for name in self.options()} | values)
 
     def value(self, name: str) -> Any:
-        """Returns the value of an option. Raises AttributeError for a name that is none."""
+        """Returns the value of an option. Raises AttributeError for an unknown name."""
         return vars(self.hyperparameters)[name] if name in vars(self.hyperparameters) else getattr(self, name)
 
     @property
     def searches(self) -> bool:
-        """Whether anything is chosen by what members score on D^CV, of which the evaluation must know nothing."""
+        """Whether anything is chosen by scores on D^CV."""
         return False
 
     @property
     def tried(self) -> int:
-        """Values that are tried, at most; 1 where nothing is searched."""
+        """Largest number of tried values; 1 without a search."""
         return 1
 
     @classmethod
     def options(cls) -> dict[str, Option]:
-        """Options by name, in the order of help and files: of the fields, and of the hyperparameters that it takes."""
+        """Returns all options by name, hyperparameters included, in the order of help and files."""
         table: dict[str, Option] = {}
-        for name, one in _declared(cast(Any, cls)).items():
-            table |= {name: one} if one else {taken: _of_hyperparameter(taken) for taken in cls.takes()}
+        for name, each in _declared(cast(Any, cls)).items():
+            table |= {name: each} if each else {taken: _of_hyperparameter(taken) for taken in cls.takes()}
         return table
 
     @classmethod
     def trainable(cls) -> tuple[str, ...]:
-        """Names of the methods that it may train, of others those that are loaded."""
+        """Returns the methods that it can train, loaded plug-ins included."""
         return (*METHODS, *PLUGGED)
 
     def identity(self) -> dict[str, Any]:
-        """What makes the study this one, JSON-able: everything that can change a figure, nothing that cannot.
+        """Returns the options that can change results, JSON-able.
 
-        A ledger compares and keeps it, so that its names and values can never change for a study that is stored.
+        Ledgers store and compare them: their names and values must not change.
         """
         shown, known = self.shown(), self.defaults()
         return {
@@ -289,24 +289,24 @@ class Study:
 
     @classmethod
     def options_of(cls, identity: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the options of a stored identity, as they are written. Raises UsageError."""
+        """Returns the options of a stored identity. Raises UsageError."""
         return dict(identity)
 
     def defaults(self) -> dict[str, Any]:
-        """What the dataset's definition says, under the names of the options: for the method, where there is one.
+        """Returns the options that the dataset's definition sets.
 
-        Raises ValueError where the sources give no values for the method.
+        Raises ValueError where it has no values for the method.
         """
         return published(self.dataset, vars(self).get("method"))
 
     def digest(self) -> str:
-        """Returns a hash of the identity, 6 hexadecimal digits: it tells studies of a dataset apart by their names."""
+        """Returns a hash of the identity, 6 hexadecimal digits, for the default name."""
         content = {name: value for name, value in self.identity().items() if (name, value) not in NOT_IN_NAMES.items()}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:6]
 
     def shown(self) -> dict[str, Any]:
-        """Every option as YAML and JSON write it; not the ledger's place where the environment says that."""
-        # What the environment says may hold a password, and is to be said by it again.
+        """Returns every option as in YAML and JSON, without a ledger URL from the environment."""
+        # It may have a password.
         hidden = "storage" if self.storage.from_environment else ""
         return {
             name: option.show(self.value(name))
@@ -315,72 +315,72 @@ class Study:
         }
 
     def to_yaml(self) -> str:
-        """The study as a file that the same command reads back with `--config`."""
+        """Returns the study as a YAML file for `--config`."""
         return str(yaml.safe_dump(self.shown(), sort_keys=False, allow_unicode=True, default_flow_style=None))
 
     def applies(self, option: Option) -> bool:
-        """Whether an option has any part in the study."""
+        """Whether an option applies to the study."""
         return True
 
     @property
     def foreign(self) -> bool:
-        """Whether somebody else's trainer trains it, and no method of ours."""
+        """Whether a plug-in trainer trains its members."""
         return False
 
     @property
     def limits(self) -> "Limits | None":
-        """What a member of a trainer may take; None where no trainer trains it."""
+        """Time and memory of a member; None without a plug-in trainer."""
         return None
 
     def code(self) -> dict[str, str]:
-        """What its figures depend on besides the stream that may be a plug-in: name -> kind of plug-in."""
+        """Returns possible plug-ins besides the stream: name -> kind of plug-in."""
         return {self.network: "network"}
 
     def plugged(self) -> dict[str, str]:
-        """That of it which is: module:attribute -> kind."""
+        """Returns the plug-ins besides the stream: module:attribute -> kind."""
         return {name: kind for name, kind in self.code().items() if ":" in name}
 
     def stream_tasks(self, phase: str) -> range:
-        """Tasks of D^CV ("cv") or D^EV ("eval"), numbered in the whole stream."""
+        """Returns the tasks of D^CV ("cv") or D^EV ("eval"), numbered in the whole stream."""
         return range(self.cv_tasks) if phase == "cv" else range(self.cv_tasks, self.tasks)
 
     def stream_seeds(self, phase: str) -> tuple[int, ...]:
-        """Seeds that may be trained on D^CV ("cv") or D^EV ("eval")."""
+        """Returns the seeds on D^CV ("cv") or D^EV ("eval")."""
         return self.seeds
 
     def idle(self, name: str) -> str:
-        """Why an option of that name changes no result of this study, whatever its value; "" where it may."""
+        """Returns why an option has no effect in this study; "" if it may have one."""
         return ""
 
     @property
     def first_task_alone(self) -> bool:
-        """Whether every member trains a first task of its own, which others of its seed cannot share."""
+        """Whether members of a seed cannot share the first task."""
         return False
 
     @property
     def maximised(self) -> str:
-        """What values are compared by, as tables call it."""
+        """The objective, as in tables."""
         return A_T
 
     @property
     def compared_on(self) -> tuple[int, ...]:
-        """With how many seeds values are compared: of each stage, where they differ."""
+        """Numbers of seeds of each stage, once if equal."""
         return (len(self.seeds),)
 
     @property
     def all_seeds(self) -> set[int]:
-        """Seeds that may be trained on either."""
+        """Seeds of both streams."""
         return {seed for phase in ("cv", "eval") for seed in self.stream_seeds(phase)}
 
     @property
     def largest_batch(self) -> int:
-        """Examples of the largest SGD step that is trained."""
+        """Examples of the largest SGD step."""
         return int(self.hyperparameters.batch_size)
 
     def request(self, phase: str, source: Mapping[str, str] | None = None) -> "StreamRequest":
-        """The stream of D^CV ("cv") or D^EV ("eval"), not opened yet.
+        """Returns a request for the stream of D^CV ("cv") or D^EV ("eval").
 
-        source: hashes of the files that a user's own stream must be made of, where a study has begun with some.
+        source: required hashes of the files of a plug-in stream, of a stored study.
         """
         from trainers.streams import ImageOptions, StreamRequest  # late: `--help` and `list` open no stream
 
@@ -402,10 +402,10 @@ class Study:
 
     @property
     def architecture(self) -> Architecture:
-        """What is trained."""
+        """The network."""
         return Architecture(self.network, pretrained=self.pretrained)
 
     @property
     def folder(self) -> Path:
-        """Where the report and the tables lie: OUT/NAME."""
+        """Folder of the report and the tables: OUT/NAME."""
         return self.out / self.name

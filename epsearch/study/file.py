@@ -1,7 +1,7 @@
-"""A YAML file of options, read with limits: what it should not hold is refused in one line, not worked on for hours.
+"""Reads YAML files of options, with limits on their size and depth.
 
-Only `null` and truth values are resolved, as in the core schema of YAML 1.2. A number remains the text that is written
-there, which the option reads as it reads the command line: `name: 1.10` is no 1.1, and `seeds: 010` no octal number.
+Only `null` and truth values are resolved, as in the core schema of YAML 1.2. Numbers remain text, which the option
+parses as on the command line: `name: 1.10` is no 1.1, and `seeds: 010` no octal number.
 """
 
 import re
@@ -13,22 +13,21 @@ import yaml
 
 from epsearch.failures.errors import UsageError
 
-# Far more than a study has to say.
 LARGEST_FILE = 2**20  # bytes
 DEEPEST = 20  # lists and mappings within each other
-MOST_VALUES = 20_000  # where every alias counts as all that it stands for
-LONGEST_VALUE = 3500  # characters: a whole number of more digits is one that Python cannot write as a decimal
+MOST_VALUES = 20_000  # aliases written out
+LONGEST_VALUE = 3500  # characters: Python cannot print longer whole numbers
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's with the words of YAML 1.2: no octal numbers, no times, no `yes`; a key twice is an error."""
+    """PyYAML's loader with the words of YAML 1.2; repeated keys are errors."""
 
     yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012  # as in PyYAML
     yaml_constructors: ClassVar[dict[Any, Any]] = {None: yaml.SafeLoader.construct_undefined}
 
     def _mapping(self, node: yaml.MappingNode) -> dict[str, Any]:
-        """A mapping with the keys as texts. Raises UsageError for keys that differ in `-` and `_` alone."""
-        found: dict[str, Any] = {}
+        """Returns a mapping with text keys. Raises UsageError for keys that differ in `-` and `_` only."""
+        mapping: dict[str, Any] = {}
         lines: dict[str, tuple[str, int]] = {}
         for key, value in node.value:
             line = key.start_mark.line + 1
@@ -37,8 +36,8 @@ class _Loader(yaml.SafeLoader):
             name, (before, first) = key.value, lines.get(key.value.replace("-", "_"), ("", 0))
             if first:
                 raise UsageError(f"line {line}: {name} is given twice, first as {before} in line {first}; give it once")
-            lines[name.replace("-", "_")], found[name] = (name, line), self.construct_object(value, deep=True)
-        return found
+            lines[name.replace("-", "_")], mapping[name] = (name, line), self.construct_object(value, deep=True)
+        return mapping
 
 
 for _tag, _text_of, _first in (
@@ -58,11 +57,10 @@ for _tag in _CONSTRUCT:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Returns the options of the file, under their names with underscores: texts, truth values, None, lists, mappings.
+    """Returns the options of a file by name, with underscores: texts, truth values, None, lists, mappings.
 
-    The limits are checked while the file is read as events, before anything is composed of it: a few lines of nested
-    aliases, composed, are more values than a machine has memory for. Raises UsageError, one line, where the file
-    cannot be read, is not YAML, is more than that, or is no mapping.
+    The limits are checked on events, before values are composed: a few lines of nested aliases can exceed the memory.
+    Raises UsageError, one line, where the file cannot be read, is not YAML, exceeds a limit, or is no mapping.
     """
     text = _text(path)
     try:
@@ -72,7 +70,7 @@ def read(path: Path) -> dict[str, Any]:
     except UsageError as error:
         raise UsageError(f"{path}, {error}") from None
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError) as error:
-        # PyYAML lets escape what Python says to a value that its tag does not fit, such as !!bool maybe.
+        # PyYAML passes Python's errors on values that do not fit their tag, such as !!bool maybe.
         raise UsageError(f"{path} is not YAML: {' '.join(str(error).split()) or type(error).__name__}") from error
     if content is None:
         return {}
@@ -82,10 +80,10 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def _text(path: Path) -> str:
-    """The file as text, of a bounded size. Raises UsageError."""
+    """Returns the text of a file of bounded size. Raises UsageError."""
     try:
         with path.open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)  # a byte more tells what is too large, be it a pipe without an end
+            data = file.read(LARGEST_FILE + 1)  # one more byte, also of an endless pipe
         if len(data) > LARGEST_FILE:
             raise UsageError(f"the config file {path} must have at most {LARGEST_FILE // 2**20} MiB, it is larger")
         return data.decode("utf-8-sig")
@@ -94,9 +92,9 @@ def _text(path: Path) -> str:
 
 
 def _problems(text: str) -> Iterator[str]:
-    """What is too much, in words, found before anything is composed.
+    """Yields violations of limits, in words, before values are composed.
 
-    An alias counts as all values of its anchor, whose number is known when the list or mapping has ended.
+    An alias counts as all values of its anchor.
     """
     values, sizes = 0, dict[Hashable, int]()  # of all; of what each anchor names
     inside: list[tuple[str | None, int]] = []  # anchor and values before, of every list or mapping that is open
@@ -105,7 +103,7 @@ def _problems(text: str) -> Iterator[str]:
             anchor, before = inside.pop()
             sizes[anchor] = values - before
         elif isinstance(event, yaml.AliasEvent):
-            # Composed, it would be a list without an end.
+            # Composed, it would be endless.
             if event.anchor in (anchor for anchor, _ in inside):
                 yield f"holds an anchor that contains itself, {event.anchor!r}"
             values += sizes.get(event.anchor, 0)
@@ -121,7 +119,7 @@ def _problems(text: str) -> Iterator[str]:
 
 
 def _too_much(depth: int, values: int) -> Iterator[str]:
-    """What is too much of the lists that are open, and of the values that were seen, in words."""
+    """Yields violations of depth and number of values, in words."""
     if depth > DEEPEST:
         yield f"is nested more than {DEEPEST} deep"
     if values > MOST_VALUES:

@@ -1,6 +1,6 @@
-"""How a description that names some of its options gets all others.
+"""Fills in missing options of a description.
 
-Building stands above the descriptions, which import nothing of it: `epsearch` itself says here who builds.
+Descriptions must not import `preparation.build`: `epsearch` registers it here.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,10 +11,10 @@ _BUILD: list[Build] = []
 
 
 def fill_with(build: Build) -> None:
-    """Says who makes a study of a kind and the options that are given."""
+    """Registers the function that builds a study from a kind and some options."""
     _BUILD[:] = [build]
 
 
 def filled(kind: type[Any], given: Mapping[str, Any]) -> Any:
-    """Returns the study of that kind with these options. Raises UsageError for options that cannot be."""
+    """Returns a study of a kind with some options. Raises UsageError for invalid options."""
     return _BUILD[0](kind, given)

@@ -1,4 +1,4 @@
-"""The hyperparameters that a search may name, which values they take, and how users write a space of them."""
+"""Parsers of search spaces and of hyperparameters by name."""
 
 import math
 import re
@@ -18,20 +18,20 @@ from trainers.methods import method as declaration
 
 EPSILON = "epsilon"
 FORMS = "LOW..HIGH, log:LOW..HIGH or A,B,…"
-# As the core schema of YAML 1.2 and Python write them; what has declared values says itself which words it takes.
+# As in the core schema of YAML 1.2 and in Python; for hyperparameters without declared words.
 TRUTHS: dict[str, bool | None] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
     **dict.fromkeys(("null", "Null", "NULL", "None"), None),
 }
-MOST = 32  # hyperparameters that a study gives values to: far more than anybody searches
+MOST = 32  # hyperparameters in an option
 
 
 def searched(name: str, method: str | None = None) -> Hyperparameter:
-    """The declaration as a search may try it: `all` is no number, and what switches a method off is no value of it.
+    """Returns the declaration for a search: without `all`, and without values that switch a method off.
 
-    method: whose own hyperparameters are known, too, where it is not ours. Raises UsageError, with the nearest name,
-    where no method has such a hyperparameter.
+    method: a plug-in, whose own hyperparameters are known, too. Raises UsageError, with the nearest name, for an
+    unknown hyperparameter.
     """
     if method is not None and declaration(method).takes_any:
         return anything(identifier(name))
@@ -42,7 +42,7 @@ def searched(name: str, method: str | None = None) -> Hyperparameter:
 
 
 def _allowed(one: Hyperparameter) -> str:
-    """In words.
+    """Returns the allowed values in words.
 
     >>> _allowed(searched("epsilon")), _allowed(searched("memory")), _allowed(searched("lr"))
     ('in [0, 1]', 'whole, >= 1 and <= 1000000000', '> 0 and <= 1e+30')
@@ -52,71 +52,73 @@ def _allowed(one: Hyperparameter) -> str:
 
 @refused(ValueError)
 def space(value: Any, name: str, method: str | None = None) -> Space:
-    """What is searched, from `lr=log:0.003..0.3 memory=10,25`, a list of such, or a mapping of names to values.
+    """Returns a space from `lr=log:0.003..0.3 memory=10,25`, a list of parts, or a mapping.
 
-    name: as messages call the option; method: the study's. Raises UsageError for a part that is not NAME=VALUES, a
-    hyperparameter that is unknown or stands there twice, and a value that it cannot have.
+    name: of the option, for messages; method: of the study. Raises UsageError for a part that is not NAME=VALUES, an
+    unknown or repeated hyperparameter, and an invalid value.
 
     >>> str(space("epsilon=0..0.5", "search").parameters[0])
     'epsilon=0..0.5'
     """
-    parts = [{one: value[one]} for one in value] if isinstance(value, dict) else listed(value, separator=None)
+    parts = [{key: value[key]} for key in value] if isinstance(value, dict) else listed(value, separator=None)
     if len(parts) > MOST:
         raise UsageError(f"{name} takes at most {MOST} hyperparameters once, got {len(parts)} parts")
     return Space(tuple(_parameter(part, method) for part in parts))
 
 
-def space_shown(value: Space) -> list[str | dict[str, list[Value]]]:
-    """The inverse of `space`: texts, but mappings for choices with truth values, which texts have for words."""
+def format_space(value: Space) -> list[str | dict[str, list[Value]]]:
+    """Returns a space as `space` reads it: texts, or mappings for choices with truth values."""
     return [
-        {one.name: list(one.choices)} if any(isinstance(choice, bool) for choice in one.choices) else str(one)
-        for one in value.parameters
+        {each.name: list(each.choices)} if any(isinstance(choice, bool) for choice in each.choices) else str(each)
+        for each in value.parameters
     ]
 
 
-def space_stored(parts: Iterable[Any]) -> list[Any]:
-    """What `space` takes of a ledger, whose texts have words alone: before there were truth values, True was a word."""
-    found = []
+def stored_space(parts: Iterable[Any]) -> list[Any]:
+    """Returns a stored space for `space`: in old ledgers, True was a word."""
+    read = []
     for part in parts:
         name, _, values = part.partition("=") if isinstance(part, str) else ("", "", "")
         choices = values.split(",")
-        found.append({name: choices} if TRUTHS.keys() & choices else part)
-    return found
+        read.append({name: choices} if TRUTHS.keys() & choices else part)
+    return read
 
 
 @refused(ValueError)
 def own_values(value: Any, name: str, method: str | None = None) -> tuple[tuple[str, Given], ...]:
-    """Values of a method's own hyperparameters, from `pull=0.5 when=odd` or a YAML mapping of the same.
+    """Returns values of a method's own hyperparameters, from `pull=0.5 when=odd` or a YAML mapping.
 
-    name: as messages call the option; method: the study's. Raises UsageError for what is not NAME=VALUE, unknown, given
-    twice or cannot be.
+    name: of the option, for messages; method: of the study. Raises UsageError for a part that is not NAME=VALUE, an
+    unknown or repeated name, and an invalid value.
     """
-    pairs = list(value.items()) if isinstance(value, dict) else [str(one).split("=", 1) for one in listed(value, None)]
-    own, found = {} if method is None else own_hyperparameters(method), dict[str, Given]()
+    pairs = (
+        list(value.items()) if isinstance(value, dict) else [str(part).split("=", 1) for part in listed(value, None)]
+    )
+    own, values = {} if method is None else own_hyperparameters(method), dict[str, Given]()
     declared = None if method is None else declaration(method)
     for pair in pairs:
         if len(pair) != 2:
             raise UsageError(f"{name} takes NAME=VALUE, got {brief('='.join(pair))}")
-        one = str(pair[0]).strip().replace("-", "_")
+        key = str(pair[0]).strip().replace("-", "_")
         if declared is not None and declared.takes_any:
-            own[one] = anything(identifier(one))
-        if one not in own and one in hyperparameters() and not (declared and declared.foreign):
-            raise UsageError(f"{name} is for what a method of others has alone; {one} is --{one.replace('_', '-')}")
-        if one not in own:
+            own[key] = anything(identifier(key))
+        if key not in own and key in hyperparameters() and not (declared and declared.foreign):
+            raise UsageError(f"{name} is for hyperparameters of a plug-in method; {key} is --{key.replace('_', '-')}")
+        if key not in own:
             none = f"{method} has no hyperparameter that is no option"
-            raise UsageError(f"{name}: {unknown('hyperparameter', one, own) if own else none}, got {one}")
-        if one in found:
-            raise UsageError(f"{name} gives {one} twice")
+            raise UsageError(f"{name}: {unknown('hyperparameter', key, own) if own else none}, got {key}")
+        if key in values:
+            raise UsageError(f"{name} gives {key} twice")
         if declared and declared.takes_any:
-            # What is a text within a mapping was typed by YAML, JSON or Python: only numbers are read of it.
-            found[one] = any_value(pair[1], one, truths=not isinstance(value, dict))
+            # A text in a mapping has its type from YAML, JSON or Python: only numbers are parsed.
+            values[key] = any_value(pair[1], key, truths=not isinstance(value, dict))
         else:
-            found[one] = hyperparameter(pair[1], one, own[one])
-    return tuple(found.items())
+            values[key] = hyperparameter(pair[1], key, own[key])
+    return tuple(values.items())
 
 
 def identifier(name: str) -> str:
-    """A name that Python code could use. Raises UsageError."""
+    """Returns a name that is a Python identifier. Raises UsageError."""
     if not name.isidentifier():
         raise UsageError(f"the name of a hyperparameter must be letters, digits and _, got {brief(name)}")
     check_column(name)
@@ -124,11 +126,11 @@ def identifier(name: str) -> str:
 
 
 def any_value(value: Any, name: str, truths: bool = True) -> Given:
-    """A value of what nobody has declared: a whole number, another finite number, True, False, None, or a word.
+    """Returns a value of an undeclared hyperparameter: a finite number, True, False, None, or a word.
 
     truths: whether a text can be one of TRUTHS. Raises UsageError for a list, a mapping, and a text with an empty part.
 
-    >>> [any_value(one, "x") for one in ("10", "1e-3", "adam", "nan", "False", "null", True)]
+    >>> [any_value(text, "x") for text in ("10", "1e-3", "adam", "nan", "False", "null", True)]
     [10, 0.001, 'adam', 'nan', False, None, True]
     """
     if value is None or isinstance(value, bool):
@@ -151,22 +153,22 @@ def any_value(value: Any, name: str, truths: bool = True) -> Given:
 
 
 def check_column(name: str) -> None:
-    """Raises UsageError for a name that tables have for something else."""
-    from results.metrics import METRICS, mean_and_std  # late, too: most studies have no names but ours
+    """Raises UsageError for a name that is a column of tables."""
+    from results.metrics import METRICS, mean_and_std  # late: most studies need no check
 
-    if name in COLUMNS or any(name in (one, *mean_and_std(one).values()) for one in METRICS):
+    if name in COLUMNS or any(name in (metric, *mean_and_std(metric).values()) for metric in METRICS):
         raise UsageError(f"{name!r} is a column of every table of runs; give the hyperparameter another name")
 
 
-def own_shown(value: tuple[tuple[str, Given], ...]) -> dict[str, Given]:
-    """The inverse of `own_values`."""
+def format_values(value: tuple[tuple[str, Given], ...]) -> dict[str, Given]:
+    """Returns values as `own_values` reads them."""
     return dict(value)
 
 
 def _parameter(part: Any, method: str | None) -> Parameter:
-    """One part of a space, NAME=VALUES or a mapping of a name to a text or a list of choices.
+    """Returns a parameter from NAME=VALUES, or from a mapping of a name to a text or a list of choices.
 
-    Raises UsageError; ValueError where the ends or choices do not make a space.
+    Raises UsageError; ValueError for invalid ends or choices.
     """
     pairs = list(part.items()) if isinstance(part, dict) else [str(part).partition("=")[::2]]
     name, values = pairs[0] if len(pairs) == 1 else ("", "")
@@ -177,7 +179,7 @@ def _parameter(part: Any, method: str | None) -> Parameter:
     if isinstance(values, list):
         return _choices(one, values, method, truths=False)
     values = str(values)
-    # Of words there is no interval.
+    # Words have no interval.
     if (ends := re.fullmatch(r"(log:)?(.+)\.\.(.+)", values)) and not one.choices:
         low, high = (_value(one, part) for part in ends.groups()[1:])
         return Parameter(name, float(low), float(high), log=bool(ends[1]), whole=one.whole)
@@ -185,7 +187,7 @@ def _parameter(part: Any, method: str | None) -> Parameter:
 
 
 def _choices(one: Hyperparameter, given: Sequence[Any], method: str | None, truths: bool) -> Parameter:
-    """A parameter of choices; truths: as of `any_value`. Raises UsageError; ValueError where two are the same."""
+    """Returns a parameter of choices; truths: as of `any_value`. Raises UsageError; ValueError for equal choices."""
     name, choices = one.name, [part.strip() if isinstance(part, str) else part for part in given]
     if len(choices) > limits.CHOICES:
         raise UsageError(f"choices of {name} must be <= {limits.CHOICES} in number, got {len(choices)}")
@@ -200,7 +202,7 @@ def _choices(one: Hyperparameter, given: Sequence[Any], method: str | None, trut
 
 
 def _value(one: Hyperparameter, text: Any) -> Value:
-    """One value of a hyperparameter that a search may try. Raises UsageError."""
+    """Returns a value of a searched hyperparameter. Raises UsageError."""
     if one.choices:
         return word(text, f"{one.name} (search)", one)
     try:

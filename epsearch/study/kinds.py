@@ -1,4 +1,4 @@
-"""What is asked for: frozen descriptions of a search, a comparison of methods, and a study of the memory."""
+"""Kinds of study: a search, a comparison of methods, a study of the memory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ def _allow_shared() -> Any:
 
 @dataclass(frozen=True, init=False, kw_only=True)
 class Search(Study):
-    """A search for the best point of a space, its evaluation, and that of a baseline: `epsearch run`."""
+    """A search for the best point of a space, and its evaluation: `epsearch run`."""
 
     kind = "run"
     named = (*Study.named, "lr")
@@ -69,7 +69,7 @@ class Search(Study):
         "Your own training code in place of a method, module:attribute of a function (values, stream, seed, report).",
         SEARCHED, later=True, part=TRAINER,
     )
-    """It is the method, too; None for a method of ours."""
+    """It is also the method; None for other methods."""
     objective: str = option(
         values.OBJECTIVE,
         "What the search maximises: A_T, A_T-0.5F_T with any factor, worst-task, anytime; or module:attribute.",
@@ -159,21 +159,21 @@ class Search(Study):
 
     @property
     def tried(self) -> int:
-        """Values that are tried, at most."""
+        """Largest number of tried values."""
         return self.points * self.repeats
 
     @property
     def space(self) -> Space:
-        """What is searched. ε = 0 of ε-SOFT-GEM stands apart: it is A-GEM, another formula."""
-        # Apart, as a curve over ε must not be fitted through a point of another formula.
-        asked = self.search or Space((Parameter(EPSILON, *self.interval),))
-        known = (METHODS | PLUGGED).get(self.method)
-        apart = (0.0,) if known is not None and known.at_zero else ()
-        return Space(tuple(replace(one, apart=apart) if one.name == EPSILON else one for one in asked.parameters))
+        """The search space. ε = 0 of ε-SOFT-GEM stands apart: it is A-GEM, another formula."""
+        # No curve over ε must be fitted through a point of another formula.
+        space = self.search or Space((Parameter(EPSILON, *self.interval),))
+        declared = (METHODS | PLUGGED).get(self.method)
+        apart = (0.0,) if declared is not None and declared.at_zero else ()
+        return Space(tuple(replace(each, apart=apart) if each.name == EPSILON else each for each in space.parameters))
 
     @property
     def search_seeds(self) -> tuple[int, ...]:
-        """Seeds that a point may have in the search: `seeds`, and in a race those that follow the largest."""
+        """Seeds of a point in the search: `seeds`, and in a race further ones above the largest."""
         more, last = (self.most_seeds or 0) - len(self.seeds), max(self.seeds)
         return (*self.seeds, *range(last + 1, last + 1 + more))
 
@@ -183,37 +183,37 @@ class Search(Study):
         return self.seeds if self.eval_seeds is None else self.eval_seeds
 
     def identity(self) -> dict[str, Any]:
-        """Also the rule of a race: stored races without one had another rule."""
+        """Returns the identity, with the rule of a race: stored races without one had another rule."""
         return super().identity() | ({"race_rule": PAIRS} if self.race else {})
 
     @classmethod
     def options_of(cls, identity: Mapping[str, Any]) -> dict[str, Any]:
-        """Also of development versions, which stored neither the choice of the best tried value nor pooled noise."""
+        """Returns the options of a stored identity, also of development versions. Raises UsageError."""
         written = {"choose": TRIED} | super().options_of(identity)
         if written.pop("race_rule", None) != PAIRS and written.get("race"):
             raise UsageError("its race compared values by their pooled noise, which no race does any more")
         return written
 
     def code(self) -> dict[str, str]:
-        """Also its method and its strategy, and networks that are values of a trainer's hyperparameters."""
+        """Returns possible plug-ins: network, method, strategy, objective, and networks of a trainer."""
         own = {self.method: "trainer" if self.trainer else "method", self.strategy: "strategy"}
         own |= {} if is_objective(self.objective) else {self.objective: "objective"}
         return super().code() | own | dict.fromkeys(self._networks(), "network")
 
     def _networks(self) -> list[str]:
-        """Values that are module:attribute of a network."""
-        takes = {one.name for one in method(self.method).own if one.network}
-        given = [*self.set, *((one.name, value) for one in self.space.parameters for value in one.choices)]
-        return [str(value) for name, value in given if name in takes and is_reference(value)]
+        """Returns values that are module:attribute of a network."""
+        takes = {each.name for each in method(self.method).own if each.network}
+        values = [*self.set, *((each.name, value) for each in self.space.parameters for value in each.choices)]
+        return [str(value) for name, value in values if name in takes and is_reference(value)]
 
     @property
     def foreign(self) -> bool:
-        """Whether somebody else's trainer trains it."""
+        """Whether a plug-in trainer trains its members."""
         return self.trainer is not None
 
     @property
     def limits(self) -> "Limits | None":
-        """Time and memory, as the options say."""
+        """Time and memory of a member; None without a plug-in trainer."""
         if not self.foreign:
             return None
         from trainers.foreign.process import Limits
@@ -221,59 +221,58 @@ class Search(Study):
         return Limits(self.time_limit, self.memory_limit)
 
     def applies(self, option: Option) -> bool:
-        """Whether the search has the part to which the option belongs: a race, a trainer, or a method of ours."""
+        """Whether an option applies: those of a race, a trainer or a method need one."""
         return {RACE: self.race, TRAINER: self.foreign, METHOD: not self.foreign}.get(option.part, True)
 
     def value(self, name: str) -> Any:
-        """Also of a hyperparameter that the method alone has."""
+        """Returns the value of an option, or of a plug-in method's own hyperparameter."""
         own = dict(self.set)
         return own[name] if name in own else super().value(name)
 
     def stream_seeds(self, phase: str) -> tuple[int, ...]:
-        """Seeds that may be trained on D^CV ("cv") or D^EV ("eval"): of "eval", the search's only where that scores."""
+        """Returns the seeds on D^CV ("cv") or D^EV ("eval"), which has the search's if it scores points."""
         searched = self.search_seeds if self.score_on == "eval" else ()
         return self.search_seeds if phase == "cv" else tuple(dict.fromkeys((*searched, *self.final_seeds)))
 
     @property
     def largest_batch(self) -> int:
-        """Examples of the largest SGD step that is trained: the study's own, or the largest that is searched."""
+        """Examples of the largest SGD step, searched batch sizes included."""
         if self.foreign:
             return 1
-        # It bounds what a task must show: a mini-batch that is larger than its task is none.
-        ends = [(one.high, *one.choices) for one in self.space.parameters if one.name == "batch_size"]
+        ends = [(each.high, *each.choices) for each in self.space.parameters if each.name == "batch_size"]
         return max([super().largest_batch, *(int(end) for row in ends for end in row if end is not None)])
 
     def idle(self, name: str) -> str:
-        """ε or λ of another method, and ε where it is searched: the baseline is then ε = 0.
+        """Returns why an option has no effect: ε or λ of another method, or ε while it is searched.
 
-        Not what a cohort shares, such as the memory, which scripts give to all methods alike.
+        Options that a cohort shares, such as the memory, are accepted, as scripts set them for all methods.
         """
         if name not in hyperparameters() or not hyperparameters()[name].per_learner:
             return ""
-        if name not in {one.name for one in method(self.method).hyperparameters}:
+        if name not in {each.name for each in method(self.method).hyperparameters}:
             return f"{self.method} does not have it"
         return "it is searched, and compared with 0" if name == EPSILON and name in self.space.names else ""
 
     @property
     def first_task_alone(self) -> bool:
-        """Where something is searched that has a part in it."""
+        """Whether a searched hyperparameter affects the first task."""
         return not {*method(self.method).in_first_task}.isdisjoint(self.space.names)
 
     @property
     def maximised(self) -> str:
-        """The objective, as tables call it."""
+        """The objective, as in tables."""
         return objective_label(self.objective)
 
     @property
     def compared_on(self) -> tuple[int, ...]:
-        """In the search, and in the evaluation where that has more or fewer."""
+        """Numbers of seeds of search and evaluation, once if equal."""
         return tuple(dict.fromkeys((len(self.seeds), len(self.final_seeds))))
 
     @property
     def baseline(self) -> Point | None:
-        """What the chosen point is compared with: the study's own values, but ε = 0 (of ε-SOFT-GEM, A-GEM).
+        """The baseline: the study's own values with ε = 0 (of ε-SOFT-GEM, A-GEM).
 
-        Of a trainer what it is to be compared with, if anything.
+        For a trainer, the point of `against`, if any.
         """
         if self.trainer is None:
             return tuple(0.0 if name == EPSILON else self.value(name) for name in self.space.names)
@@ -282,29 +281,29 @@ class Search(Study):
 
     @property
     def compared(self) -> tuple[Point, ...]:
-        """The baseline, if there is one."""
+        """The baseline, if any."""
         return () if self.baseline is None else (self.baseline,)
 
     @property
     def example(self) -> Point:
-        """A point such as those that are tried."""
-        ends = (one.choices[0] if one.choices else one.value(one.axis().low) for one in self.space.parameters)
+        """An example of a point."""
+        ends = (each.choices[0] if each.choices else each.value(each.axis().low) for each in self.space.parameters)
         return tuple(ends) if self.baseline is None else self.baseline
 
     def learner(self, point: Point, seed: int) -> Learner:
-        """Returns the learner with a point's values of what is searched, and the study's own of all else.
+        """Returns the learner of a point, with the study's values of other hyperparameters.
 
-        Raises ValueError where the method has no such hyperparameter, or none of that value.
+        Raises ValueError for unknown hyperparameters and invalid values.
         """
-        ours = () if self.foreign else method(self.method).hyperparameters
-        own = {one.name: self.value(one.name) for one in ours}
+        declared = () if self.foreign else method(self.method).hyperparameters
+        own = {each.name: self.value(each.name) for each in declared}
         searched = dict(zip(self.space.names, point, strict=True))
         return Learner.of(self.method, seed, **own | dict(self.set) | searched)
 
 
 @dataclass(frozen=True, init=False, kw_only=True)
 class Table(Study):
-    """Methods × sizes of the episodic memory on the evaluation stream, beside a printed table."""
+    """Base of tables: methods on the evaluation stream, beside the paper's table."""
 
     # fmt: off
     methods: tuple[str, ...] = option(
@@ -320,7 +319,7 @@ class Table(Study):
     # fmt: on
 
     def code(self) -> dict[str, str]:
-        """Also its methods."""
+        """Returns possible plug-ins: network and methods."""
         return super().code() | dict.fromkeys(self.methods, "method")
 
 
@@ -343,11 +342,11 @@ class Comparison(Table):
 
     @classmethod
     def takes(cls) -> tuple[str, ...]:
-        """Not what each method has a value of its own for, nor what all methods that have it show in several rows."""
-        kept = {
-            one.name for each in METHODS.values() for one in each.hyperparameters if one.name not in dict(each.variants)
+        """Returns shared hyperparameters, without those of a method alone and those that vary between rows."""
+        shared = {
+            each.name for one in METHODS.values() for each in one.hyperparameters if each.name not in dict(one.variants)
         }
-        return tuple(name for name, one in hyperparameters().items() if not one.per_method and name in kept)
+        return tuple(name for name, each in hyperparameters().items() if not each.per_method and name in shared)
 
     @property
     def searches(self) -> bool:
@@ -372,19 +371,21 @@ class MemoryStudy(Table):
 
     @classmethod
     def takes(cls) -> tuple[str, ...]:
-        """Those of its methods; not what each has a value of its own for, nor the memory, which is compared."""
-        own = {one.name for name in cls.trainable() for one in method(name).hyperparameters if not one.per_method}
-        return tuple(name for name in hyperparameters() if name in own - {"memory"})
+        """Returns shared hyperparameters of its methods, without the memory, which varies between rows."""
+        shared = {each.name for name in cls.trainable() for each in method(name).hyperparameters if not each.per_method}
+        return tuple(name for name in hyperparameters() if name in shared - {"memory"})
 
     @classmethod
     def trainable(cls) -> tuple[str, ...]:
-        """Methods that draw from a memory of so many examples per class and task: those of the paper's memory study."""
+        """Returns methods with a memory of examples per class and task, as in the paper's memory study."""
         return tuple(name for name in super().trainable() if method(name).memory == SAMPLED)
 
 
 KINDS: dict[str, type[Study]] = {kind.kind: kind for kind in (Search, Comparison, MemoryStudy)}
 
-REQUESTS = tuple({name: one for kind in KINDS.values() for name, one in kind.options().items() if one.scope == REQUEST})
-"""Options of which a ledger keeps those of the newest run."""
-GROWS = tuple(name for name, one in Search.options().items() if one.grows)
+REQUESTS = tuple(
+    {name: each for kind in KINDS.values() for name, each in kind.options().items() if each.scope == REQUEST}
+)
+"""Options that a ledger stores for the newest run."""
+GROWS = tuple(name for name, each in Search.options().items() if each.grows)
 """Options that may change when a stored search is extended."""

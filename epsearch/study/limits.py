@@ -1,7 +1,6 @@
-"""The largest numbers that options take: more than anybody trains, and few enough that a mistyped zero is told at once.
+"""Largest values of options, which catch a mistyped zero; smaller studies are planned in seconds.
 
-What lies below them is planned in seconds. Whatever the data limits by itself (a batch by the examples of a task) is
-told by whoever knows the data.
+Limits that depend on data, such as a batch by the examples of a task, are checked with the data.
 """
 
 import math
@@ -32,9 +31,9 @@ STRATEGY_SEED = 2**32 - 1  # of Optuna's generators
 
 
 def check_product(what: str, limit: int, **factors: int) -> None:
-    """Raises UsageError where numbers that fit alone are too many together.
+    """Raises UsageError where a product of options is larger than a limit.
 
-    what: what they make, in the plural; limit: how many of these are allowed; factors: by the names of the options.
+    what: name of the product, in the plural; factors: values by option.
 
     >>> check_product("values", 10, points=5, repeats=3)
     Traceback (most recent call last):

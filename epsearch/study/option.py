@@ -1,4 +1,4 @@
-"""An option of a study: one annotated field of its description, from which help, files, forms and docs are made."""
+"""Options of studies: annotated fields of a description, for help, files, forms and docs."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -17,18 +17,18 @@ GROUPS = (SEARCHED, STREAM, SEEDS, RUNS, OUTPUT, LEARNING)
 """Groups of options, in the order of forms and docs."""
 
 LEVELS = BASIC, EXPERT = ("basic", "expert")
-"""Whether newcomers need an option."""
+"""Levels of options: BASIC ones are for newcomers."""
 
 IDENTITY, REQUEST, RUN, RESUME, PLACE = ("identity", "request", "run", "resume", "place")
-"""What an option decides: figures (IDENTITY), what the newest run is asked for (REQUEST), how a study runs (RUN), how a
-resumed one runs (RESUME), where its files and its cluster are, which a service sets (PLACE).
+"""Scopes of options: results (IDENTITY), requests to the newest run (REQUEST), how a study runs (RUN), also when
+resumed (RESUME), and its files and cluster, which a service sets (PLACE).
 """
 
 RACE, TRAINER, METHOD = ("race", "trainer", "method")
-"""Parts that a search may lack: a race over seeds, a user's trainer, a method of ours."""
+"""Optional parts of a search: a race over seeds, a plug-in trainer, a method."""
 
 DATASETS = "the dataset's"
-"""Words for a default that the definition of the dataset gives."""
+"""Words for a default from the definition of the dataset."""
 
 
 def _unchanged(value: Any) -> Any:
@@ -37,18 +37,18 @@ def _unchanged(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class ValueType:
-    """Type of an option's value: how it is parsed, written, and named in help."""
+    """Type of an option's value: parser, format, and name in help."""
 
     convert: Callable[..., Any]
     """(text or YAML value, name for messages) -> the field's value; raises UsageError."""
     metavar: str = "TEXT"
     """Name in help, as NAME or INT."""
     write: Callable[[Any], Any] = _unchanged
-    """The inverse of `convert`, but for None."""
+    """The inverse of `convert`, except for None."""
     none: str | None = None
-    """The word for None; None where YAML and JSON have null for it."""
+    """The word for None; None for null in YAML and JSON."""
     choices: Collection[str] = ()
-    """Words that it may be; a plug-in has other names besides."""
+    """Allowed words; plug-ins have other names."""
     words: int = 1
     """Words behind its flag; 0 for any number."""
     by_method: bool = False
@@ -57,33 +57,33 @@ class ValueType:
 
 @dataclass(frozen=True)
 class Option:
-    """An option of the command line, which YAML files and the service take by its name."""
+    """An option of the command line, YAML files and the service."""
 
     type: ValueType
     help: str
-    """What it is, in a sentence."""
+    """Help, a sentence."""
     group: str
     """One of GROUPS."""
     default: Any = None
-    """The field's value where neither the user nor the definition of the dataset gives one."""
+    """Default, unless the definition of the dataset has one."""
     usual: str = ""
-    """The default in words; "" where `default` says it."""
+    """The default in words; "" for that of `default`."""
     level: str = EXPERT
     """One of LEVELS."""
     scope: str = IDENTITY
     """IDENTITY, REQUEST, RUN, RESUME or PLACE."""
     later: bool = False
-    """True for an option that older stored studies lack: it identifies a study only where it is not the default."""
+    """True for an option that older stored studies lack: part of the identity only if not the default."""
     part: str = ""
-    """RACE, TRAINER or METHOD, without which it does not apply; "" for all studies."""
+    """RACE, TRAINER or METHOD, which it requires; "" for all studies."""
     grows: bool = False
     """Whether it may change when a stored search is extended."""
     aliases: tuple[str, ...] = ()
     """Further flags."""
     after: str = ""
-    """Field of a base class that it follows in help and files; by default the field before it."""
+    """Preceding field in help and files, if not the previous one."""
     name: str = ""
-    """That of the field."""
+    """Name of the field."""
 
     @property
     def flag(self) -> str:
@@ -92,33 +92,33 @@ class Option:
 
     @property
     def identifies(self) -> bool:
-        """Whether it can change a study's figures."""
+        """Whether it can change results."""
         return self.scope == IDENTITY
 
     @property
     def default_text(self) -> str:
-        """The default as help and docs write it; "" for flags and options without one."""
+        """The default for help and docs; "" for flags and options without one."""
         if self.usual or self.default is False or self.default in (None, ()):
             return self.usual
         value = self.show(self.default)
         return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
     def parse(self, value: Any, method: str | None = None) -> Any:
-        """Returns the field's value of a text, or of a value of YAML, JSON or Python. Raises UsageError, one line.
+        """Returns the field's value from text, YAML, JSON or Python. Raises UsageError, one line.
 
-        method: the study's; None where it has none, or it is not known.
+        method: of the study; None if it has none, or is unknown.
         """
         name, value = self.flag.removeprefix("--"), plain(value)
         try:
             return self.type.convert(value, name, method) if self.type.by_method else self.type.convert(value, name)
-        except (ValueError, OverflowError):  # a file's number of more digits than Python turns into a text
+        except (ValueError, OverflowError):  # e.g. a number with too many digits for Python
             raise UsageError(f"{name} cannot be {brief(value)}") from None
 
     def show(self, value: Any) -> Any:
-        """Returns the value as YAML and JSON write it: the inverse of `parse`."""
+        """Returns the value for YAML and JSON: the inverse of `parse`."""
         return self.type.none if value is None else self.type.write(value)
 
 
 def option(type: ValueType, help: str, group: str, default: Any = None, **more: Any) -> Any:
-    """Returns a field of a description that is an option; arguments are the fields of `Option`."""
+    """Returns a dataclass field with an option; arguments are the fields of `Option`."""
     return field(metadata={"option": Option(type, help, group, default, **more)})

@@ -1,6 +1,6 @@
-"""Text or a YAML value on its way to a field's value.
+"""Parsers of option values, from text or YAML.
 
-Each converter takes what was given, and the name by which its messages call it; each raises UsageError, one line.
+Each takes a value and a name for messages, and raises UsageError, one line.
 """
 
 import math
@@ -23,9 +23,9 @@ DURATION = re.compile("".join(rf"(?:(?P<{unit}>[0-9]{{1,9}}){unit})?" for unit i
 
 
 def plain(value: Any) -> Any:
-    """Python's own values in the place of NumPy's, and lists in the place of arrays, ranges and tuples.
+    """Returns a value with Python's types for NumPy's, and lists for arrays, ranges and tuples.
 
-    A range of more numbers than any option takes remains one.
+    A range longer than any option allows remains a range.
 
     >>> plain({"sizes": range(2, 5), "flags": (True, None)})
     {'sizes': [2, 3, 4], 'flags': [True, None]}
@@ -35,14 +35,14 @@ def plain(value: Any) -> Any:
     if isinstance(value, range) and not value[limits.SEEDS :]:
         return list(value)
     if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
-    return {name: plain(one) for name, one in value.items()} if isinstance(value, dict) else value
+        return [plain(each) for each in value]
+    return {name: plain(each) for name, each in value.items()} if isinstance(value, dict) else value
 
 
 def whole(value: Any, name: str, low: int, high: int = limits.COUNT, hint: str = "") -> int:
-    """A whole number from `low` to `high`, both allowed.
+    """Returns a whole number from `low` to `high`, both allowed.
 
-    hint: what else may stand there, in words behind the line about what is no number.
+    hint: other allowed values, for the message.
     """
     try:
         number = int(str(value))  # by way of text, as int(2.5) would be 2, and int(True) 1
@@ -55,19 +55,19 @@ def whole(value: Any, name: str, low: int, high: int = limits.COUNT, hint: str =
 
 
 def whole_or_all(value: Any, name: str, low: int, high: int = limits.COUNT) -> int | None:
-    """A whole number, or `all`, which is None."""
+    """Returns a whole number, or None for `all`."""
     return None if str(value).lower() == "all" else whole(value, name, low, high, "; or all")
 
 
 def one_of(value: Any, name: str, allowed: Collection[str]) -> str:
-    """One of some words, as it is written; the line about any other names the nearest."""
+    """Returns one of some words; the message for any other names the nearest."""
     if value not in tuple(allowed):  # a register is a dict, which could not be asked for a YAML list
         raise UsageError(unknown(name, value, allowed))
     return str(value)
 
 
 def some_of(value: Any, name: str, allowed: Collection[str]) -> tuple[str, ...]:
-    """Some of these words, each once, with commas between.
+    """Returns some of these words, each once, separated by commas.
 
     >>> some_of("pdf, svg", "figures", ("svg", "pdf"))
     ('pdf', 'svg')
@@ -76,16 +76,16 @@ def some_of(value: Any, name: str, allowed: Collection[str]) -> tuple[str, ...]:
 
 
 def pretrained(value: Any, name: str) -> str | None:
-    """Weights: imagenet, none (which is None), or a file's path (made absolute, as workers have other folders)."""
+    """Returns weights: imagenet, None for none, or a path, made absolute."""
     known = {"none": None, "imagenet": "imagenet"}
     text = str(value)
     return known[text.lower()] if text.lower() in known else str(path(text, name).absolute())
 
 
 def duration(value: Any, name: str) -> float:
-    """Seconds of a time like 90s, 30m, 2h, 1d or 1h30m."""
-    found = DURATION.fullmatch(str(value).strip())
-    seconds = sum(int(found[unit] or 0) * size for unit, size in UNITS.items()) if found else 0
+    """Returns seconds of a time like 90s, 30m, 2h, 1d or 1h30m."""
+    match = DURATION.fullmatch(str(value).strip())
+    seconds = sum(int(match[unit] or 0) * size for unit, size in UNITS.items()) if match else 0
     if not 0 < seconds <= limits.SECONDS:
         longest = f"{limits.SECONDS // UNITS['d']}d"
         raise UsageError(f"{name} must be a time > 0 and <= {longest} like 90s, 30m or 2h, got {brief(value)}")
@@ -93,28 +93,28 @@ def duration(value: Any, name: str) -> float:
 
 
 def size(value: Any, name: str) -> int:
-    """Bytes of a size like 500MiB or 4GiB."""
-    found = SIZE.fullmatch(str(value).strip())
-    count = int(float(found[1]) * 1024 ** SIZES.index(found[2])) if found else 0
+    """Returns bytes of a size like 500MiB or 4GiB."""
+    match = SIZE.fullmatch(str(value).strip())
+    count = int(float(match[1]) * 1024 ** SIZES.index(match[2])) if match else 0
     if not 2**20 <= count <= 2**60:
         raise UsageError(f"{name} must be a size >= 1MiB like 500MiB or 4GiB, got {brief(value)}")
     return count
 
 
-def size_shown(count: int) -> str:
-    """The inverse of `size`.
+def format_size(count: int) -> str:
+    """Returns a size as `size` reads it.
 
-    >>> size_shown(size("4GiB", "memory-limit")), size_shown(size("1.5MiB", "memory-limit"))
+    >>> format_size(size("4GiB", "memory-limit")), format_size(size("1.5MiB", "memory-limit"))
     ('4GiB', '1536KiB')
     """
     power = max(power for power in range(len(SIZES)) if count % 1024**power == 0)
     return f"{count // 1024**power}{SIZES[power]}"
 
 
-def duration_shown(seconds: float) -> str:
-    """The inverse of `duration`.
+def format_duration(seconds: float) -> str:
+    """Returns a time as `duration` reads it.
 
-    >>> duration_shown(5400), duration("1h30m", "time-budget")
+    >>> format_duration(5400), duration("1h30m", "time-budget")
     ('1h30m', 5400.0)
     """
     left, parts = int(seconds), []
@@ -126,14 +126,14 @@ def duration_shown(seconds: float) -> str:
 
 
 def listed(value: Any, separator: str | None = ",") -> list[Any]:
-    """The parts of a text, of a YAML list, or of a single value; separator: None for any white space."""
+    """Returns the parts of a text, a YAML list or a single value; separator: None for white space."""
     if isinstance(value, str):
         return value.split(separator)
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def sizes(value: Any, name: str) -> tuple[int, ...]:
-    """Memory sizes, ascending: 25,50,100 or a list."""
+    """Returns memory sizes, ascending, from 25,50,100 or a list."""
     numbers = [whole(part, name, 1) for part in listed(value)]
     if not numbers or len(set(numbers)) < len(numbers):
         raise UsageError(f"{name} must be different numbers with commas between, like 25,50,100; got {brief(value)}")
@@ -141,10 +141,7 @@ def sizes(value: Any, name: str) -> tuple[int, ...]:
 
 
 def hyperparameter(value: Any, name: str, one: Hyperparameter) -> Value:
-    """A value of what a method declares: one of its words, a whole number, or a number that float32 has.
-
-    None where it may be `all`, and is.
-    """
+    """Returns a value of a declared hyperparameter: a word, a whole number, a float32, or None for `all`."""
     if one.choices:
         return word(value, name, one)
     if one.whole:
@@ -154,19 +151,19 @@ def hyperparameter(value: Any, name: str, one: Hyperparameter) -> Value:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not one.fits(number):
-        # Where nothing but float32 bounds it, the bound is what the user has to be told.
+        # The message names the bound of float32 only where it is the violated one.
         allowed = f"<= {limits.FLOAT:g}" if number > one.high == limits.FLOAT else one.allowed
         raise UsageError(f"{name} must be a number {allowed}, got {brief(value)}")
     return number
 
 
 def word(value: Any, name: str, one: Hyperparameter) -> str:
-    """One of its words, or module:attribute of a network where that may be. Raises UsageError."""
+    """Returns one of its words, or module:attribute of a network. Raises UsageError."""
     return str(value) if one.fits(value) else one_of(value, name, one.choices)
 
 
 def seeds(value: Any, name: str) -> tuple[int, ...]:
-    """A count (5), a list (0,1,2 or a YAML list) or a range (0..4), in this order; no seed stands there twice."""
+    """Returns different seeds from a count (5), a list (0,1,2 or YAML) or a range (0..4)."""
     wrong = UsageError(f"{name} must be a count >= 1, a list like 0,1,2 or a range like 0..4, got {brief(value)}")
     try:
         numbers = _seeds(value)
@@ -182,7 +179,7 @@ def seeds(value: Any, name: str) -> tuple[int, ...]:
 
 
 def _seeds(value: Any) -> range | list[int]:
-    """As written; a range is not made yet. Raises ValueError."""
+    """Returns the seeds as written, ranges unexpanded. Raises ValueError."""
     if isinstance(value, range):
         return value
     if isinstance(value, (list, tuple)):
@@ -197,7 +194,7 @@ def _seeds(value: Any) -> range | list[int]:
 
 
 def interval(value: Any, name: str) -> tuple[float, float]:
-    """Two numbers, 0 <= low < high <= 1: a text or a YAML list."""
+    """Returns two numbers, 0 <= low < high <= 1, from a text or a YAML list."""
     try:
         parts = value.replace(",", " ").split() if isinstance(value, str) else value
         low, high = (float(part) + 0.0 for part in map(str, parts))  # −0 is 0; as a text True is no number
@@ -209,14 +206,14 @@ def interval(value: Any, name: str) -> tuple[float, float]:
 
 
 def yes_or_no(value: Any, name: str) -> bool:
-    """True or false of a YAML file, or a flag of the command line; other spellings are refused."""
+    """Returns true or false of a YAML file, or a flag of the command line."""
     if str(value).lower() not in ("true", "false"):
         raise UsageError(f"{name} must be true or false, got {value!r}")
     return str(value).lower() == "true"
 
 
 def address(value: Any, name: str) -> str:
-    """Where a Ray is: local, auto or HOST:PORT."""
+    """Returns the address of a Ray: local, auto or HOST:PORT."""
     text = str(value)
     if text.startswith("ray://"):
         raise UsageError(
@@ -231,24 +228,24 @@ def address(value: Any, name: str) -> str:
 
 @refused(ValueError)
 def numeric_path(value: Any, name: str) -> str:
-    """A numeric path's name, as the ledger writes it."""
+    """Returns the name of a numeric path, as in the ledger."""
     return str(NumericPath.parse(str(value)))
 
 
 DEVICES = frozenset(
     {"con", "prn", "aux", "nul", *(kind + digit for kind in ("com", "lpt") for digit in "0123456789¹²³")}
 )
-"""Names that are a device to Windows, in any case and with any extension."""
+"""Names of devices in Windows, in any case and with any extension."""
 OWN_FOLDERS = ("artifacts", "strategies")
 """Folders of epsearch in the out folder, beside those of studies."""
 
 
 def study_name(value: Any, name: str) -> str:
-    """A study's name, which must do as the name of a folder on every system: OUT/NAME is that of its report."""
+    """Returns a study's name, which must be a valid folder name on every system."""
     text = str(value)
     if not text or not all(letter.isalnum() or letter in "._-" for letter in text):
         raise UsageError(f"{name} must consist of letters, digits, '.', '_' and '-', got {brief(value)}")
-    # A hidden folder, or the one above; an option of whatever command takes the name; Windows drops a dot at the end.
+    # Hidden folders and .., options of commands, and Windows, which drops a dot at the end.
     if text[0] in ".-" or text[-1] == ".":
         raise UsageError(f"{name} must not begin with '.' or '-', nor end with '.', got {brief(text)}")
     if len(text) > limits.NAME:
@@ -263,15 +260,15 @@ def study_name(value: Any, name: str) -> str:
 
 
 def path(value: Any, name: str) -> Path:
-    """A file or folder; ~ and ~user are homes where there are any; a folder of such a name is ./~."""
+    """Returns a path, with ~ and ~user expanded; ./~ names a folder ~."""
     text = str(value)
-    if "\0" in text:  # which no system call takes
+    if "\0" in text:  # invalid in system calls
         raise UsageError(f"{name} must be a path, got {text!r}")
     return Path(os.path.expanduser(text))
 
 
 def place(value: Any, name: str) -> str:
-    """A folder (made absolute, as workers have other ones) or a URL, which may hold no credentials."""
+    """Returns a folder, made absolute, or a URL without credentials."""
     text = str(value)
     if "://" not in text:
         return str(path(text, name).absolute())
@@ -284,6 +281,6 @@ def place(value: Any, name: str) -> str:
     return text
 
 
-def path_shown(value: Path) -> str:
-    """The inverse of `path`."""
+def format_path(value: Path) -> str:
+    """Returns a path as `path` reads it."""
     return f"./{value}" if str(value).startswith("~") else str(value)

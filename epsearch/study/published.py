@@ -1,4 +1,4 @@
-"""What a dataset's definition fixes, under the names of the options."""
+"""Published settings of datasets, by names of options."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from trainers.methods import PLUGGED, hyperparameters
 
 
 def published(dataset: str, method: str | None = None) -> dict[str, Any]:
-    """The published settings of a dataset; of hyperparameters, the method's own values where one is named.
+    """Returns the published settings of a dataset, with a method's own hyperparameters if it is named.
 
-    Which source each value is from, a comment beside it in the definition's YAML file says. Raises ValueError where the
-    sources give none for the method on this dataset, and UnknownDataset where no definition has the name.
+    Comments in the definition's YAML file name the sources. Raises ValueError where the definition has none for the
+    method, and UnknownDataset.
     """
     definition = load_definition(dataset)
     return _hyperparameters(dataset, method) | {
@@ -30,9 +30,9 @@ def published(dataset: str, method: str | None = None) -> dict[str, Any]:
 
 
 def of_methods(dataset: str) -> dict[str, dict[str, Value]]:
-    """Method -> the values that the definition gives for it, by hyperparameter."""
-    # Definitions say learning_rate where options say lr; what is no option is left out.
-    names = {one.published or one.name: one.name for one in hyperparameters().values()}
+    """Returns method -> published values by hyperparameter."""
+    # Definitions have learning_rate for the option lr; keys that are no options are left out.
+    names = {each.published or each.name: each.name for each in hyperparameters().values()}
     return {
         method: {names[written]: value for written, value in settings.items() if written in names}
         for method, settings in load_definition(dataset).methods.items()
@@ -40,11 +40,11 @@ def of_methods(dataset: str) -> dict[str, dict[str, Value]]:
 
 
 def _hyperparameters(dataset: str, method: str | None) -> dict[str, Value]:
-    """Those that definitions give: the dataset's, else the declared default; of a method, its own over both."""
+    """Returns published hyperparameters: the method's, else the dataset's, else the declared default."""
     definition = load_definition(dataset)
-    of_all = {one: getattr(definition, one.published, None) for one in hyperparameters().values() if one.published}
-    values = {one.name: one.default if value is None else value for one, value in of_all.items()}
-    if method is not None and method not in PLUGGED:  # nothing is published of methods of others
-        definition.method(method)  # raises where the sources give none
+    of_all = {each: getattr(definition, each.published, None) for each in hyperparameters().values() if each.published}
+    values = {each.name: each.default if value is None else value for each, value in of_all.items()}
+    if method is not None and method not in PLUGGED:  # plug-ins have no published values
+        definition.method(method)  # raises without values
         values |= of_methods(dataset)[method]
     return values

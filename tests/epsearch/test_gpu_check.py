@@ -162,10 +162,10 @@ class TestStudies:
         with pytest.raises(SelfCheckFailed) as raised:
             execute(job)
         failed = cohort_failure(raised.value)
-        assert failed["stops"] and not failed["traceback"] and failure(raised.value).status == 1
+        assert failed["stops"] and not failed["traceback"] and failure(raised.value)[1] == 1
         with pytest.raises(TrainingFailed, match=r"the self-check of .* failed") as stopped:
             loop.tell([JobResult(job.number, None, **failed._asdict())])
-        assert failure(stopped.value).status == 1 and not store.all_runs()
+        assert failure(stopped.value)[1] == 1 and not store.all_runs()
 
     def test_a_graph_that_disagrees_in_training_fails_its_cohort_alone(self, small_study, store, device):
         device.trained = emulated(stands_still)

@@ -1,4 +1,4 @@
-"""The value that a search names: where a curve through all of its scores is highest, not the highest of noisy means."""
+"""The choice of a search: the top of a curve through all scores."""
 
 from collections.abc import Collection, Sequence
 
@@ -52,7 +52,7 @@ def choose(space: Space, points: Sequence[Point], scores: NDArray[np.float64]) -
 
 
 def _within(space: Space, point: Point) -> bool:
-    """Whether a point lies in the space: a study that has grown may have searched a wider one before."""
+    """Whether a point lies in the space; an earlier search may have been wider."""
     return all(
         value in one.choices if one.choices else one.low <= value <= one.high  # type: ignore[operator]
         for one, value in zip(space.parameters, point, strict=True)
@@ -60,7 +60,7 @@ def _within(space: Space, point: Point) -> bool:
 
 
 def _no_curve(space: Space, points: Sequence[Point], scores: NDArray[np.float64], usual: NDArray[np.bool_]) -> str:
-    """Why no curve can be fitted to the usual points; "" where one can."""
+    """Returns why no curve can be fitted to the usual points; "" if one can."""
     if all(one.choices for one in space.parameters):
         return "choices have no order"
     if all_equal(scores):
@@ -76,7 +76,7 @@ def _no_curve(space: Space, points: Sequence[Point], scores: NDArray[np.float64]
 def _open(
     space: Space, points: Sequence[Point], scores: NDArray[np.float64], apart: Sequence[bool]
 ) -> tuple[float, float] | None:
-    """The ends of the confidence set on the axis of one number; None in other spaces."""
+    """Returns the ends of the confidence set on a single axis; None in other spaces."""
     (one, *others) = space.parameters
     if others or one.choices:
         return None
@@ -93,7 +93,7 @@ def _open(
 
 
 def _top(space: Space, known: Sequence[Point], process: Process, ends: tuple[float, float] | None) -> Point:
-    """The point at which the mean is highest, of equal ones the first: tried ones before others."""
+    """Returns the point with the highest mean, of equal ones the first; tried points come first."""
     every = list(dict.fromkeys([*known, *candidates(space)]))
     if len(space.parameters) == 1:
         return _highest(space, process, _between(space.parameters[0], every, known, ends))
@@ -110,7 +110,7 @@ def _top(space: Space, known: Sequence[Point], process: Process, ends: tuple[flo
 def _between(
     parameter: Parameter, points: Sequence[Point], known: Collection[Point], ends: tuple[float, float] | None
 ) -> list[Point]:
-    """Those within the ends, else next to them; beyond the values that were tried, and apart, nothing is known."""
+    """Returns the points within the ends and the tried values, else the nearest ones."""
     if ends is None:
         return list(points)
     at = [parameter.coordinate(float(point[0])) for point in known]

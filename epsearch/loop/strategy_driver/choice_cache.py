@@ -1,6 +1,6 @@
-"""A cache of choices of curves through many points, as each opening of a study computes its choice.
+"""Cache of choices by curves through many points, which take seconds.
 
-The curve takes seconds, and those that list or delete ask for it, too.
+Each opening of a study computes its choice, also for lists and deletions.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ VERSION = 2  # of what `choose` computes: another one where it names another poi
 
 
 def choose_once(space: Space, points: Sequence[Point], scores: NDArray[np.float64]) -> Choice:
-    """Returns `choose` of these, from the cache where it has been computed on this machine."""
+    """Returns the result of `choose`, from the cache of this machine if possible."""
     if len(points) < MANY:
         return choose(space, points, scores)
     of = repr((VERSION, np.__version__, space, list(points), scores.shape)).encode() + scores.tobytes()
@@ -43,7 +43,7 @@ def _gain(gain: float) -> float | None:
 
 
 def _read(content: bytes) -> Choice:
-    """As it was: JSON has lists for tuples, and no NaN."""
+    """Returns the cached choice: JSON has lists for tuples, and no NaN."""
     values = json.loads(content)
     point, tried = (None if values[name] is None else tuple(values[name]) for name in ("point", "tried"))
     return Choice(point, tried, math.nan if values["gain"] is None else values["gain"], values["why"])

@@ -30,7 +30,7 @@ def _work(arguments: list[str]) -> None:
     """Trains the submission of a name; queues it again if it is interrupted."""
     from epsearch.api import run
     from epsearch.failures.errors import Interrupted, TimeSpent, UsageError
-    from epsearch.ledger.location import kept_within, ledger_url
+    from epsearch.ledger.location import hide_storage, ledger_url
     from epsearch.service.requests import submitted_study
     from epsearch.service.settings import Settings
     from epsearch.service.work.log_listener import log_listener
@@ -45,7 +45,7 @@ def _work(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     url = ledger_url(options.out)
     settings = Settings(url, options.out, options.data_dir, address=options.address, checkpoints=options.checkpoints)
-    with kept_within(), Store.open(url) as store:
+    with hide_storage(), Store.open(url) as store:
         submission = store.queue.submissions().get(options.name)
         if submission is None:
             raise UsageError(f"no study {options.name!r} was submitted")

@@ -16,7 +16,7 @@ from epsearch.control.watching import watch
 from epsearch.failures.errors import Cancelled, TimeSpent, TrainingFailed, Unavailable
 from epsearch.loop.jobs import JobResult
 from epsearch.runners import local
-from epsearch.session import holding
+from epsearch.session import lease
 from results.ledger.store import Store
 from results.ledger.writers.holder import Holder
 from tests.support.events import Recorded
@@ -39,7 +39,7 @@ time.sleep(1000)
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    for module, name in ((holding, "TICK_SECONDS"), (cancelling, "POLL_SECONDS"), (watching, "POLL_SECONDS")):
+    for module, name in ((lease, "TICK_SECONDS"), (cancelling, "POLL_SECONDS"), (watching, "POLL_SECONDS")):
         monkeypatch.setattr(module, name, 0.02)
 
 

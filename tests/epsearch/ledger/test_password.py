@@ -14,7 +14,7 @@ import yaml
 from sqlalchemy import create_engine
 
 from epsearch.ledger import location
-from epsearch.ledger.location import VARIABLE, kept_within
+from epsearch.ledger.location import VARIABLE, hide_storage
 from epsearch.runners.registry import runner_of
 from epsearch.session import session
 from results.ledger import database
@@ -235,8 +235,8 @@ def test_a_path_is_not_searched_for_passwords(epsearch, tmp_path):
 SHOW = """
 import os, subprocess, sys
 from pathlib import Path
-from epsearch.ledger.location import kept_within
-with kept_within(sys.argv):
+from epsearch.ledger.location import hide_storage
+with hide_storage(sys.argv):
     print(Path("/proc/self/cmdline").read_bytes())
     print(subprocess.run([sys.executable, "-c", "import os; print(dict(os.environ))"], capture_output=True, text=True))
 print(os.environ["EPSEARCH_STORAGE"] == sys.argv[2])
@@ -272,6 +272,6 @@ def test_training_takes_it_out_of_the_environment(small_study, monkeypatch):
 
 def test_the_environment_is_as_it_was_behind_it(monkeypatch):
     monkeypatch.setenv(VARIABLE, "sqlite:///a")
-    with kept_within(), kept_within():
+    with hide_storage(), hide_storage():
         assert VARIABLE not in os.environ
     assert os.environ[VARIABLE] == "sqlite:///a"

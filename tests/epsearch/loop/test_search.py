@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from epsearch.failures.errors import TrainingFailed, UsageError
-from epsearch.loop.content import Known
 from epsearch.loop.jobs import JobResult, decode, encode, execute
 from epsearch.loop.search import SearchLoop
 from epsearch.preparation.data import open_evaluation
@@ -55,16 +54,14 @@ def test_making_a_loop_reads_nothing(small_study, store):
         loop.catch_up()
 
 
-def test_what_is_known_need_not_be_in_the_ledger(small_study, store, tmp_path):
+def test_records_of_earlier_loops_need_not_be_in_the_ledger(small_study, store, tmp_path):
     first = make(small_study(certify=0), store)
     finish(first)
-    known = Known(first.records)
+    stream = open_evaluation(small_study(certify=0))[0].describe()
     with Store.open(f"sqlite:///{tmp_path / 'empty.sqlite'}") as empty:
-        loop = SearchLoop(
-            small_study(certify=0), open_evaluation(small_study(certify=0))[0].describe(), empty, known=known
-        )
-        loop.catch_up()
-        assert loop.done and loop.best == first.best and loop.reused == len(first.records) and not empty.all_runs()
+        loop = SearchLoop(small_study(certify=0), stream, empty, earlier=[first]).catch_up()
+        assert loop.evaluating and not loop.done and loop.best == first.best and not empty.all_runs()
+        assert loop.reused == len(first.search_records()) > 0 and loop.rounds() == first.rounds()
 
 
 def test_looking_at_what_is_upcoming_opens_nothing(small_study, store):

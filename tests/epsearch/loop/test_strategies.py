@@ -152,7 +152,7 @@ def entitled(scores, lost=(), enough=None):
     gone = np.zeros(scores.shape, dtype=bool)
     for place in lost:
         gone[place] = True
-    return [one.seeds for one in race.standings(race.Scores(scores, gone), enough or scores.shape[1])]
+    return [count for count, _ in race.assign_seeds(scores, gone, enough or scores.shape[1])]
 
 
 class TestRace:
@@ -192,8 +192,8 @@ class TestRace:
         scores = np.array([0.5, 0.8, 0.8])[:, None] + 0.002 * np.random.default_rng(0).standard_normal((3, 5))
         lost = np.zeros(scores.shape, dtype=bool)
         lost[2, 1] = True
-        found = race.standings(race.Scores(np.where(lost, np.nan, scores), lost), enough=5)
-        assert [(one.seeds, one.dropped) for one in found] == [(2, True), (5, False), (2, False)]
+        found = race.assign_seeds(np.where(lost, np.nan, scores), lost, enough=5)
+        assert found == [(2, True), (5, False), (2, False)]
 
     def test_undecided_values_get_more_seeds_and_rounds_stay_comparable(self, small_study, store):
         # Seeds beyond the third are 0.3 higher: whoever gets them must not win by that.

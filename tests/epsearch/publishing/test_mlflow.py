@@ -81,7 +81,7 @@ class Page(list):
 @pytest.fixture
 def tracked(monkeypatch):
     client = Tracked()
-    monkeypatch.setattr(ours, "_mlflow", lambda uri: client)
+    monkeypatch.setattr(ours, "connect", lambda uri: client)
     return client
 
 

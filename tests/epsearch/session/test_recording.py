@@ -44,7 +44,7 @@ def test_what_is_told_is_handed_on_and_kept_in_order(clock, monkeypatch):
         ("records", {"stored": 2}),
         ("progress", asdict(NOW)),
     ]
-    assert recorder.take() == recorder.take(all_of_it=True) == []
+    assert recorder.take() == recorder.take(all_rows=True) == []
 
 
 def test_of_progress_the_newest_is_taken_once_a_second(clock):
@@ -58,7 +58,7 @@ def test_of_progress_the_newest_is_taken_once_a_second(clock):
     clock[0] += 0.01
     assert recorder.take() == [("progress", asdict(NOW))]
     recorder(LATER)
-    assert recorder.take() == [] and recorder.take(all_of_it=True) == [("progress", asdict(LATER))]
+    assert recorder.take() == [] and recorder.take(all_rows=True) == [("progress", asdict(LATER))]
 
 
 def test_what_could_not_be_written_comes_first_but_for_progress(clock):
@@ -70,7 +70,7 @@ def test_what_could_not_be_written_comes_first_but_for_progress(clock):
     assert len(rows) == 3
     recorder(Note("c"))
     recorder.give_back(rows)
-    assert [row[1]["line"] for row in recorder.take(all_of_it=True)] == ["a", "b", "c"]
+    assert [row[1]["line"] for row in recorder.take(all_rows=True)] == ["a", "b", "c"]
 
 
 def test_of_too_many_the_oldest_are_lost(clock):

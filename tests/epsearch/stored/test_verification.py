@@ -180,7 +180,7 @@ def test_a_ledger_that_cannot_be_written_to_is_verified_all_the_same(runs, store
 
 
 def test_a_study_of_a_gpu_says_so_where_there_is_none(runs, store, monkeypatch):
-    monkeypatch.setattr("epsearch.session.again.cuda_present", lambda: False)
+    monkeypatch.setattr("epsearch.session.reruns.cuda_present", lambda: False)
     row = store.study(NAME)
     store.change_study(row, {**row.config, "study": {**row.config["study"], "device": "cuda"}})
     url = session.LedgerUrl(f"sqlite:///{runs}/epsearch.sqlite")

@@ -117,7 +117,7 @@ def test_a_narrow_terminal_sees_what_matters_most(now):
     }.items():
         console = Console(file=io.StringIO(), width=width, force_terminal=True)
         drawn = listener._Line()
-        drawn.take(progress(best=best))
+        drawn.update(progress(best=best))
         console.print(drawn, highlight=False)
         assert console.file.getvalue().splitlines() == [line]
 

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from epsearch import Interrupted, UsageError, run
-from epsearch.session import holding, session
+from epsearch.session import lease, session
 from results.ledger.store import Store
 from results.ledger.writers.errors import LeaseLost
 from results.ledger.writers.holder import here
@@ -45,7 +45,7 @@ def test_another_run_of_the_study_is_refused_in_one_line(other, study, small_stu
 
 
 def test_a_run_can_wait_for_the_end_of_another(other, study, monkeypatch):
-    monkeypatch.setattr(holding, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(lease, "POLL_SECONDS", 0.01)
 
     class Patient(Recorded):
         def stop_wanted(self):
@@ -85,7 +85,7 @@ sys.stdin.read()
 
 
 def test_a_lease_is_renewed_and_given_back(study, monkeypatch):
-    monkeypatch.setattr(holding, "LEASE_SECONDS", 0.03)
+    monkeypatch.setattr(lease, "LEASE_SECONDS", 0.03)
     renewed, renew = threading.Event(), Leases.renew
 
     def seen(leases):

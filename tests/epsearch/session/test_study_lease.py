@@ -9,8 +9,8 @@ import pytest
 from epsearch.events import Note, Progress, stops
 from epsearch.failures import stopping
 from epsearch.failures.errors import Interrupted, TimeSpent, TrainingFailed
-from epsearch.session import holding, recording
-from epsearch.session.holding import Held, acquire
+from epsearch.session import lease, recording
+from epsearch.session.lease import StudyLease, acquire
 from results.ledger.errors import StoreGone
 from results.ledger.retry import Patience
 from results.ledger.store import Store
@@ -27,7 +27,7 @@ def url(tmp_path):
 
 @pytest.fixture
 def store(url, monkeypatch):
-    monkeypatch.setattr(holding, "TICK_SECONDS", 0.01)
+    monkeypatch.setattr(lease, "TICK_SECONDS", 0.01)
     monkeypatch.setattr(recording, "PROGRESS_SECONDS", math.inf)
     with Store.open(url) as opened:
         opened.leases.acquire("mine", here(), begin=False)
@@ -56,7 +56,7 @@ ENDS = {
 
 @pytest.mark.parametrize(("error", "cancelled", "state"), ENDS.values(), ids=ENDS)
 def test_an_end_is_kept_and_the_study_is_free(store, error, cancelled, state):
-    held = Held(store, Recorded())
+    held = StudyLease(store, Recorded())
     held.runs()
     if cancelled:
         store.leases.cancel("mine")
@@ -74,12 +74,12 @@ def test_an_end_is_kept_and_the_study_is_free(store, error, cancelled, state):
 
 @pytest.mark.parametrize(("before", "state"), [(None, FINISHED), (Interrupted(), RUNNING)])
 def test_what_ends_before_it_begins_leaves_the_state_as_it_was(store, url, before, state):
-    held = Held(store, Recorded())
+    held = StudyLease(store, Recorded())
     held.runs()
     held.end(before)
     with Store.open(url) as again:
         again.leases.acquire("mine", here(), begin=False)
-        Held(again, Recorded()).end(ValueError("refused"))
+        StudyLease(again, Recorded()).end(ValueError("refused"))
         there = again.leases.standing("mine")
     assert (there.state, there.reason, there.held) == (state, "", False)
 
@@ -88,7 +88,7 @@ def test_why_it_failed_is_one_line_without_how_to_go_on(store, monkeypatch):
     trains = Event()
     trains.set()
     monkeypatch.setattr(stopping, "TRAINS", trains)
-    held = Held(store, Recorded())
+    held = StudyLease(store, Recorded())
     held.runs()
     held.end(TrainingFailed("out of\nluck"))
     assert store.leases.standing("mine").reason == "out of luck"
@@ -105,7 +105,7 @@ def test_events_wait_for_a_database_that_has_gone(store, monkeypatch):
         note(rows)
 
     monkeypatch.setattr(store.events, "append", sometimes)
-    held = Held(store, Recorded())
+    held = StudyLease(store, Recorded())
     held.listener(Note("number 0"))
     until(lambda: len([event for event in store.events.read("mine") if event.kind == "note"]) == 4)
     held.end(None)
@@ -115,7 +115,7 @@ def test_events_wait_for_a_database_that_has_gone(store, monkeypatch):
 
 def test_an_end_waits_for_no_database(store, monkeypatch):
     """The lease is over by itself."""
-    held = Held(store, Recorded())
+    held = StudyLease(store, Recorded())
     held.runs()
     store.patience = Patience(HANGS, sleep=lambda seconds: pytest.fail("it waits"))
 
@@ -129,7 +129,7 @@ def test_an_end_waits_for_no_database(store, monkeypatch):
 
 
 def test_what_cannot_be_kept_of_an_end_keeps_nobody_from_releasing(store, monkeypatch):
-    held = Held(store, Recorded())
+    held = StudyLease(store, Recorded())
     held.runs()
 
     def gone(state, reason):
@@ -142,7 +142,7 @@ def test_what_cannot_be_kept_of_an_end_keeps_nobody_from_releasing(store, monkey
 
 
 def test_it_is_cancelled_from_outside_only_when_somebody_asks(store):
-    held = Held(store, Recorded())
+    held = StudyLease(store, Recorded())
     held.runs()
     for number in range(3):  # it has looked by then
         held.listener(Note(str(number)))
@@ -163,7 +163,7 @@ def test_whoever_waits_says_so_once(store, url, monkeypatch):
                 store.leases.release()
             return False
 
-    monkeypatch.setattr(holding, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(lease, "POLL_SECONDS", 0.0)
     events = Patient()
     with Store.open(url) as other:
         acquire(other, "mine", events, wait=True)

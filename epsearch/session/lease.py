@@ -1,4 +1,4 @@
-"""One writer per study: whoever trains a study holds its lease in the ledger, and lets nobody else write to it."""
+"""The lease of a study: only the process that holds it may write to the study."""
 
 import threading
 import time
@@ -17,12 +17,12 @@ from results.ledger.writers.holder import here
 from results.ledger.writers.lease import LEASE_SECONDS, RENEW
 from results.ledger.writers.states import CANCELLED, FAILED, FINISHED
 
-POLL_SECONDS = 1.0  # between two looks at a lease that another run has
-TICK_SECONDS = 1.0  # between two looks at what is to be told, and at whether the study is being cancelled
+POLL_SECONDS = 1.0  # between two tries for a lease that another run has
+TICK_SECONDS = 1.0  # between two writes of events, and two checks for a cancellation
 
 
-class Held:
-    """A study that is ours: what it is told is kept in the ledger, and it can be cancelled from there."""
+class StudyLease:
+    """A lease held by this process: renews it, stores events, and checks for a cancellation, in a thread."""
 
     def __init__(self, store: Store, listener: Listener) -> None:
         self.listener = Recorder(listener)
@@ -30,22 +30,22 @@ class Held:
         self._store = store
         self._entered = False
         self._over = threading.Event()
-        # A daemon: it must not keep a process alive. A thread of its own, as training may take the others for minutes.
-        self._keeping = threading.Thread(target=self._keep, name="lease", daemon=True)
-        self._keeping.start()
+        # A daemon, which does not keep a process alive; a thread, as training may block others for minutes.
+        self._thread = threading.Thread(target=self._work, name="lease", daemon=True)
+        self._thread.start()
 
     def runs(self) -> None:
-        """From now on the study is running, whatever it was before; what ends it says what it is then."""
+        """Sets the state of the study to running; `end` sets its final state."""
         self._store.leases.begin()
         self._entered = True
 
     def end(self, error: BaseException | None) -> None:
-        """Keeps how the training ended, and gives the lease back."""
+        """Stores the final state of the training, and releases the lease."""
         self._over.set()
-        self._keeping.join()
-        self._store.patience = Patience()  # it expires by itself where the database has gone
+        self._thread.join()
+        self._store.patience = Patience()  # the lease expires by itself if the database is gone
         with suppress(StoreError):
-            if rows := self.listener.take(all_of_it=True):
+            if rows := self.listener.take(all_rows=True):
                 self._store.events.append(rows)
             if self._entered and (state := self._state(error)) is not None:
                 self._store.leases.enter(state, _reason(error) if error is not None and state == FAILED else "")
@@ -53,7 +53,7 @@ class Held:
             self._store.leases.release()
 
     def _state(self, error: BaseException | None) -> str | None:
-        """The state after an end; None where it was interrupted, which is no state."""
+        """Returns the state after the end; None after an interruption, which is no state."""
         if error is None:
             return FINISHED
         if isinstance(error, TimeSpent | KeyboardInterrupt | SystemExit):
@@ -62,18 +62,18 @@ class Held:
             return CANCELLED if self.listener.stop else None
         return FAILED
 
-    def _keep(self) -> None:
-        """Until the end: renews the lease, writes events, and hears whether the study is to be cancelled."""
+    def _work(self) -> None:
+        """Renews the lease, writes events, and checks for a cancellation, until the end."""
         renewed = time.monotonic()
         while not self._over.wait(min(TICK_SECONDS, RENEW * LEASE_SECONDS)):
             rows = self.listener.take()
-            # The next try, or the next write, finds the database again, or does not.
+            # If the database is gone, the next round tries again.
             try:
                 if rows:
                     self._store.events.append(rows)
                     renewed = time.monotonic()
                 elif time.monotonic() - renewed > RENEW * LEASE_SECONDS:
-                    # One that somebody else has taken is told by the next write.
+                    # If another process has taken the lease, the next write fails.
                     self._store.leases.renew()
                     renewed = time.monotonic()
                 if self._store.leases.cancelling():
@@ -83,31 +83,31 @@ class Held:
 
 
 def _reason(error: BaseException) -> str:
-    """Why a study failed, in one line; how to go on is said by whoever shows it."""
-    return " ".join(failure(error).message.removesuffix(f"; {KEPT}").removesuffix(f"; {RESUMES}").split())
+    """Returns the reason of a failure in one line, without a hint how to resume."""
+    return " ".join(failure(error)[0].removesuffix(f"; {KEPT}").removesuffix(f"; {RESUMES}").split())
 
 
 @contextmanager
-def holding(store: Store, name: str, listener: Listener, wait: bool = False, resume: bool = False) -> Iterator[Held]:
-    """Within it, nobody but this process writes to the study: every write of the store is fenced by its lease.
+def hold(store: Store, name: str, listener: Listener, wait: bool = False, resume: bool = False) -> Iterator[StudyLease]:
+    """Holds the lease of a study, which fences every write of the store, as a context manager.
 
-    A lease whose process has been killed on this machine is taken over at once, any other once it has not been renewed
-    for LEASE_SECONDS. resume: also a study that was cancelled. Raises UsageError while another run has it, or waits for
-    that run's end; Cancelled; Interrupted where the listener wants to stop meanwhile.
+    A lease whose process was killed on this machine is taken over at once, any other after LEASE_SECONDS without a
+    renewal. wait: for the end of another run, which is a UsageError otherwise; resume: also a cancelled study. Raises
+    Cancelled; Interrupted where the listener asks to stop.
     """
     acquire(store, name, listener, wait, resume)
-    held = Held(store, listener)
+    lease = StudyLease(store, listener)
     try:
-        yield held
+        yield lease
     except BaseException as error:
-        held.end(error)
+        lease.end(error)
         raise
-    held.end(None)
+    lease.end(None)
 
 
 def acquire(store: Store, name: str, listener: Listener, wait: bool = False, resume: bool = False) -> None:
-    """Takes the lease of a study for the store; arguments and errors as of `holding`."""
-    told = False
+    """Takes the lease of a study for the store; arguments and errors as of `hold`."""
+    notified = False
     while True:
         try:
             store.leases.acquire(name, here(), resume, begin=False)
@@ -117,9 +117,9 @@ def acquire(store: Store, name: str, listener: Listener, wait: bool = False, res
         except LeaseHeld as error:
             if not wait:
                 raise UsageError(f"{error}; --wait waits for its end") from error
-            if not told:
+            if not notified:
                 listener(Warned(f"{error}; waiting for its end"))
-                told = True
+                notified = True
         if stops(listener):
             raise Interrupted
         time.sleep(POLL_SECONDS)
