@@ -139,7 +139,7 @@ def _slept(workers: int) -> dict[str, float]:
     """One search of 4 cohorts of 2 members a worker."""
     import virtual
 
-    from epsearch.runners.on_ray import resources, trials
+    from epsearch.runners.on_ray import trials
 
     trials.train = sleeping
     seen: list[dict[str, Any]] = []
@@ -156,7 +156,7 @@ def _slept(workers: int) -> dict[str, float]:
         loop.workers = workers
         source = Watched(loop, monitor)
         begun = time.time()
-        trials.fit(source, trials.Setting(workers, resources.Share({"cpu": 1.0}), Path(folder)))
+        trials.fit(source, Path(folder), workers, {"cpu": 1.0})
         wall = time.time() - begun
         if source.error is not None:
             raise source.error

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from epsearch.session.holding import holding
 from listing import made_up
 
 from epsearch.events import ignore
@@ -21,9 +22,8 @@ from epsearch.loop.search import SearchLoop
 from epsearch.preparation import growth
 from epsearch.preparation.build import build
 from epsearch.preparation.data import open_evaluation
-from epsearch.runners.on_ray.trials import Attempt, Source
+from epsearch.runners.on_ray.trials import Source
 from epsearch.runners.progress import Monitor
-from epsearch.session.holding import holding
 from epsearch.session.session import make_loop, sum_up
 from epsearch.study.description import Disjointness
 from epsearch.study.kinds import Search
@@ -101,7 +101,7 @@ class _Cluster:
     def __init__(self, loop: SearchLoop, source: Source, workers: int, seconds: Seconds, clock: Clock) -> None:
         self._loop, self._source, self._workers, self._seconds = loop, source, workers, seconds
         self._clock = clock
-        self._searcher = AskTellSearcher(source, lambda job: {"number": job.number, "job": job}, Attempt)
+        self._searcher = AskTellSearcher(source, lambda job: {"number": job.number, "job": job}, lambda *pair: pair)
         self._now = self._driver = 0.0
         self._jobs: list[tuple[float, float, Job]] = []  # begin, end, what
 

@@ -88,7 +88,7 @@ def grown(given: Mapping[str, Any], config: Path | None = None) -> Search:
     """
     name, out, storage = places(given, config)
     if name is None:
-        raise UsageError("extend needs --name, the study that is to grow")
+        raise UsageError("--extend needs --name, the study to extend")
     before = listing.load(name, storage, out).study
     if not before.grows:
         raise UsageError(f"extend lets searches grow, {before.name!r} is a study of `epsearch {before.kind}`")

@@ -14,7 +14,7 @@ from tests.support.sizes import PACKAGES, ROOT, classes, product
 
 PUBLIC, ALL = 383, 429  # classes: few ideas are easier to learn than many
 MORE = (
-    *("Note", "Warned", "Decoded", "Planned", "Began", "Stored", "Entered", "Tick", "AutoRunner", "TuneRunner"),
+    *("Note", "Warned", "Decoded", "Planned", "Began", "Stored", "Entered", "Tick"),
     *("Repository", "Leases", "Claims", "Queue", "Events"),
 )
 """Public classes beyond these ceilings."""

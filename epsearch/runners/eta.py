@@ -1,27 +1,15 @@
-"""Speed and an honest time to go, from what was reported when. Knows no clock and prints nothing."""
+"""Speed and remaining time from reports of progress; reads no clock."""
 
 from collections import deque
-from typing import NamedTuple
 
-WINDOW_SECONDS = 60.0  # speed is that of the last minute
+WINDOW_SECONDS = 60.0  # the speed is that of the last minute
 LEAST_SECONDS = 3.0
 
 
-class _Mark(NamedTuple):
-    """What had been reported by a time."""
-
-    time: float
-    """Seconds of the caller's clock."""
-    steps: int
-    """Member-steps of all reports so far."""
-    work: float
-    """Work of all reports so far."""
-
-
 class Speed:
-    """Of member-steps, and of work: steps times what one of them takes beside other jobs' steps.
+    """Speed in member-steps, and in work: steps weighted by their cost.
 
-    Time starts with the first report, so that starting the workers does not count as slow training.
+    Time starts with the first report, so that the start of the workers does not count as slow training.
 
     >>> speed = Speed()
     >>> for second in range(5):
@@ -32,30 +20,30 @@ class Speed:
 
     def __init__(self) -> None:
         self.steps, self.work = 0, 0.0  # of all reports
-        self._marks: deque[_Mark] = deque()
+        self._marks: deque[tuple[float, int, float]] = deque()  # time, steps and work of all reports by then
 
     def add(self, now: float, steps: int, work: float) -> None:
-        """Takes one report; now: seconds of any clock that does not go back."""
+        """Adds a report; now: seconds of any monotonic clock."""
         self.steps += steps
         self.work += work
-        self._marks.append(_Mark(now, self.steps, self.work))
+        self._marks.append((now, self.steps, self.work))
         # Two stay, or steps that take more than a minute would have no speed.
-        while now - self._marks[0].time > WINDOW_SECONDS and len(self._marks) > 2:
+        while now - self._marks[0][0] > WINDOW_SECONDS and len(self._marks) > 2:
             self._marks.popleft()
 
     def steps_per_second(self) -> float | None:
-        """Over the last minute; None until a few seconds have been seen."""
-        seconds = self._seen()
-        return (self._marks[-1].steps - self._marks[0].steps) / seconds if seconds else None
+        """Returns the speed of the last minute; None during the first seconds."""
+        seconds, steps, _ = self._window()
+        return steps / seconds if seconds else None
 
     def seconds_for(self, work: float) -> float | None:
-        """How long so much work takes at the present speed; None before there is one."""
-        seconds = self._seen()
-        done = self._marks[-1].work - self._marks[0].work if seconds else 0.0
+        """Returns the duration of some work at the present speed; None before there is one."""
+        seconds, _, done = self._window()
         return max(0.0, work) * seconds / done if seconds and done else None
 
-    def _seen(self) -> float | None:
-        """Seconds between the oldest and the newest report that are kept; None while they say too little."""
-        if not self._marks or self._marks[-1].time - self._marks[0].time < LEAST_SECONDS:
-            return None
-        return self._marks[-1].time - self._marks[0].time
+    def _window(self) -> tuple[float, int, float]:
+        """Returns seconds, steps and work between the oldest and the newest report; zeros if too short."""
+        if not self._marks or self._marks[-1][0] - self._marks[0][0] < LEAST_SECONDS:
+            return 0.0, 0, 0.0
+        (begin, steps, work), (end, all_steps, all_work) = self._marks[0], self._marks[-1]
+        return end - begin, all_steps - steps, all_work - work

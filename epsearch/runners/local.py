@@ -1,4 +1,4 @@
-"""Trains in this process, one thread a cohort; torch releases the interpreter's lock while it computes."""
+"""Trains in threads of this process, one a cohort: the arithmetic releases Python's lock."""
 
 import os
 import sys
@@ -19,9 +19,9 @@ from epsearch.study.description import Study
 
 
 def local_slots(study: Study) -> int:
-    """How many cohorts this machine trains at a time.
+    """Returns the number of cohorts that this machine trains at a time.
 
-    One a core that this process may use, or the study's own number; one GPU takes one cohort at a time.
+    That of the study, else one a core that this process may use; a GPU trains one at a time.
     """
     if study.workers is not None:
         return study.workers
@@ -29,15 +29,15 @@ def local_slots(study: Study) -> int:
 
 
 class Threads:
-    """Trains jobs in threads of this process; the loop is looked at by the one thread that asks and tells.
+    """Threads that train jobs; only the thread that made them calls the loop.
 
-    workers: jobs at a time; niceness: of the threads. What runs ends at its next report once this is left by an error;
-    what waits does not begin.
+    workers: jobs at a time; niceness: of the threads. If the block is left by an error, running jobs end at their next
+    report, and others do not begin.
     """
 
     def __init__(self, workers: int, monitor: Monitor, niceness: int = 0) -> None:
         self.workers, self._monitor = workers, monitor
-        self._pool, self._stop = ThreadPoolExecutor(workers, initializer=_stand_back, initargs=(niceness,)), Event()
+        self._pool, self._stop = ThreadPoolExecutor(workers, initializer=_set_niceness, initargs=(niceness,)), Event()
         self._running: dict[Future[JobResult], int] = {}
 
     def __enter__(self) -> Self:
@@ -50,27 +50,27 @@ class Threads:
 
     @property
     def busy(self) -> bool:
-        """Whether any job is trained here."""
+        """True while a job is trained."""
         return bool(self._running)
 
     @property
     def free(self) -> int:
-        """How many more jobs may be begun, here or elsewhere."""
+        """Number of free workers."""
         return self.workers - len(self._running)
 
     def waiting(self, jobs: Sequence[Job]) -> list[Job]:
-        """Those that no thread trains."""
+        """Returns the jobs that no thread trains."""
         return [job for job in jobs if job.number not in self._running.values()]
 
     def begin(self, jobs: Sequence[Job]) -> None:
-        """Begins as many of them as there are threads free."""
+        """Begins as many jobs as there are free threads."""
         for job in self.waiting(jobs)[: self.free]:
             self._running[self._pool.submit(execute, job, self._progress)] = job.number
 
-    def tell(self, loop: Loop, seconds: float | None = None) -> None:
-        """Tells the loop what has been trained; waits for that, at most so long where that is given.
+    def collect(self, loop: Loop, seconds: float | None = None) -> None:
+        """Hands results to the loop; waits for one, at most so many seconds, None: as long as it takes.
 
-        Raises what is not the training's: that the user stopped it, that nobody reads on; and what the loop raises.
+        Raises Interrupted, UsageError and BrokenPipeError of a job, and the errors of the loop.
         """
         if not self._running:
             return
@@ -86,32 +86,32 @@ class Threads:
 
 @contextmanager
 def ready(study: Study) -> Iterator[Callable[[Loop, Monitor], None]]:
-    """Yields the function that trains until the study is done; see `tune.ready`, whose place it takes."""
+    """Yields the function that trains a loop to its end, as of `tune.ready`."""
     yield _run
 
 
 def _run(loop: Loop, monitor: Monitor) -> None:
-    """Trains until the study is done; what is trained is stored as it comes.
+    """Trains until the study is done; stores each cohort as it ends.
 
-    Raises Interrupted on Ctrl-C, or where the listener wants to stop, after the running cohorts have stopped; and what
-    the loop raises: TrainingFailed for cohorts that could not be trained, once all others are.
+    Raises Interrupted on Ctrl-C, or if the listener ends the training, after the running cohorts have stopped; and the
+    errors of the loop: TrainingFailed for cohorts that could not be trained, after all others.
     """
     with stopped_by_ctrl_c(), training(loop, monitor) as threads:
         while not loop.done:
             if jobs := open_jobs(loop, monitor):
                 threads.begin(jobs)
-                threads.tell(loop)
+                threads.collect(loop)
 
 
 def training(loop: Loop, monitor: Monitor) -> Threads:
-    """The threads that train a loop, as many as this machine has for its study."""
+    """Returns threads to train a loop, as many as `local_slots`."""
     loop.workers = local_slots(loop.study)
     return Threads(loop.workers, monitor, loop.study.niceness)
 
 
 def open_jobs(loop: Loop, monitor: Monitor) -> list[Job]:
-    """What the loop has to train; where that is nothing yet, it has waited a moment. Raises Interrupted."""
-    # Asked here, too: a job that is about to begin would train until its first report.
+    """Returns the jobs of a loop; waits a moment if there are none yet. Raises Interrupted."""
+    # Before a job begins, which would train until its first report.
     if monitor.stopping:
         raise Interrupted
     if not (jobs := monitor.jobs(loop)):
@@ -128,17 +128,17 @@ def stopped_by_ctrl_c() -> Iterator[None]:
         raise Interrupted from None
 
 
-def _stand_back(niceness: int) -> None:
-    """Gives this thread alone, and the processes that it will start, a higher niceness."""
-    if niceness and sys.platform == "linux":  # elsewhere it is that of the whole process
+def _set_niceness(niceness: int) -> None:
+    """Raises the niceness of this thread and of the processes that it will start."""
+    if niceness and sys.platform == "linux":  # elsewhere the niceness is that of the whole process
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), os.getpriority(os.PRIO_PROCESS, 0) + niceness)
 
 
 def _result(future: Future[JobResult], number: int) -> JobResult:
-    """What came of a cohort. Raises what is not the training's: that the user stopped it, that nobody reads on."""
+    """Returns the result of a job, also of a failed one. Raises errors that end the training."""
     try:
         return future.result()
     except (Interrupted, UsageError, BrokenPipeError):
         raise
-    except Exception as error:  # noqa: BLE001  told by the loop, with the job
+    except Exception as error:  # noqa: BLE001  reported by the loop, with the job
         return JobResult(number, None, **cohort_failure(error))

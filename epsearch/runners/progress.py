@@ -1,4 +1,4 @@
-"""How far a study is while it runs: stage, members, the best so far, speed and time to go, told to a listener."""
+"""Progress of a training for its listener: stage, members, the best so far, speed and time to go."""
 
 import threading
 import time
@@ -12,19 +12,19 @@ from epsearch.loop.jobs import Job
 from epsearch.runners.eta import Speed
 from results.labels import count_text, duration_text
 
-PAUSE_SECONDS = 1.0  # between two looks at whether others have trained what is wanted
+PAUSE_SECONDS = 1.0  # between two checks of whether other studies have trained the members
 
 
 class Monitor:
-    """Counts steps from any thread, and passes on to the listener what it and the loop have to say.
+    """Counts steps from any thread, and sends events to the listener.
 
-    Making one tells the listener of the study and its heading, and of a first progress where anything is to be trained.
-    The loop itself is looked at only by the thread that trains.
+    Making one sends the begin of the training, and a first progress unless the study is done. Only the thread that
+    trains reads the loop.
 
-    ahead: the time that the whole run takes, as planned, which is believed until there is a speed.
-    starting: the stage until workers tell of steps, in words; "" where that takes no time.
-    budget: seconds after which no other cohort is to begin; None for as many as it takes.
-    after: seconds from the last result to the end of the run, which are those of the report.
+    ahead: planned duration of the run, used until there is a speed.
+    starting: the stage before the first steps, in words; empty if that takes no time.
+    budget: seconds after which no cohort begins; None for no limit.
+    after: seconds from the last result to the end of the run, for the report.
     """
 
     def __init__(
@@ -39,14 +39,14 @@ class Monitor:
         self._budget, self._after = budget, after
         self._listener, self._lock, self._started = listener, threading.Lock(), time.monotonic()
         self._speed, self._stopping, self._ahead, self._starting = Speed(), False, ahead, starting
-        self._first: float | None = None  # when workers first told of steps
-        self._last = 0.0  # when they last told of anything
-        self._noted: set[str] = set()
-        self._stored = 0  # records that were passed on
+        self._first: float | None = None  # time of the first steps
+        self._last = 0.0  # time of the last steps or results
+        self._notes: set[str] = set()
+        self._stored = 0  # number of records that were sent
         study = loop.study
         loop.notify = self.note
         listener(Began(study.name, loop.heading(), study.device, study.runner, study))
-        self._look(loop)
+        self._read(loop)
         if not loop.done:
             listener(self._now())
 
@@ -57,40 +57,40 @@ class Monitor:
 
     @property
     def seconds(self) -> float:
-        """Since the run began."""
+        """Seconds since the run began."""
         return time.monotonic() - self._started
 
     @property
     def beginning(self) -> float:
-        """Seconds to the first steps that workers told of."""
+        """Seconds to the first steps."""
         return 0.0 if self._first is None else self._first - self._started
 
     @property
     def at_work(self) -> float:
-        """Seconds from the first steps that workers told of to the last results."""
+        """Seconds from the first steps to the last results."""
         return 0.0 if self._first is None else self._last - self._first
 
     @property
     def seconds_left(self) -> float | None:
-        """Of the training, at the speed that was seen, with all rounds that may come; None before there is one."""
+        """Seconds of training left at the present speed, with all possible rounds; None before there is one."""
         with self._lock:
             return self._left()[1]
 
     @property
     def stopping(self) -> bool:
-        """Whether the listener wants the training to stop; from then on it is to."""
+        """True once the listener has asked to end the training."""
         self._stopping = self._stopping or stops(self._listener)
         return self._stopping
 
     def jobs(self, loop: Loop) -> list[Job]:
-        """What the loop has to train now; nothing that has not begun once the time budget is spent."""
+        """Returns the jobs of the loop; once the time budget is spent, only those that have begun."""
         loop.claims.closing = self._budget is not None and self.seconds >= self._budget
         return loop.ask()
 
     def pause(self, loop: Loop) -> None:
-        """Waits a moment, as there is nothing to train now although the loop is not done: other studies train it.
+        """Waits a moment for members that other studies train.
 
-        Raises Interrupted where the listener wants to stop, and TimeSpent where nothing more is to begin.
+        Raises Interrupted if the listener ends the training, TimeSpent after the time budget.
         """
         if loop.claims.closing:
             assert self._budget is not None
@@ -103,17 +103,17 @@ class Monitor:
         time.sleep(PAUSE_SECONDS)
 
     def steps(self, count: int, work: float) -> None:
-        """Adds what a cohort has done since its last report, as `jobs.Progress` is told; called from any thread."""
+        """Adds steps and work of a cohort since its last report; called from any thread."""
         with self._lock:
-            self._speed.add(self._heard(), count, work)
+            self._speed.add(self._mark(), count, work)
             now = self._now()
-        self._listener(now)  # outside the lock, as a listener may take its time
+        self._listener(now)  # outside the lock, as a listener may be slow
 
     def update(self, loop: Loop) -> None:
-        """Takes a fresh look at the study, after results came in, and tells what is new: records and progress."""
+        """Reads the loop after new results; sends stored records and progress."""
         with self._lock:
-            self._heard()
-            self._look(loop)
+            self._mark()
+            self._read(loop)
             now = self._now()
         if records := loop.stored[self._stored :]:
             self._stored += len(records)
@@ -121,29 +121,29 @@ class Monitor:
         self._listener(now)
 
     def note(self, line: str) -> None:
-        """Passes a line to the listener, once: workers may all have the same."""
-        if line not in self._noted:
-            self._noted.add(line)
+        """Sends a message, once: all workers may have the same."""
+        if line not in self._notes:
+            self._notes.add(line)
             self._listener(Note(line))
 
-    def _look(self, loop: Loop) -> None:
-        """Keeps what the loop knows, with the work that had been reported by then: the ETA counts on from there."""
+    def _read(self, loop: Loop) -> None:
+        """Stores the state of the loop, with the work reported by then, from which the ETA counts on."""
         self._stage, (self._known, self._wanted), self._headline = loop.stage, loop.stage_members(), loop.headline()
         ahead, self._work_then = loop.outlook(), self._speed.work
         self._remaining = loop.work_of(ahead)
-        if ahead.certified and ahead.certified == ahead.largest:  # all members are known, and some are trained again
+        if ahead.certified and ahead.certified == ahead.largest:  # all members are stored, some are trained again
             self._stage = f"{count_text(ahead.certified, 'member')} once more, alone"
 
-    def _heard(self) -> float:
-        """Keeps when workers told of something: now."""
+    def _mark(self) -> float:
+        """Stores and returns the time of steps or results: now."""
         self._last = time.monotonic()
         self._first = self._last if self._first is None else self._first
         return self._last
 
     def _to_go(self) -> tuple[float, float, float] | None:
-        """Seconds, likely, shortest and longest: as planned until there is a speed; then at that, with the report.
+        """Returns likely, shortest and longest seconds to go, with the report; as planned until there is a speed.
 
-        Later rounds may have fewer members than a study may want: they are counted in all but the shortest.
+        Later rounds, which may have fewer members than they can, count in all but the shortest.
         """
         ahead, (fewest, most) = self._ahead, self._left()
         if fewest is None or most is None:
@@ -152,9 +152,9 @@ class Monitor:
         return _each((most, fewest, most), self._after)
 
     def _left(self) -> tuple[float | None, float | None]:
-        """Seconds of the fewest and the most members that are to come, at the present speed; None before there is one.
+        """Returns the seconds of the fewest and the most members to come, at the present speed, None without one.
 
-        What remained at the last look, less what was done since: the loop hears of a cohort at its end only.
+        That is the work left when the loop was last read, less the work since: a cohort counts there at its end only.
         """
         done = self._speed.work - self._work_then
         fewest, most = (self._speed.seconds_for(work - done) for work in self._remaining)
@@ -177,5 +177,5 @@ class Monitor:
 
 
 def _each(seconds: tuple[float, float, float], more: float) -> tuple[float, float, float]:
-    likely, low, high = (max(0.0, one + more) for one in seconds)
-    return likely, low, high
+    likely, low, high = seconds
+    return max(0.0, likely + more), max(0.0, low + more), max(0.0, high + more)

@@ -1,91 +1,65 @@
-"""The runners by name. A new one is a class here, and a word that the option `runner` allows."""
+"""The runners by name. A new one is an entry here, and a word that the option `runner` allows."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import ClassVar
+from dataclasses import dataclass
 
 from epsearch.loop.base import Loop
-from epsearch.runners import overheads
+from epsearch.runners import local, overheads
 from epsearch.runners.progress import Monitor
 from epsearch.study.description import Study
 
 Run = Callable[[Loop, Monitor], None]
+Ready = Callable[[Study], AbstractContextManager[Run]]
 
 
-class Runner(ABC):
+@dataclass(frozen=True)
+class Runner:
     """Trains the jobs of a study; the stored results are the same by all of them."""
 
-    name: ClassVar[str]
-    workers: ClassVar[str] = "threads"
+    name: str
+    ready: Ready
+    """Returns a context that yields the function to train a loop to its end; see `on_ray.tune.ready`."""
+    workers: str = "threads"
     """Its workers at the start, in words."""
-    starts_at_once: ClassVar[bool] = True
+    starts_at_once: bool = True
     """Training begins at once: its first seconds give the speed, and no probe is needed before."""
-    ray_may_join: ClassVar[bool] = False
+    ray_may_join: bool = False
     """Ray may take over from the workers of the start."""
-
-    @abstractmethod
-    def ready(self, study: Study) -> AbstractContextManager[Run]:
-        """Returns a context that yields the function to train a loop to its end; see `on_ray.tune.ready`."""
-
-    def starting(self, study: Study) -> str:
-        """Returns the stage before the first step, in words; empty if that takes no time."""
-        return ""
-
-    def uses_ray(self, training: float | None) -> bool:
-        """Returns whether a run has a Ray; training: its seconds, None if unknown."""
-        return False
+    starting: Callable[[Study], str] = lambda study: ""
+    """Returns the stage before the first step, in words; empty if that takes no time."""
+    uses_ray: Callable[[float | None], bool] = lambda training: False
+    """Returns whether a run has a Ray; training: its seconds, None if unknown."""
 
 
-class LocalRunner(Runner):
-    """Threads of this process."""
+def _auto_ready(study: Study) -> AbstractContextManager[Run]:
+    from epsearch.runners import auto  # late: it needs Ray, which may be broken here
 
-    name = "local"
-
-    def ready(self, study: Study) -> AbstractContextManager[Run]:
-        """As `Runner.ready`."""
-        from epsearch.runners import local
-
-        return local.ready(study)
+    return auto.ready(study)
 
 
-class AutoRunner(Runner):
-    """Threads of this process; Ray Tune starts beside them, and takes over, if that pays."""
+def _tune_ready(study: Study) -> AbstractContextManager[Run]:
+    from epsearch.runners.on_ray import tune  # late, as above
 
-    name, ray_may_join = "auto", True
-
-    def ready(self, study: Study) -> AbstractContextManager[Run]:
-        """As `Runner.ready`."""
-        from epsearch.runners import auto  # late: it needs Ray, which may be broken here
-
-        return auto.ready(study)
-
-    def uses_ray(self, training: float | None) -> bool:
-        """As `Runner.uses_ray`: if the training is much longer than Ray's start."""
-        return training is None or training > overheads.PAYS * overheads.expected(overheads.BESIDE)
+    return tune.ready(study)
 
 
-class TuneRunner(Runner):
-    """Ray Tune alone."""
-
-    name, workers, starts_at_once = "tune", "Ray", False
-
-    def ready(self, study: Study) -> AbstractContextManager[Run]:
-        """As `Runner.ready`."""
-        from epsearch.runners.on_ray import tune  # late, as for `AutoRunner`
-
-        return tune.ready(study)
-
-    def starting(self, study: Study) -> str:
-        """As `Runner.starting`."""
-        return "joining the Ray cluster" if on_cluster(study) else "starting Ray"
-
-    def uses_ray(self, training: float | None) -> bool:
-        """As `Runner.uses_ray`: always."""
-        return True
+def _ray_pays(training: float | None) -> bool:
+    """Returns whether the training is much longer than Ray's start."""
+    return training is None or training > overheads.PAYS * overheads.expected(overheads.BESIDE)
 
 
-RUNNERS = {one.name: one for one in (AutoRunner(), LocalRunner(), TuneRunner())}
+def _starting_ray(study: Study) -> str:
+    return "joining the Ray cluster" if on_cluster(study) else "starting Ray"
+
+
+AUTO = Runner("auto", _auto_ready, ray_may_join=True, uses_ray=_ray_pays)
+"""Threads of this process; Ray Tune starts beside them, and takes over, if that pays."""
+LOCAL = Runner("local", local.ready)
+"""Threads of this process."""
+TUNE = Runner("tune", _tune_ready, "Ray", False, starting=_starting_ray, uses_ray=lambda training: True)
+"""Ray Tune alone."""
+RUNNERS = {runner.name: runner for runner in (AUTO, LOCAL, TUNE)}
 
 
 def on_cluster(study: Study) -> bool:
@@ -96,8 +70,8 @@ def on_cluster(study: Study) -> bool:
 def runner_of(study: Study) -> Runner:
     """Returns the runner of a study from its start on.
 
-    A cluster is there for what this machine cannot do, and a GPU has no room for two processes that train: both are
-    Ray's alone, unless threads are asked for.
+    A cluster is for work that this machine cannot do, and a GPU has no room for two training processes: both are Ray's
+    alone, unless threads are requested.
     """
-    alone = study.runner == AutoRunner.name and (on_cluster(study) or study.device == "cuda")
-    return RUNNERS[TuneRunner.name if alone else study.runner]
+    ray_alone = study.runner == AUTO.name and (on_cluster(study) or study.device == "cuda")
+    return TUNE if ray_alone else RUNNERS[study.runner]

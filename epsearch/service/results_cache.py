@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from epsearch.failures.errors import UsageError
@@ -49,41 +49,42 @@ class StudyResults:
     """When they were computed, in seconds since 1970."""
 
 
-@dataclass
-class _Entry:
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    version: object = None
-    results: StudyResults | None = None
-    until: float = 0.0  # time of the clock before which the results of a running study are not computed again
-    used: float = 0.0
-
-
 class ResultsCache:
     """Results of studies by name; `get` is safe in any thread."""
 
     def __init__(self, settings: Settings, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings, self._store, self._clock = settings, store, clock
-        self._lock, self._entries = threading.Lock(), dict[str, _Entry]()
+        self._lock, self._locks = threading.Lock(), dict[str, threading.Lock]()  # of the cache, of each study
+        # Study -> version, results, time of the clock before which those of a running study are not computed again.
+        self._cache: dict[str, tuple[object, StudyResults | None, float]] = {}
 
     def get(self, name: str) -> StudyResults | None:
         """Returns the results of a stored study, None if there is none of that name. Raises UsageError."""
         row = growth.find(self._store, name)
         if row is None:
             with self._lock:
-                self._entries.pop(name, None)
+                self._cache.pop(name, None)
+                self._locks.pop(name, None)
             return None
-        entry = self._entry(name)
-        with entry.lock:  # concurrent requests wait for one computation
+        with self._lock:
+            lock = self._locks.setdefault(name, threading.Lock())
+        with lock:  # concurrent requests wait for one computation
+            before, results, until = self._cache.get(name, (None, None, 0.0))
             standing = self._store.leases.standing(name)
             last = self._store.events.newest(name, "records", "state")  # every storage of members adds one
             version = (row.checksum, last and last.id, None if standing is None else (standing.now, standing.token))
-            pausing = standing is not None and standing.held and self._clock() < entry.until
-            if entry.results is None or (version != entry.version and not pausing):
+            pausing = standing is not None and standing.held and self._clock() < until
+            if results is None or (version != before and not pausing):
                 # Processor time, which other processes do not extend; the first computation also imports modules.
-                first, begun = entry.results is None, time.thread_time()
-                entry.results, entry.version = self._compute(row), version
-                entry.until = self._clock() + (0.0 if first else PAUSE * (time.thread_time() - begun))
-            return entry.results
+                first, begun = results is None, time.thread_time()
+                before, results = version, self._compute(row)
+                until = self._clock() + (0.0 if first else PAUSE * (time.thread_time() - begun))
+            with self._lock:
+                self._cache.pop(name, None)
+                self._cache[name] = before, results, until  # the last used is the last
+                if len(self._cache) > CACHED:
+                    del self._cache[next(iter(self._cache))]
+            return results
 
     def _compute(self, row: StudyRow) -> StudyResults:
         loop = stored_loop(row, self._store, self._settings.storage, self._settings.out)
@@ -95,14 +96,6 @@ class ResultsCache:
         records = tuple(sorted(loop.records.values(), key=lambda record: (record.created, record.key)))
         groups, figures = REPORTS[loop.study.kind].groups(loop), _figures(loop, results)
         return StudyResults(loop.state(), loop.headline(), results, reason, records, groups, figures, time.time())
-
-    def _entry(self, name: str) -> _Entry:
-        with self._lock:
-            entry = self._entries.setdefault(name, _Entry())
-            entry.used = self._clock()
-            if len(self._entries) > CACHED:
-                del self._entries[min(self._entries, key=lambda name: self._entries[name].used)]
-            return entry
 
 
 def _figures(loop: Loop, results: AnyResults | None) -> Mapping[str, Any]:

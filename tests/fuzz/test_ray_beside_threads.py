@@ -47,7 +47,7 @@ def begun(folder: Path, runner: str) -> Command:
     command = Command(folder, runner)
     command.disk.mkdir(parents=True)
     with patch.dict(os.environ, EPSEARCH_CACHE=command.environment["EPSEARCH_CACHE"]):
-        for _ in range(overheads.KEPT):
+        for _ in range(overheads.RUNS):
             overheads.remember(overheads.BESIDE, 0.1)
     return command
 

@@ -15,7 +15,7 @@ def main():
         ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     print(ray.get_runtime_context().gcs_address, flush=True)
     sys.stdin.read()
-    processes = ray_start.started()
+    processes = ray_start.processes()
     ray.shutdown()
     for process in processes:
         process.wait()

@@ -1,8 +1,8 @@
-"""What a run has besides its results: one temporary folder, and processes. Neither outlives it, whatever was killed.
+"""Removes the temporary folder and the processes of a run at its end, also after a kill.
 
-A run holds a lock on a file in its folder, which the system takes from it when it ends, however it does. A small
-process, this file as a program, waits for that end and clears up where the run could not; where it was killed, too, the
-next run does. A process belongs to a run if it was started with the run's folder in its environment.
+A run holds a lock on a file in its folder, which the system releases at its end. A small process, this file as a
+program, waits for that end and cleans up if the run could not; if it was killed, too, the next run does. A process
+belongs to a run if it was started with the run's folder in its environment.
 """
 
 import os
@@ -18,23 +18,23 @@ from pathlib import Path
 
 PREFIX, LOCK = "epsearch-", "lock"
 VARIABLE = "EPSEARCH_RUN"
-LONGEST = 20  # letters of a path in which Ray's sockets have room: no name of a socket may have more than 107
-WAIT = 10.0  # seconds for processes that were killed to end
+LONGEST = 20  # letters of a folder's path: the name of a socket of Ray below it may have 107 at most
+WAIT = 10.0  # seconds for killed processes to end
 
 
 @contextmanager
 def run_folder(base: Path | None = None) -> Iterator[Path]:
-    """A folder for this run, gone with all processes of `environment` behind it; clears up after earlier runs first.
+    """Makes a folder for this run, removed at the end of the block with all processes of `environment`.
 
-    base: where it is made, the system's place for such folders by default. Raises OSError.
+    Cleans up after earlier runs first. base: parent folder, by default that of temporary files. Raises OSError.
     """
     base = base or temporary()
     for folder in abandoned(base):
         clear(folder)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
-    with _locked(folder):
+    with _lock(folder):
         try:
-            with _watched(folder):
+            with _watch(folder):
                 yield folder
                 clear(folder)
         finally:
@@ -42,48 +42,45 @@ def run_folder(base: Path | None = None) -> Iterator[Path]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Variables of processes that belong to the run of the folder, as does whatever these start."""
+    """Returns the variables that make a process, and its children, belong to the run of a folder."""
     return {VARIABLE: str(folder)}
 
 
 def temporary() -> Path:
-    """The folder of temporary ones, as Ray chooses it: with a short path, where there is one."""
-    known = [Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()), Path("/tmp")]
-    return next((path for path in known if len(str(path)) <= LONGEST and os.access(path, os.W_OK)), known[0])
+    """Returns the folder of temporary files, with a short path if possible, as Ray chooses it."""
+    folders = [Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()), Path("/tmp")]
+    return next((path for path in folders if len(str(path)) <= LONGEST and os.access(path, os.W_OK)), folders[0])
 
 
 def abandoned(base: Path) -> list[Path]:
-    """Folders of runs of this user that have ended; none where the system does not tell, as Windows does not."""
-    return [lock.parent for lock in sorted(base.glob(f"{PREFIX}*/{LOCK}")) if _ours(lock) and _free(lock)]
+    """Returns folders of this user's runs that have ended; none on Windows, which has no such locks."""
+    return [lock.parent for lock in sorted(base.glob(f"{PREFIX}*/{LOCK}")) if _is_ours(lock) and _is_free(lock)]
 
 
 def clear(folder: Path) -> None:
-    """Ends all processes that belong to the run of the folder, and removes it."""
+    """Kills all processes of a run, and removes its folder."""
     until = time.monotonic() + WAIT
-    while (found := belongs(folder)) and time.monotonic() < until:  # again, as one may have started another meanwhile
-        for process in found:
+    while (pids := processes(folder)) and time.monotonic() < until:  # again, as one may have started another meanwhile
+        for pid in pids:
             with suppress(OSError):
-                os.kill(process, signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
         time.sleep(0.05)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def belongs(folder: Path) -> list[int]:
-    """Numbers of the processes that belong to the run of the folder, but for those that have ended and are not seen to.
-
-    None where the system has no /proc.
-    """
-    found, wanted = [], f"{VARIABLE}={folder}".encode()
-    for place in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # of somebody else, or it has just ended; one that has ended has no environment
-            if wanted in (place / "environ").read_bytes().split(b"\0"):
-                found.append(int(place.name))
-    return found
+def processes(folder: Path) -> list[int]:
+    """Returns the ids of the processes of a run, without zombies; none if the system has no /proc."""
+    pids, variable = [], f"{VARIABLE}={folder}".encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # another user's, or it has just ended; a zombie has no environment
+            if variable in (entry / "environ").read_bytes().split(b"\0"):
+                pids.append(int(entry.name))
+    return pids
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Holds the folder's lock; without one where the system has none, and nobody clears up behind this run."""
+def _lock(folder: Path) -> Iterator[None]:
+    """Holds the lock of a folder, if the system has locks; else nobody cleans up after a kill."""
     try:
         import fcntl
     except ImportError:
@@ -91,29 +88,28 @@ def _locked(folder: Path) -> Iterator[None]:
         return
     with open(folder / f"{LOCK}.new", "wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        os.rename(file.name, folder / LOCK)  # only now: a lock that nobody holds is that of a run that has ended
+        os.rename(file.name, folder / LOCK)  # only now: a free lock means that its run has ended
         yield
 
 
 @contextmanager
-def _watched(folder: Path) -> Iterator[None]:
-    """Has a process wait for the end of this one, which closes its standard input, to clear up then."""
+def _watch(folder: Path) -> Iterator[None]:
+    """Starts a process that cleans up when this one ends, which closes its standard input."""
     command = [sys.executable, "-I", "-S", __file__, str(folder)]
     silent = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    # In a session of its own: it is to outlive the Ctrl-C of a terminal, and what ends the whole group.
+    # In a session of its own, to outlive the Ctrl-C of a terminal, and a kill of the whole group.
     with subprocess.Popen(command, start_new_session=True, **silent):  # type: ignore[call-overload]
         yield
 
 
-def _ours(lock: Path) -> bool:
-    """Whether it is a file of this user."""
+def _is_ours(lock: Path) -> bool:
     with suppress(OSError):
         return hasattr(os, "getuid") and lock.lstat().st_uid == os.getuid() and not lock.is_symlink()
     return False
 
 
-def _free(lock: Path) -> bool:
-    """Whether nobody holds the lock."""
+def _is_free(lock: Path) -> bool:
+    """Returns whether no process holds a lock."""
     try:
         import fcntl
 

@@ -1,4 +1,4 @@
-"""Joins a Ray cluster that is there, with this user's token; what does not work is one line."""
+"""Joins an existing Ray cluster, with this user's token; errors are one line."""
 
 import logging
 import socket
@@ -12,12 +12,12 @@ from epsearch.runners.on_ray import ray_start
 from trainers.notes import first_line
 
 REACH_SECONDS = 10.0
-TOKENS = (
-    "give the one that `ray get-auth-token` prints on the head, in RAY_AUTH_TOKEN or in a file that "
-    "RAY_AUTH_TOKEN_PATH names; `ray get-auth-token --generate` makes one, which every node must have when it starts"
+TOKEN_HELP = (
+    "set RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH to a file, to the output of `ray get-auth-token` on the head; "
+    "`ray get-auth-token --generate` makes a token, which every node must have when it starts"
 )
-# Said by a process of its own: Ray prints to standard error as it fails, and would try again for minutes.
-KNOCK = """
+# Run by a process of its own: Ray prints to standard error as it fails, and would try again for minutes.
+PROBE = """
 import sys
 from ray._private.services import canonicalize_bootstrap_address_or_die
 from ray._raylet import GcsClient
@@ -33,11 +33,11 @@ REFUSED = 77
 def join(address: str, runtime_env: dict[str, Any]) -> None:
     """Joins the Ray cluster at an address: `auto` or HOST:PORT.
 
-    runtime_env: of its workers. Raises UsageError where there is no such cluster, or it takes no token of ours, and
-    Unavailable where the user's own module cannot be handed to it.
+    runtime_env: of its workers. Raises UsageError if there is no such cluster, or it refuses our token; Unavailable if
+    it refuses the user's module.
     """
-    reach(address)
-    pass_the_token_on(address)
+    check_port(address)
+    enable_token(address)
     import ray
     from ray.exceptions import RuntimeEnvSetupError
 
@@ -50,16 +50,16 @@ def join(address: str, runtime_env: dict[str, Any]) -> None:
 
 
 def leave() -> None:
-    """Leaves the cluster that this process has joined."""
+    """Leaves the cluster."""
     import ray
 
     ray.shutdown()
 
 
-def reach(address: str) -> None:
-    """Raises UsageError where nobody listens at HOST:PORT; where the machine's own cluster is (`auto`), Ray knows.
+def check_port(address: str) -> None:
+    """Raises UsageError if nothing listens at HOST:PORT; Ray itself finds the cluster of `auto`.
 
-    Ray waits for minutes for a head that is not there, so its port is tried first.
+    Ray would wait for minutes for a missing head.
     """
     if address == "auto":
         return
@@ -70,26 +70,26 @@ def reach(address: str) -> None:
         raise UsageError(f"cannot join the Ray cluster at {address!r}: {error}") from error
 
 
-def pass_the_token_on(address: str) -> None:
-    """Has Ray show the cluster the token that this user has, if any, whatever the cluster asks for.
+def enable_token(address: str) -> None:
+    """Lets Ray send this user's token, if there is one, also without RAY_AUTH_MODE.
 
-    Ray itself does so only where RAY_AUTH_MODE says it. Raises UsageError where the cluster wants another token.
+    Raises UsageError if the cluster needs another token.
     """
-    setup = ray_start.inner("_private.authentication.authentication_token_setup")
-    logging.getLogger("ray").setLevel(logging.ERROR)  # it would say that a token is there
+    setup = ray_start.private_module("_private.authentication.authentication_token_setup")
+    logging.getLogger("ray").setLevel(logging.ERROR)  # without its message about the token
     from ray.exceptions import AuthenticationError
 
-    with_one = setup.maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
+    has_token = setup.maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
     try:
         setup.ensure_token_if_auth_enabled(create_token_if_missing=False)
     except AuthenticationError as error:
-        raise UsageError(f"cannot join the Ray cluster at {address!r}: RAY_AUTH_MODE is token; {TOKENS}") from error
-    knock = [sys.executable, "-c", KNOCK, address]
+        raise UsageError(f"cannot join the Ray cluster at {address!r}: RAY_AUTH_MODE is token; {TOKEN_HELP}") from error
+    probe = [sys.executable, "-c", PROBE, address]
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     refused = False
-    with suppress(subprocess.TimeoutExpired):  # Ray itself then has the words for it
-        answer = subprocess.run(knock, **quiet, timeout=ray_start.START_SECONDS)  # type: ignore[call-overload]
+    with suppress(subprocess.TimeoutExpired):  # Ray then reports the error
+        answer = subprocess.run(probe, **quiet, timeout=ray_start.START_SECONDS)  # type: ignore[call-overload]
         refused = answer.returncode == REFUSED
     if refused:
-        wrong = "it does not take the token of this user" if with_one else "it wants a token, and this user shows none"
-        raise UsageError(f"cannot join the Ray cluster at {address!r}: {wrong}; {TOKENS}")
+        wrong = "it refuses the token of this user" if has_token else "it needs a token, and this user has none"
+        raise UsageError(f"cannot join the Ray cluster at {address!r}: {wrong}; {TOKEN_HELP}")

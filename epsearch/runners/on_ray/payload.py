@@ -1,14 +1,14 @@
-"""What workers on other machines are handed of this one, as they share no folder with it.
+"""Data and code for workers on other machines, which share no folder with the driver.
 
-The images and weights that a study reads lie once on each node, in Ray's object store, from which processes map them.
-A user's own module travels with all that belongs to it, in one folder, as part of Ray's runtime environment.
+Images and weights of a study are stored once on each node, in Ray's object store, from which processes map them. A
+user's module is sent with its package, in one folder, as part of Ray's runtime environment.
 """
 
 import shutil
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,64 +22,57 @@ if TYPE_CHECKING:
 
     from epsearch.study.description import Study
 
-MODULES = "epsearch_modules"  # of workers: the package whose folder holds what the user's own module is made of
-NO_PART = shutil.ignore_patterns("__pycache__", ".*")
+MODULES = "epsearch_modules"  # of workers: the package whose folder contains the user's module
+IGNORED = shutil.ignore_patterns("__pycache__", ".*")
+Payload = tuple[Images | ImageSet | None, "dict[str, Tensor] | None"]
+"""Images of a study's streams, None for a user's stream, which reads its data itself; pretrained weights, if any."""
 
 
-class Carried(NamedTuple):
-    """What a study reads, as this machine has read it."""
-
-    images: Images | ImageSet | None
-    """Of its streams; None where they are a user's own, which finds its data itself."""
-    weights: "dict[str, Tensor] | None"
-    """Those that networks start from; None for random ones."""
-
-
-def carried(study: "Study") -> Carried:
-    """Everything that workers would read from disk. Raises DataError."""
+def payload(study: "Study") -> Payload:
+    """Reads the files that a study needs. Raises DataError."""
     from trainers.networks.weights import load
 
     images = study.request("cv").load()
     if isinstance(images, ImageSet):
-        # A map of a file would be copied by each process; an array is mapped from the store.
+        # Each process would copy the map of a file; an array is mapped from the store.
         images = replace(images, pixels=np.asarray(images.pixels), hashed=None)
-    return Carried(images, None if study.pretrained is None else load(study.pretrained))
+    return images, None if study.pretrained is None else load(study.pretrained)
 
 
-def received(carried: Carried, pretrained: str | None) -> None:
-    """Keeps, in a worker, what does not go with the job: the weights, under the name that the study has for them."""
-    if pretrained is not None and carried.weights is not None:
+def keep_weights(weights: "dict[str, Tensor] | None", pretrained: str | None) -> None:
+    """Caches pretrained weights in a worker, under the study's name of them."""
+    if pretrained is not None and weights is not None:
         from trainers.networks.weights import keep
 
-        keep(pretrained, carried.weights)
+        keep(pretrained, weights)
 
 
 def runtime_env(study: "Study", folder: Path) -> dict[str, Any]:
-    """Ray's runtime environment of workers; a user's own module is put together in `folder`. Raises OSError."""
-    named = [name for name in (study.dataset, *study.plugged()) if ":" in name and not name.startswith("folder:")]
-    modules = [name.partition(":")[0] for name in named]
-    # What stands for a trainer of ours is there, as are the libraries that it uses.
-    places = dict.fromkeys(place for one in modules if one not in PROVIDED for place in _places(one))
-    for place in places:
-        target = folder / MODULES / place.name
-        if place.is_dir():
-            shutil.copytree(place, target, ignore=NO_PART, dirs_exist_ok=True)  # of a package in several folders all
+    """Returns Ray's runtime environment of workers; copies a user's module into `folder`. Raises OSError."""
+    plugins = [name for name in (study.dataset, *study.plugged()) if ":" in name and not name.startswith("folder:")]
+    modules = [name.partition(":")[0] for name in plugins]
+    # Workers have the trainers of ours already, with their libraries.
+    paths = dict.fromkeys(path for module in modules if module not in PROVIDED for path in _paths(module))
+    for path in paths:
+        target = folder / MODULES / path.name
+        if path.is_dir():
+            shutil.copytree(path, target, ignore=IGNORED, dirs_exist_ok=True)  # a package may have several folders
         else:
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(place, target)
-    return {"py_modules": [str(folder / MODULES)]} if places else {}
+            shutil.copyfile(path, target)
+    return {"py_modules": [str(folder / MODULES)]} if paths else {}
 
 
-def beside(request: StreamRequest) -> StreamRequest:
-    """The request as a worker opens it: a user's own module is looked for where Ray has put it, too."""
-    found = find_spec(MODULES)
-    if found is None or not found.submodule_search_locations:
+def worker_request(request: StreamRequest) -> StreamRequest:
+    """Returns the request of a stream in a worker, which also searches Ray's copy of a user's module."""
+    spec = find_spec(MODULES)
+    if spec is None or not spec.submodule_search_locations:
         return request
-    return replace(request, beside=Path(next(iter(found.submodule_search_locations))))
+    return replace(request, beside=Path(next(iter(spec.submodule_search_locations))))
 
 
-def _places(module: str) -> list[Path]:
-    """Files and folders that belong to a module, packages as a whole, with the data in them."""
+def _paths(module: str) -> list[Path]:
+    """Returns the files and folders of a module: whole packages, with their data."""
     tops = {}
     for path, name in source_of(module).paths.items():
         above = len(Path(name).parts) - 1

@@ -1,8 +1,8 @@
-"""What a cohort takes of a Ray: a core or a part of a GPU, and memory; how many cohorts it trains at a time."""
+"""Resources of a cohort on a Ray: a core or a part of a GPU, and memory; number of cohorts at a time."""
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from epsearch.failures.errors import UsageError
 from epsearch.loop.base import Loop
@@ -11,78 +11,68 @@ from epsearch.study.description import Study
 from trainers.cohort import Cohort
 
 
-class Share(NamedTuple):
-    """What one trial takes."""
-
-    resources: dict[str, float]
-    """As Ray names them: cores or GPUs, and bytes of memory."""
-    of_gpu: float = 1.0
-    """The part of a GPU that it may fill."""
-
-
 def slots(study: Study) -> int:
-    """Trials that the Ray runs at a time: its cores, or its GPUs. Raises UsageError where it has none of them."""
+    """Returns the number of trials that the Ray runs at a time. Raises UsageError if it has no core or GPU for them."""
     import ray
 
     kind = "GPU" if study.device == "cuda" else "CPU"
-    found = int(ray.cluster_resources().get(kind, 0))  # type: ignore[no-untyped-call]
-    if found < 1:
+    count = int(ray.cluster_resources().get(kind, 0))  # type: ignore[no-untyped-call]
+    if count < 1:
         raise UsageError(f"the Ray cluster at {study.address!r} has no {kind}; start a worker node first")
-    return found
+    return count
 
 
-def share(loop: Loop, nodes: Sequence[dict[str, float]], gpu_bytes: Callable[[], int]) -> Share:
-    """What each trial of the loop takes, as `loop.workers` at a time are wanted.
+def trial_resources(loop: Loop, nodes: Sequence[dict[str, float]], gpu_bytes: Callable[[], int]) -> dict[str, float]:
+    """Returns the resources of a trial, by Ray's names, for `loop.workers` trials at a time.
 
-    nodes: resources of each of the nodes, as Ray tells them; gpu_bytes: bytes of the smallest GPU.
+    nodes: resources of each node, as of Ray; gpu_bytes: returns the bytes of the smallest GPU.
     """
     if loop.study.device == "cuda":
         gpus = sum(int(node.get("GPU", 0)) for node in nodes)
         if loop.workers <= gpus:
-            return Share({"gpu": 1.0})
-        part = 1 / on_one(loop.workers, gpus, largest(loop), gpu_bytes())
-        return Share({"gpu": part}, part)
-    needed = 0 if loop.study.address == "local" else largest(loop)  # of this machine alone `fit` has seen to it
-    # No more than the largest node has, or the trial would wait for ever; there the cohort is trained in halves.
+            return {"gpu": 1.0}
+        return {"gpu": 1 / trials_per_gpu(loop.workers, gpus, largest(loop), gpu_bytes())}
+    needed = 0 if loop.study.address == "local" else largest(loop)  # on this machine `fit` has checked the memory
+    # At most that of the largest node, or the trial would wait for ever; a smaller node trains the cohort in halves.
     needed = min(needed, int(max((node.get("memory", 0) for node in nodes), default=0)))
-    return Share({"cpu": 1.0} | ({"memory": needed} if needed else {}))
+    return {"cpu": 1.0} | ({"memory": needed} if needed else {})
 
 
-def on_one(workers: int, gpus: int, needed: int, memory: int) -> int:
-    """Trials that are to share one GPU.
+def trials_per_gpu(workers: int, gpus: int, needed: int, memory: int) -> int:
+    """Returns the number of trials that share a GPU.
 
-    workers: trials at a time; needed: bytes that one member takes; memory: bytes of a GPU that may be filled.
+    workers: trials at a time; needed: bytes of one member; memory: usable bytes of a GPU.
 
-    >>> on_one(workers=8, gpus=2, needed=3, memory=80), on_one(workers=8, gpus=2, needed=30, memory=80)
+    >>> trials_per_gpu(workers=8, gpus=2, needed=3, memory=80), trials_per_gpu(workers=8, gpus=2, needed=30, memory=80)
     (4, 2)
-    >>> on_one(workers=8, gpus=2, needed=90, memory=80)
+    >>> trials_per_gpu(workers=8, gpus=2, needed=90, memory=80)
     1
     """
     return max(1, min(math.ceil(workers / gpus), memory // max(1, needed)))
 
 
 def largest(loop: Loop) -> int:
-    """Bytes that a member of the open jobs takes alone, at most; 0 for networks of pixels, which take next to nothing.
+    """Returns the largest memory of a member of the open jobs, in bytes; 0 for perceptrons, which need little.
 
-    A cohort of several is trained in parts where all do not fit.
+    A cohort is trained in parts if its members do not fit together.
     """
     if loop.study.foreign or loop.study.network == "mlp":
         return 0
-    return max((_bytes_of_one(job) for job in loop.ask()), default=0)
+    return max((_member_bytes(job) for job in loop.ask()), default=0)
 
 
 def smallest_gpu() -> int:
-    """Bytes of the smallest GPU of the Ray that may be filled, asked on each node that has one."""
+    """Returns the usable bytes of the smallest GPU of the Ray, measured on each node that has one."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    ask = ray.remote(num_cpus=0, num_gpus=0.01)(_gpu_bytes)
-    places = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in _nodes() if _gpus(node)]
-    return int(min(ray.get([ask.options(scheduling_strategy=place).remote() for place in places])))
+    measure = ray.remote(num_cpus=0, num_gpus=0.01)(_gpu_bytes)
+    targets = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in _nodes() if _gpus(node)]
+    return int(min(ray.get([measure.options(scheduling_strategy=target).remote() for target in targets])))
 
 
 def nodes() -> list[dict[str, float]]:
-    """Resources of each node that is alive."""
+    """Returns the resources of each live node."""
     return [node["Resources"] for node in _nodes()]
 
 
@@ -97,7 +87,7 @@ def _gpus(node: dict[str, Any]) -> int:
 
 
 def _gpu_bytes() -> int:
-    """Of the GPU of this worker."""
+    """Returns the usable bytes of this worker's GPU."""
     import torch
 
     from trainers.footprint import SAFE
@@ -105,7 +95,7 @@ def _gpu_bytes() -> int:
     return int(SAFE * torch.cuda.mem_get_info()[1])
 
 
-def _bytes_of_one(job: Job) -> int:
+def _member_bytes(job: Job) -> int:
     from trainers.footprint import bytes_of
     from trainers.numeric_path import NumericPath
 

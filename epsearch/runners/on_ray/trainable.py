@@ -1,4 +1,4 @@
-"""The worker's side of Ray Tune; a module of its own, so that workers start without what only the driver needs."""
+"""The worker's side of Ray Tune; apart from the driver's, so that workers start faster."""
 
 import time
 from dataclasses import replace
@@ -8,18 +8,17 @@ from ray import tune
 
 from epsearch.failures.lines import cohort_failure
 from epsearch.loop.jobs import encode, execute
-from epsearch.runners.on_ray.payload import Carried, beside, received
+from epsearch.runners.on_ray.payload import Payload, keep_weights, worker_request
 
-REPORT_SECONDS = 1.0  # at least between two reports, as each of them goes through Ray to the driver
+REPORT_SECONDS = 1.0  # least pause between two reports, as each goes through Ray to the driver
 
 
-def train(config: dict[str, Any], carried: Carried | None = None) -> None:
-    """The trainable: trains one cohort in a worker process and reports its steps on the way.
+def train(config: dict[str, Any], payload: Payload | None = None) -> None:
+    """Trains a cohort in a worker process, and reports its steps on the way; the trainable of Ray Tune.
 
-    config: what `trials.fit` makes of a job. carried: what this machine need not have itself; None where it is the
-    driver's. Every report has `steps` and `work`, as `jobs.Progress` is told, since the one before. The last also has
-    either `value` (the encoded result), `seconds`, `parameter_difference`, `machine` and `self_check`, or the fields of
-    `cohort_failure`.
+    config: of a job, by `trials.fit`. payload: files of the driver's machine; None on that machine. Every report has
+    `steps` and `work`, as of `jobs.Progress`, since the one before. The last also has either `value` (the encoded
+    result), `seconds`, `parameter_difference`, `machine` and `self_check`, or the fields of `cohort_failure`.
     """
     waiting, last = {"steps": 0, "work": 0.0}, time.monotonic()
 
@@ -32,12 +31,13 @@ def train(config: dict[str, Any], carried: Carried | None = None) -> None:
 
     try:
         job, images = config["job"], None
-        if carried is not None:
-            received(carried, job.architecture.pretrained)
-            job, images = replace(job, stream=beside(job.stream)), carried.images
+        if payload is not None:
+            images, weights = payload
+            keep_weights(weights, job.architecture.pretrained)
+            job = replace(job, stream=worker_request(job.stream))
         result = execute(job, progress, images, config.get("of_gpu", 1.0))
-    except Exception as error:  # noqa: BLE001  told by the driver, with the job
-        # It would come again: reported instead of raised, which Tune would answer by trying again.
+    except Exception as error:  # noqa: BLE001  reported by the driver, with the job
+        # Not raised, as Tune would try again, in vain.
         tune.report(waiting | cohort_failure(error))
         return
     assert result.value is not None

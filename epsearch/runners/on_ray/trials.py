@@ -1,4 +1,4 @@
-"""The driver's side of Ray Tune: what the searcher asks, what carries the workers' news, and the Tuner."""
+"""The driver's side of Ray Tune: source of trials, callbacks, and the Tuner."""
 
 import logging
 import math
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import ray
 from ray import tune
@@ -19,36 +19,29 @@ from ray.tune.stopper import Stopper
 from epsearch.loop.base import Loop
 from epsearch.loop.jobs import Job, JobResult, decode
 from epsearch.runners.local import Threads
-from epsearch.runners.on_ray.payload import Carried
-from epsearch.runners.on_ray.resources import Share
+from epsearch.runners.on_ray.payload import Payload
 from epsearch.runners.on_ray.trainable import train
-from epsearch.runners.on_ray.watchdog import Silence
+from epsearch.runners.on_ray.watchdog import Heartbeats
 from epsearch.runners.progress import Monitor
 from search_spaces.adapters.ray_tune import AskTellSearcher
 
 RUNNING = "RUNNING"  # the status of Tune's trials
-ATTEMPTS = 5  # a cohort whose worker died is trained again from its start, so many times in all
-
-
-class Attempt(NamedTuple):
-    """What came of one attempt at a job: the last report of its trial, or None when its worker died."""
-
-    job: Job
-    report: dict[str, Any] | None
+ATTEMPTS = 5  # of a cohort whose worker dies, each from its start
+Attempt = tuple[Job, dict[str, Any] | None]
+"""A job, and the last report of its trial, None if its worker died."""
 
 
 class Source:
-    """The study's loop as Tune's searcher sees it: an error ends the search instead of escaping into Tune.
+    """The loop of a study as a source of Tune's trials: an error ends the search, and does not reach Tune.
 
-    Attempts are counted here, and Tune is told to make none (`max_failures=0`): a job whose worker died is kept from
-    the loop, so it stays open and Tune is handed it again, as a new trial. Tune's own retry is lost when a worker dies
-    while it waits between two trials (`reuse_actors`), where nobody watches it: the next trial's reset fails, Tune
-    handles that twice, as the worker's failure and as the task's, and the second time it ends the trial that the first
-    time it had put back in the queue, however many retries are left.
+    Attempts are counted here, and Tune makes none (`max_failures=0`): a job whose worker died stays open in the loop,
+    and becomes a new trial. Tune's own retry fails if a worker dies between two trials (`reuse_actors`), while nothing
+    watches it: the reset for the next trial fails, and Tune handles that twice, as a failure of the worker and of the
+    task; the second time it ends the trial that it had queued again the first time, in spite of retries left.
 
-    A job without attempts left is told to the loop as one that could not be trained.
+    A job without attempts left is reported to the loop as failed.
 
-    threads: of this process, which train some jobs already; until they have, fewer trials run than there are workers.
+    threads: of this process, which train some jobs already; until their end, fewer trials run than there are workers.
     """
 
     def __init__(
@@ -56,177 +49,176 @@ class Source:
     ) -> None:
         self._loop, self._monitor, self._threads = loop, monitor, threads
         self._deaths: Counter[int] = Counter()
-        self._ended: dict[int, str] = {}  # by job: why its worker was ended by us
+        self._killed: dict[int, str] = {}  # by job: why we killed its worker
         self.error: Exception | None = None
-        self.first_steps: Callable[[], None] = lambda: None  # told whenever a worker tells of steps
-        self.silence = Silence(task_timeout)
+        self.first_steps: Callable[[], None] = lambda: None  # called whenever a worker reports steps
+        self.heartbeats = Heartbeats(task_timeout)
 
     @property
     def done(self) -> bool:
-        """Whether Tune is to be handed nothing more: the loop is done, pausing, stopping, or failed."""
+        """True if Tune gets no more trials: the loop is done, pausing, stopping, or failed."""
         return self.error is not None or self.stopping or self._loop.done or self.pausing
 
     @property
     def pausing(self) -> bool:
-        """Whether Tune has nothing to run or to begin now, although the loop is not done."""
+        """True if Tune has nothing to run or to begin now, although the loop is not done."""
         return self.error is None and not self.ask() and not self._loop.done
 
     def wait(self) -> None:
-        """While pausing: a moment, or until a thread has trained what it began. Raises as `Monitor.pause` does.
+        """Waits a moment while pausing, or for the result of a thread. Raises as `Monitor.pause`.
 
-        Not within Tune, which for ten minutes would ask for something to do, and hear of no thread and no Ctrl-C.
+        Not within Tune, which would poll the source for ten minutes, without results of threads and without Ctrl-C.
         """
         if self._threads is not None and self._threads.busy:
-            self._threads.tell(self._loop)
+            self._threads.collect(self._loop)
         else:
             self._monitor.pause(self._loop)
 
     @property
     def stopping(self) -> bool:
-        """Whether the listener wants to stop; after an error, what is running may end."""
-        with self.no_escape():
+        """True if the listener ends the training; after an error, running trials may end."""
+        with self.catch():
             return self._monitor.stopping
         return False
 
     def ask(self) -> list[Job]:
-        """The open jobs of the loop that no thread trains; none after an error in asking, which `error` then has."""
-        with self.no_escape():
+        """Returns the open jobs of the loop that no thread trains; none after an error, which is in `error`."""
+        with self.catch():
             jobs = self._monitor.jobs(self._loop)
             return jobs if self._threads is None else self._threads.waiting(jobs)
         return []
 
     def room(self) -> float:
-        """How many trials may run."""
+        """Returns the number of trials that may run."""
         return math.inf if self._threads is None else self._threads.free
 
     def collect(self) -> None:
-        """Tells the loop what threads have trained meanwhile."""
+        """Hands results of threads to the loop."""
         if self._threads is not None:
-            with self.no_escape():
-                self._threads.tell(self._loop, 0)
+            with self.catch():
+                self._threads.collect(self._loop, 0)
 
     def steps(self, count: int, work: float) -> None:
-        """Tells the monitor of steps, as `jobs.Progress` is told."""
+        """Reports steps to the monitor, as of `jobs.Progress`."""
         self.first_steps()
-        with self.no_escape():
+        with self.catch():
             self._monitor.steps(count, work)
 
     @contextmanager
-    def no_escape(self) -> Iterator[None]:
-        """Keeps the first error for the one who started Tune."""
+    def catch(self) -> Iterator[None]:
+        """Stores the first error for the caller of Tune."""
         try:
             yield
-        except Exception as error:  # noqa: BLE001  raised by the one who started Tune
+        except Exception as error:  # noqa: BLE001  raised by the caller of Tune
             self.error = self.error or error
 
     def tell(self, attempts: Sequence[Attempt]) -> None:
-        """Tells the loop what came of the attempts, but for those that leave their job open.
+        """Hands results to the loop, but for attempts that leave their job open.
 
-        Called by Tune, in the thread that trains; what the loop raises is kept in `error`, which ends the search.
+        Called by Tune, in the thread that trains; errors of the loop are stored in `error`, which ends the search.
         """
-        with self.no_escape():
-            outcomes = map(self._outcome, attempts)
-            self._loop.tell([outcome for outcome in outcomes if outcome is not None])
+        with self.catch():
+            results = map(self._result, attempts)
+            self._loop.tell([result for result in results if result is not None])
             self._monitor.update(self._loop)
 
-    def hangs(self, job: Job) -> None:
-        """Is told before the worker of a job is ended because nothing has been heard of it."""
-        self._ended[job.number] = f"told nothing for {self.silence.limit:.0f} seconds and was ended"
+    def note_hanging(self, job: Job) -> None:
+        """Notes that the worker of a job is killed because it hangs."""
+        self._killed[job.number] = f"reported nothing for {self.heartbeats.limit:.0f} seconds and was killed"
 
-    def _outcome(self, attempt: Attempt) -> JobResult | None:
-        """What the loop is told; None where the attempt was stopped on our behalf, or another one follows it."""
+    def _result(self, attempt: Attempt) -> JobResult | None:
+        """Returns the result of a job; None if we stopped the attempt, or another one follows."""
         job, report = attempt
         if report is not None:
-            return None if self.stopping and not {"value", "error"} & report.keys() else _result(attempt)
+            return None if self.stopping and not {"value", "error"} & report.keys() else _decoded(job, report)
         self._deaths[job.number] += 1
-        died, what = self._deaths[job.number], self._ended.pop(job.number, "died")
-        if died == ATTEMPTS:
-            error = f"its worker {what}, in the last of {ATTEMPTS} attempts ({job.stage})"
+        deaths, death = self._deaths[job.number], self._killed.pop(job.number, "died")
+        if deaths == ATTEMPTS:
+            error = f"its worker {death}, in the last of {ATTEMPTS} attempts ({job.stage})"
             return JobResult(job.number, None, error=error)
         self._loop.notify(
-            f"a worker {what} ({job.stage}): its cohort is trained again, attempt {died + 1} of {ATTEMPTS}"
+            f"a worker {death} ({job.stage}): its cohort is trained again, attempt {deaths + 1} of {ATTEMPTS}"
         )
         return None
 
 
 class Relay(tune.Callback, Stopper):
-    """Carries the workers' step counts to the source, and back to Tune that all trials are to end.
+    """Callbacks of Tune: pass reports of workers to the source, and end all trials with it.
 
-    A worker that has been silent for too long is ended, from which all else follows as if it had died by itself.
+    A hanging worker is killed, and then handled like one that has died.
 
-    Tune pickles its callbacks and stoppers into a snapshot that nobody reads; the source, which holds the ledger, stays
-    out of that.
+    Tune pickles its callbacks and stoppers into a snapshot that nobody reads; the source, which has the ledger, is not
+    part of it.
     """
 
     def __init__(self, source: Source) -> None:
         self._source = source
 
     def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: Any, **info: Any) -> None:
-        """Passes on the steps of one report, and their work."""
-        self._source.silence.heard(trial.trial_id)
+        """Passes steps and work of a report to the source."""
+        self._source.heartbeats.report(trial.trial_id)
         self._source.steps(int(result.get("steps", 0)), float(result.get("work", 0)))
 
     def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Looks for results of threads and for silent workers, between two of Tune's steps."""
+        """Collects results of threads and kills hanging workers, between two of Tune's steps."""
         self._source.collect()
-        silence, running = self._source.silence, {one.trial_id: one for one in trials if one.status == RUNNING}
+        heartbeats, running = self._source.heartbeats, {t.trial_id: t for t in trials if t.status == RUNNING}
         for name in running:
-            silence.begun(name)
-        for name in silence.silent():
-            silence.ended(name)
+            heartbeats.start(name)
+        for name in heartbeats.hanging():
+            heartbeats.stop(name)
             if name in running and (worker := running[name].temporary_state.ray_actor):
-                self._source.hangs(running[name].config["job"])
+                self._source.note_hanging(running[name].config["job"])
                 ray.kill(worker)
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Nothing more is expected of its worker."""
-        self._source.silence.ended(trial.trial_id)
+        """Stops the clock of its worker."""
+        self._source.heartbeats.stop(trial.trial_id)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Nothing more is expected of its worker."""
-        self._source.silence.ended(trial.trial_id)
+        """Stops the clock of its worker."""
+        self._source.heartbeats.stop(trial.trial_id)
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        """Never: what one trial reports does not end it."""
+        """Returns False: no report ends its trial."""
         return False
 
     def stop_all(self) -> bool:
-        """Whether all trials are to end: the listener wants to stop."""
+        """Returns whether all trials end, as the listener ends the training."""
         return self._source.stopping
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
 
 
-class Setting(NamedTuple):
-    """How the trials of a study are run."""
+def fit(
+    source: Source,
+    scratch: Path,
+    workers: int,
+    resources: dict[str, float],
+    payload: "ray.ObjectRef[Payload] | None" = None,
+) -> bool:
+    """Runs Tune until the source is done or stopping; returns whether the user has interrupted it.
 
-    workers: int
-    """Trials at a time."""
-    share: Share
-    """What each of them takes."""
-    scratch: Path
-    """A folder of this machine for Tune's own files; other nodes need not see it, as no trial makes checkpoints."""
-    carried: "ray.ObjectRef[Carried] | None" = None
-    """A `Carried` in the object store, for workers that cannot read what this machine reads."""
+    scratch: folder of this machine for Tune's own files, which other nodes do not need; workers: trials at a time;
+    resources: of each of them; payload: in the object store, for workers on other machines.
 
-
-def fit(source: Source, setting: Setting) -> bool:
-    """Runs Tune until the source is done or stopping, or the user interrupts; returns whether that was it.
-
-    Tune breaks off when Ray itself ends a worker because the memory runs out, an error it does not expect. Every job
-    that was running has then lost an attempt, and a new Tune goes on.
+    Tune raises an error when Ray kills a worker because memory runs out. Every running job has then lost an attempt,
+    and a new Tune goes on.
     """
-    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # what goes wrong is said in one line, by us
-    part = setting.share.of_gpu
+    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # errors are one line, from us
+    part = resources.get("gpu", 1.0)
     searcher = AskTellSearcher(
-        source, lambda job: {"number": job.number, "job": job, "of_gpu": part}, Attempt, room=source.room
+        source,
+        lambda job: {"number": job.number, "job": job, "of_gpu": part},
+        lambda job, report: (job, report),
+        room=source.room,
     )
     while not source.done:
         try:
-            # Tune has a handler of its own, and gives back what there was only when it is interrupted.
+            # Tune has a handler of its own, and restores the one before only when it is interrupted.
             handler = signal.getsignal(signal.SIGINT)
-            _tuner(searcher, source, setting).fit()
+            _tuner(searcher, source, scratch, workers, resources, payload).fit()
             return threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == handler
         except RuntimeError as error:
             if not isinstance(error.__cause__, RayError):
@@ -235,21 +227,23 @@ def fit(source: Source, setting: Setting) -> bool:
     return False
 
 
-def _tuner(searcher: Searcher, source: Source, setting: Setting) -> tune.Tuner:
+def _tuner(
+    searcher: Searcher, source: Source, scratch: Path, workers: int, resources: dict[str, float], payload: Any
+) -> tune.Tuner:
     relay = Relay(source)
-    handed = {} if setting.carried is None else {"carried": setting.carried}
+    parameters = {} if payload is None else {"payload": payload}
     return tune.Tuner(
-        tune.with_resources(tune.with_parameters(train, **handed), setting.share.resources),
+        tune.with_resources(tune.with_parameters(train, **parameters), resources),
         tune_config=tune.TuneConfig(
             search_alg=searcher,
-            num_samples=-1,  # the searcher says when it is over
-            # Also how many may wait for resources, which Tune else fixes by the cores that it sees first.
-            max_concurrent_trials=setting.workers,
+            num_samples=-1,  # no limit: the searcher ends
+            # Limits trials that wait for resources, too, which Tune would derive from the cores at its start.
+            max_concurrent_trials=workers,
             reuse_actors=True,  # a new process for every trial would import torch every time
         ),
         run_config=tune.RunConfig(
             name="tune",
-            storage_path=str(setting.scratch),
+            storage_path=str(scratch),
             verbose=0,
             callbacks=[relay],
             stop=relay,
@@ -258,13 +252,11 @@ def _tuner(searcher: Searcher, source: Source, setting: Setting) -> tune.Tuner:
     )
 
 
-def _result(attempt: Attempt) -> JobResult:
-    """What the loop is told of an attempt: a value, or an error with what its worker reported of it."""
-    job, report = attempt
-    assert report is not None  # or the job would still be open
+def _decoded(job: Job, report: dict[str, Any]) -> JobResult:
+    """Returns the result of a job from the last report of its worker: a value, or an error."""
     if "value" not in report:
-        failed: dict[str, Any] = {"error": "it was stopped"}
-        failed |= {name: report[name] for name in ("error", "traceback", "foreign", "stops") if name in report}
-        return JobResult(job.number, None, **failed)
-    told = {name: report[name] for name in ("seconds", "parameter_difference", "machine", "self_check")}
-    return JobResult(job.number, decode(report["value"]), **told)
+        failure: dict[str, Any] = {"error": "it was stopped"}
+        failure |= {name: report[name] for name in ("error", "traceback", "foreign", "stops") if name in report}
+        return JobResult(job.number, None, **failure)
+    fields = {name: report[name] for name in ("seconds", "parameter_difference", "machine", "self_check")}
+    return JobResult(job.number, decode(report["value"]), **fields)

@@ -10,108 +10,102 @@ from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from epsearch.failures.errors import Interrupted, Unavailable, UsageError
 from epsearch.failures.lines import surroundings
 from epsearch.loop.base import Loop
 from epsearch.runners.local import Threads, local_slots
 from epsearch.runners.on_ray import cleanup, cluster, ray_start, resources, watchdog
-from epsearch.runners.on_ray.payload import carried, runtime_env
+from epsearch.runners.on_ray.payload import payload, runtime_env
 from epsearch.runners.on_ray.private import PrivateRay
 from epsearch.runners.progress import Monitor
 from epsearch.study.description import Study
 from trainers.notes import first_line
 from trainers.streams import DataError
 
-if TYPE_CHECKING:
-    from epsearch.runners.on_ray.trials import Setting
-
 IMPORTS = threading.Lock()
 
 
 @dataclass
-class Starting:
-    """A Ray that starts in the background."""
+class RayStart:
+    """A Ray that starts in the background; called to train a loop."""
 
-    begun: Future[None]
-    """Raises what its start has raised."""
+    done: Future[None]
+    """Done when it has started; has the error of its start."""
     folder: Path
-    """Of this run, gone when it ends."""
-    own: PrivateRay | None = None
-    """The Ray of this run alone, which is joined last; None for a cluster, which is joined in the background."""
-    workers_took: float | None = None
-    """Seconds from when Tune was handed the study to the first steps of a worker; None as long as there are none."""
+    """Of this run, removed at its end."""
+    private: PrivateRay | None = None
+    """The private Ray, which is joined last; None for a cluster, which is joined in the background."""
+    worker_seconds: float | None = None
+    """Seconds from the start of Tune to the first steps of a worker; None before them."""
 
     def join(self) -> None:
-        """Waits for its start and joins it. Raises what that has raised, and Unavailable where it has been lost."""
-        self.begun.result()
-        if self.own is not None:
-            self.own.join()
+        """Waits for its start and joins it. Raises errors of the start, and Unavailable if it has been lost."""
+        self.done.result()
+        if self.private is not None:
+            self.private.join()
 
-    def lost(self) -> watchdog.Look:
-        """Returns the function that tells what has been lost of the Ray that was joined."""
-        if self.own is not None:
-            return self.own.lost
+    def loss(self) -> watchdog.Loss:
+        """Returns the check whether the Ray has been lost."""
+        if self.private is not None:
+            return self.private.loss
         import ray
 
-        return watchdog.silence(str(ray.get_runtime_context().gcs_address))
+        return watchdog.head_loss(str(ray.get_runtime_context().gcs_address))
 
     def __call__(self, loop: Loop, monitor: Monitor, threads: Threads | None = None) -> None:
-        """Trains until the study is done; see `ready`. threads: train some of its jobs already, and Ray is joined."""
+        """Trains a loop to its end; see `ready`. threads: train some of its jobs already; Ray is joined then."""
         _run(self, loop, monitor, threads)
 
 
 @contextmanager
-def ready(study: Study, with_tune: bool = False) -> Iterator[Starting]:
-    """Starts Ray in the background, as that takes seconds in which the study can be prepared; ends it behind.
+def ready(study: Study, with_tune: bool = False) -> Iterator[RayStart]:
+    """Starts Ray in the background, while the study is prepared; ends it behind the block.
 
-    Yields the function that trains until the study is done. It raises UsageError where Ray cannot be had, and
-    Interrupted on Ctrl-C, or where the listener wants to stop; everything told by then is stored.
+    Yields the function that trains a loop to its end. It raises UsageError without a Ray, and Interrupted on Ctrl-C, or
+    if the listener ends the training; results by then are stored.
 
-    with_tune: what the driver needs of Tune is imported there, too, as this thread has other things to do.
+    with_tune: True to import Tune in the background, too, while this thread trains.
     """
-    # Ray prints to standard output when a worker dies, whatever it is told; our answer must stand there alone.
+    # Ray prints to standard output when a worker dies, in spite of its settings; our output must be alone there.
     with (
         open(os.devnull, "w", encoding="utf-8") as nowhere,
         redirect_stdout(nowhere),
-        _own_signals(),
+        _restored_signals(),
         cleanup.run_folder() as folder,
     ):
         os.environ |= ray_start.SETTINGS
         background = ThreadPoolExecutor(1)
-        own = PrivateRay(local_slots(study), folder, study.niceness) if study.address == "local" else None
-        begun = background.submit(_start, study, own, folder, with_tune)
+        private = PrivateRay(local_slots(study), folder, study.niceness) if study.address == "local" else None
+        done = background.submit(_start, study, private, folder, with_tune)
         background.shutdown(wait=False)
         try:
-            yield Starting(begun, folder, own)
+            yield RayStart(done, folder, private)
         finally:
-            if own is not None:
-                own.end()  # and nobody waits for a start that is still going on
-            elif begun.exception() is None:
+            if private is not None:
+                private.end()  # ends a start under way, too
+            elif done.exception() is None:
                 cluster.leave()
 
 
-def _start(study: Study, own: PrivateRay | None, folder: Path, with_tune: bool) -> None:
-    """Starts the private Ray, or joins that of the study's address. Raises Unavailable or UsageError.
-
-    folder: of this run, gone when it ends.
-    """
-    if own is not None:
+def _start(study: Study, private: PrivateRay | None, folder: Path, with_tune: bool) -> None:
+    """Starts the private Ray, or joins that of the study's address. Raises Unavailable or UsageError."""
+    if private is not None:
         importing = threading.Thread(target=_import, args=[with_tune])
         importing.start()  # both take seconds, in different processes
-        own.start()
+        private.start()
         importing.join()
-    with _ray_is_to_blame("cannot be imported"):
+    with _ray_errors("cannot be imported"):
         _import_ray()
-    if own is None:
+    if private is None:
         cluster.join(study.address, runtime_env(study, folder))
     if with_tune:
         import_tune()
 
 
 def _import(with_tune: bool) -> None:
-    """Imports what this process needs of Ray; what that raises is raised where it is imported again."""
+    """Imports Ray; errors are raised again by the next import."""
     with suppress(Exception):
         _import_ray()
         if with_tune:
@@ -119,57 +113,57 @@ def _import(with_tune: bool) -> None:
 
 
 def _import_ray() -> None:
-    """Imports Ray, in one thread at a time: two that begin with different parts of it each see a half of it."""
+    """Imports Ray, in one thread at a time: concurrent imports of its parts see incomplete modules."""
     with IMPORTS:
         import ray  # noqa: F401
 
 
 def import_tune() -> None:
-    """Imports Ray Tune, and all that the driver needs of it. Raises Unavailable."""
-    with _ray_is_to_blame("cannot be imported"), IMPORTS:
+    """Imports Ray Tune and the driver's side of it. Raises Unavailable."""
+    with _ray_errors("cannot be imported"), IMPORTS:
         import epsearch.runners.on_ray.trials  # noqa: F401
 
 
 @contextmanager
-def _ray_is_to_blame(what: str) -> Iterator[None]:
-    """Whatever is raised is Ray's, but for bad input and what the machine refuses: Unavailable, in one line."""
+def _ray_errors(failure: str) -> Iterator[None]:
+    """Turns errors into Unavailable, but for bad input and trouble of the machine."""
     try:
         yield
     except (UsageError, DataError):
         raise
     except Exception as error:
-        if surroundings(error) is not None:  # a full disk, no memory: that is said as it is
+        if surroundings(error) is not None:  # a full disk, no memory: reported as such
             raise
-        raise Unavailable(ray_start.trouble(what, first_line(error))) from error
+        raise Unavailable(ray_start.trouble(failure, first_line(error))) from error
 
 
-def _run(starting: Starting, loop: Loop, monitor: Monitor, threads: Threads | None) -> None:
-    """Trains until the study is done; raises as `ready` says.
+def _run(start: RayStart, loop: Loop, monitor: Monitor, threads: Threads | None) -> None:
+    """Trains until the study is done; raises as of `ready`.
 
-    What the study itself raised was kept from Tune (`Source.error`), and comes before what Ray ran into meanwhile.
+    Errors of the study itself, which Tune does not see (`Source.error`), come before errors of Ray.
     """
-    import_tune()  # takes seconds, too: Ray starts meanwhile
+    import_tune()  # takes seconds, in which Ray starts
     from epsearch.runners.on_ray.trials import Source, fit
 
-    ours = signal.getsignal(signal.SIGINT)
+    handler = signal.getsignal(signal.SIGINT)
     if threads is None:
-        starting.join()
-    # As Ctrl-C, for which Tune has a handler; without one of its own Ray prints a stack trace.
+        start.join()
+    # As Ctrl-C, for which Tune has a handler; Ray's own prints a stack trace.
     _handle(signal.SIGTERM, lambda number, frame: os.kill(os.getpid(), signal.SIGINT))
     source = Source(loop, monitor, loop.study.task_timeout, threads)
-    source.first_steps = partial(_note, starting, time.monotonic())
+    source.first_steps = partial(_measure, start, time.monotonic())
     try:
-        with watchdog.watching(starting.lost()):
-            setting = _setting(loop, starting.folder)
+        with watchdog.watching(start.loss()):
+            options = _fit_options(loop)
             interrupted = False
-            # Tune may end with something left: what threads or other studies trained, and others no longer claim.
+            # Tune may end before the loop: members of threads, or claims that other studies have released.
             while not (interrupted or source.error or source.stopping or loop.done):
-                with _ray_is_to_blame("was lost"):
-                    interrupted = fit(source, setting)
-                _handle(signal.SIGINT, ours)  # Tune leaves its own behind, which would swallow a Ctrl-C
+                with _ray_errors("was lost"):
+                    interrupted = fit(source, start.folder, *options)
+                _handle(signal.SIGINT, handler)  # Tune leaves its handler behind, which would ignore a Ctrl-C
                 while not interrupted and source.pausing:
                     source.wait()
-    except Unavailable:  # an error of the study's own comes first, and is raised below
+    except Unavailable:  # an error of the study itself comes first, and is raised below
         if source.error is None:
             raise
     if source.error is not None:
@@ -178,35 +172,33 @@ def _run(starting: Starting, loop: Loop, monitor: Monitor, threads: Threads | No
         raise Interrupted
 
 
-def _note(starting: Starting, begun: float) -> None:
-    if starting.workers_took is None:
-        starting.workers_took = time.monotonic() - begun
+def _measure(start: RayStart, begun: float) -> None:
+    if start.worker_seconds is None:
+        start.worker_seconds = time.monotonic() - begun
 
 
-def _setting(loop: Loop, folder: Path) -> "Setting":
-    """How the trials of the loop are run; what it puts into the object store is there until Ray is left."""
-    from epsearch.runners.on_ray.trials import Setting
-
+def _fit_options(loop: Loop) -> tuple[int, dict[str, float], Any]:
+    """Returns workers, resources and payload for `trials.fit`; a payload stays in the object store until Ray ends."""
     loop.workers = loop.study.workers or resources.slots(loop.study)
-    share = resources.share(loop, resources.nodes(), resources.smallest_gpu)
-    if loop.study.address == "local":  # workers read what this process has read, on the same machine
-        return Setting(loop.workers, share, folder)
+    trial = resources.trial_resources(loop, resources.nodes(), resources.smallest_gpu)
+    if loop.study.address == "local":  # workers read the same files
+        return loop.workers, trial, None
     import ray
 
-    return Setting(loop.workers, share, folder, ray.put(carried(loop.study)))
+    return loop.workers, trial, ray.put(payload(loop.study))
 
 
 def _handle(number: int, handler: Any) -> None:
-    """Gives the signal this handler; only the first thread may."""
+    """Sets the handler of a signal, if this is the main thread."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(number, handler)
 
 
 @contextmanager
-def _own_signals() -> Iterator[None]:
-    """Gives back the handlers of Ctrl-C and SIGTERM, which Ray and Tune replace and leave replaced."""
+def _restored_signals() -> Iterator[None]:
+    """Restores the handlers of Ctrl-C and SIGTERM at the end, which Ray and Tune replace."""
     with ExitStack() as stack:
-        if threading.current_thread() is threading.main_thread():  # elsewhere Python lets nobody set a handler
+        if threading.current_thread() is threading.main_thread():  # only there Python sets handlers
             for number in (signal.SIGINT, signal.SIGTERM):
                 stack.callback(signal.signal, number, signal.getsignal(number))
         yield

@@ -1,6 +1,6 @@
-"""What is lost and does not say so: a Ray without its head, a worker that hangs.
+"""Notices silent losses: a Ray without its head, a worker that hangs.
 
-Ray ends this whole process a minute after its head has gone, in words of its own, and waits for a worker for ever.
+Ray itself ends this process a minute after the loss of its head, with a stack trace, and waits for a worker for ever.
 """
 
 import socket
@@ -13,32 +13,32 @@ from epsearch.failures import stopping
 from epsearch.failures.lines import SURROUNDINGS
 from epsearch.runners.on_ray import ray_start
 
-EVERY = 1.0  # seconds between two looks
-SILENT = 30.0  # seconds: a head that comes back sooner has not been lost; Ray itself waits for 60
+POLL_SECONDS = 1.0
+LOST_SECONDS = 30.0  # without an answer of a head; Ray itself waits for 60
 
-LEAST = 600.0  # seconds of silence that any worker may have; its start is among them
-TIMES = 20  # the longest pause between two reports, so many times, is no pause any more
-STOPPED = 30.0  # seconds between two looks: we ourselves have been stopped, or the machine has
+LEAST = 600.0  # least limit of a worker's silence, in seconds, which covers its start
+TIMES = 20  # the limit is so many times the longest pause between two reports
+STOPPED = 30.0  # a longer pause between two checks means that this process or the machine was stopped
 
-Look = Callable[[], str]
-"""What has been lost, in words; empty while all is well."""
+Loss = Callable[[], str]
+"""Returns the loss in words; empty without one."""
 
 
 @contextmanager
-def watching(look: Look, every: float = EVERY, end: Callable[[str], None] | None = None) -> Iterator[None]:
-    """Within it, this process ends in one line when Ray is lost. What is stored stays, and the same command goes on.
+def watching(loss: Loss, every: float = POLL_SECONDS, end: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Ends this process with one line if Ray is lost within the block; the same command resumes it.
 
-    Nothing gentler would do: whoever waits for Ray then does so inside its compiled code, where no signal reaches him.
+    An exception would not do: a thread that waits for Ray is in its compiled code, where no signal is handled.
 
-    look: tells what has been lost. end: called with that.
+    end: called with the loss, to end the process.
     """
     over = threading.Event()
 
     def watch() -> None:
         while not over.wait(every):
-            # The block may have ended while this looked: what ends on purpose has not been lost.
-            if (what := look()) and not over.is_set():
-                (end or _end)(what)
+            # The block may have ended during the check: an end on purpose is no loss.
+            if (reason := loss()) and not over.is_set():
+                (end or _end)(reason)
                 return
 
     thread = threading.Thread(target=watch, daemon=True)
@@ -47,80 +47,78 @@ def watching(look: Look, every: float = EVERY, end: Callable[[str], None] | None
         yield
     finally:
         over.set()
-        thread.join()  # so that nobody looks at processes that are being ended
+        thread.join()  # no check of processes that are being ended
 
 
-def silence(address: str, clock: Callable[[], float] = time.monotonic) -> Look:
-    """Looks whether somebody listens at HOST:PORT, and since when nobody does.
-
-    Of a cluster no process can be looked at. The look tells of a loss after SILENT seconds without an answer.
+def head_loss(address: str, clock: Callable[[], float] = time.monotonic) -> Loss:
+    """Returns the check of a cluster's head, at HOST:PORT: it is lost after LOST_SECONDS without an answer.
 
     clock: returns seconds; replaced in tests.
     """
     host, _, port = address.rpartition(":")
-    heard = clock()
+    answered = clock()
 
-    def look() -> str:
-        nonlocal heard
+    def loss() -> str:
+        nonlocal answered
         try:
-            socket.create_connection((host, int(port)), timeout=SILENT / 2).close()
+            socket.create_connection((host, int(port)), timeout=LOST_SECONDS / 2).close()
         except OSError:
-            return f"nobody answers at {address}" if clock() - heard >= SILENT else ""
-        heard = clock()
+            return f"nobody answers at {address}" if clock() - answered >= LOST_SECONDS else ""
+        answered = clock()
         return ""
 
-    return look
+    return loss
 
 
-def _end(what: str) -> None:
-    """Ends this process at once, with its line and status; a private Ray ends with it."""
-    stopping.end(ray_start.trouble("was lost", what), SURROUNDINGS)
+def _end(reason: str) -> None:
+    """Ends this process at once, with a line and a status; a private Ray ends with it."""
+    stopping.end(ray_start.trouble("was lost", reason), SURROUNDINGS)
 
 
-class Silence:
-    """Which workers have not told anything for too long.
+class Heartbeats:
+    """Times of the last reports of workers, to find those that hang.
 
-    limit: seconds; None for what the pauses that were seen make likely. clock: returns seconds; replaced in tests.
+    limit: seconds without a report; None for a limit from the pauses so far. clock: returns seconds; replaced in tests.
 
     >>> seconds = iter([0, 0, 10, 10, 605, 620])
-    >>> silence = Silence(600, clock=lambda: next(seconds))
-    >>> silence.begun("a"), silence.begun("b"), silence.heard("b")
+    >>> heartbeats = Heartbeats(600, clock=lambda: next(seconds))
+    >>> heartbeats.start("a"), heartbeats.start("b"), heartbeats.report("b")
     (None, None, None)
     """
 
     def __init__(self, limit: float | None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._given, self._clock, self._longest = limit, clock, 0.0
-        self._heard: dict[str, float] = {}
-        self._looked = clock()
+        self._limit, self._clock, self._longest = limit, clock, 0.0
+        self._reports: dict[str, float] = {}
+        self._checked = clock()
 
     @property
     def limit(self) -> float:
-        """Seconds without a word after which a worker is taken to hang."""
-        return self._given or max(LEAST, TIMES * self._longest)
+        """Seconds without a report after which a worker is assumed to hang."""
+        return self._limit or max(LEAST, TIMES * self._longest)
 
-    def begun(self, worker: str) -> None:
-        """Starts a worker's silence, unless it is known already."""
-        self._heard.setdefault(worker, self._now())
+    def start(self, worker: str) -> None:
+        """Starts the clock of a new worker."""
+        self._reports.setdefault(worker, self._now())
 
-    def heard(self, worker: str) -> None:
-        """A worker has told something."""
+    def report(self, worker: str) -> None:
+        """Notes a report of a worker."""
         now = self._now()
-        self._longest = max(self._longest, now - self._heard.get(worker, now))
-        self._heard[worker] = now
+        self._longest = max(self._longest, now - self._reports.get(worker, now))
+        self._reports[worker] = now
 
-    def ended(self, worker: str) -> None:
-        """Nothing is expected of the worker any more."""
-        self._heard.pop(worker, None)
+    def stop(self, worker: str) -> None:
+        """Forgets a worker, of which no report is expected."""
+        self._reports.pop(worker, None)
 
-    def silent(self) -> list[str]:
-        """Those that hang."""
+    def hanging(self) -> list[str]:
+        """Returns the workers that hang."""
         now = self._now()
-        return [worker for worker, then in self._heard.items() if now - then > self.limit]
+        return [worker for worker, time in self._reports.items() if now - time > self.limit]
 
     def _now(self) -> float:
-        """The time; where nobody has looked for long, what workers told meanwhile has still to be read."""
+        """Returns the time; after a stop of this process, workers get the time that it missed."""
         now = self._clock()
-        if (missed := now - self._looked) > STOPPED:
-            self._heard = {worker: then + missed for worker, then in self._heard.items()}
-        self._looked = now
+        if (missed := now - self._checked) > STOPPED:
+            self._reports = {worker: time + missed for worker, time in self._reports.items()}
+        self._checked = now
         return now

@@ -21,20 +21,7 @@ FIRST = ("shrinking",)
 """Figures that follow the first one, before all others."""
 
 
-class Member(NamedTuple):
-    """A row of the table of members, as text."""
-
-    stream: str
-    label: str
-    """The point in words."""
-    seed: int
-    cells: tuple[str, ...]
-    """COLUMNS."""
-    status: str
-    """In words; of a diverged member with task and step."""
-    seconds: str
-    created: str
-    ok: bool
+Row = tuple[Any, ...]
 
 
 class Content(NamedTuple):
@@ -44,11 +31,12 @@ class Content(NamedTuple):
     """HTML; empty without results."""
     figures: tuple[str, ...]
     """HTML, the most important first."""
-    rows: tuple[tuple[Any, ...], ...]
+    rows: tuple[Row, ...]
     """Members averaged over seeds: point, stream, COLUMNS as mean ± population standard deviation, seeds, diverged."""
-    members: tuple[Member, ...]
-    """At most MOST_MEMBERS."""
-    diverged: tuple[Member, ...]
+    members: tuple[Row, ...]
+    """Point, stream, seed, COLUMNS, state, seconds, time of storage; at most MOST_MEMBERS."""
+    diverged: tuple[Row, ...]
+    """All members that diverged; their state has task and step."""
 
 
 _contents: "WeakKeyDictionary[StudyResults, Content]" = WeakKeyDictionary()
@@ -64,12 +52,14 @@ def content(kind: str, results: StudyResults) -> Content:
 def _make(kind: str, results: StudyResults) -> Content:
     overview = "" if results.results is None or not results.records else REPORTS[kind].overview(results.results)
     members = [
-        _member(str(stream), str(label), record)
+        (_member(str(stream), str(label), record), record.status == "ok")
         for (stream, label), records in results.groups.items()
         for record in records
     ]
-    diverged = tuple(member for member in members if not member.ok)
-    return Content(overview, _figures(results.figures), _rows(results), tuple(members[:MOST_MEMBERS]), diverged)
+    diverged = tuple(row for row, ok in members if not ok)
+    return Content(
+        overview, _figures(results.figures), _rows(results), tuple(row for row, _ in members[:MOST_MEMBERS]), diverged
+    )
 
 
 def _figures(figures: Mapping[str, Any]) -> tuple[str, ...]:
@@ -86,7 +76,7 @@ def _has_data(module: Any, numbers: Any) -> bool:
     return any(any(x is not None for x in trace.x) for trace in traces if trace.x is not None)
 
 
-def _rows(results: StudyResults) -> tuple[tuple[Any, ...], ...]:
+def _rows(results: StudyResults) -> tuple[Row, ...]:
     if not results.groups:
         return ()
     table = by_point(results.groups, ("stream", "point"))
@@ -102,15 +92,14 @@ def _rows(results: StudyResults) -> tuple[tuple[Any, ...], ...]:
     )
 
 
-def _member(stream: str, label: str, record: RunRecord) -> Member:
+def _member(stream: str, label: str, record: RunRecord) -> Row:
     ok = record.status == "ok"
     values = (METRICS[name].of(record) for name in COLUMNS)
-    cells = tuple(number_text(v if ok else math.nan, METRICS[c].digits) for c, v in zip(COLUMNS, values, strict=True))
+    cells = (number_text(v if ok else math.nan, METRICS[c].digits) for c, v in zip(COLUMNS, values, strict=True))
     place = ", ".join(
         f"{unit} {number + 1}"
         for unit, number in (("task", record.diverged_task), ("step", record.diverged_step))
         if number is not None
     )
-    status = "ok" if ok else f"diverged{f' in {place}' if place else ''}"
-    seconds = number_text(record.seconds, 1)
-    return Member(STREAM_LABELS[stream], label, record.seed, cells, status, seconds, record.created, ok)
+    state = "ok" if ok else f"diverged{f' in {place}' if place else ''}"
+    return label, STREAM_LABELS[stream], record.seed, *cells, state, number_text(record.seconds, 1), record.created

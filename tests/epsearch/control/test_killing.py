@@ -52,6 +52,6 @@ def test_its_children_and_its_group_are_killed_with_it():
 @needs_proc
 def test_only_other_processes_of_this_machine_are_near():
     own = here()
-    assert cancelling._near(replace(own, pid=own.pid + 1)) and not cancelling._near(own)
-    assert not cancelling._near(replace(own, pid=own.pid + 1, boot="another"))
-    assert not cancelling._near(replace(own, pid=own.pid + 1, namespace="another"))
+    assert cancelling._is_local(replace(own, pid=own.pid + 1)) and not cancelling._is_local(own)
+    assert not cancelling._is_local(replace(own, pid=own.pid + 1, boot="another"))
+    assert not cancelling._is_local(replace(own, pid=own.pid + 1, namespace="another"))

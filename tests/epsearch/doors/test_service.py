@@ -64,7 +64,7 @@ def test_what_is_refused_there_is_one_line_here(served, epsearch):
         (["run", "--points", "2"], "epsearch: points must be >= 3, got 2\n"),
         (["run", "--dataset", "permuted_digit"], "did you mean 'permuted_digits'?"),
         (["run", "--name", ledgers.NAME, "--points", "5"], "choose another --name"),
-        (["run", "--extend", "--points", "5"], "epsearch: extend needs --name, the study that is to grow\n"),
+        (["run", "--extend", "--points", "5"], "epsearch: --extend needs --name, the study to extend\n"),
         (["run", "--storage", "sqlite:///x"], "--storage cannot be combined with --server: the service chooses it\n"),
         (["run", "--wait"], "epsearch: --wait cannot be combined with --server"),
         (["resume", ledgers.NAME, "--workers", "2"], "epsearch: --workers cannot be combined with --server"),
@@ -146,7 +146,7 @@ def test_a_token_is_sent_and_never_shown(monkeypatch):
 
     for secret, line in (
         ("the-secret-of-ann", r"^http://there:1 does not know the token in EPSEARCH_TOKEN; "),
-        ("", "^http://there:1 wants a token; set EPSEARCH_TOKEN to yours$"),
+        ("", "^http://there:1 needs a token; set EPSEARCH_TOKEN to yours$"),
     ):
         monkeypatch.setenv(TOKEN, secret)
         with (

@@ -80,7 +80,7 @@ def test_it_pays_where_four_times_its_start_is_left(small_study, monkeypatch, ne
     monkeypatch.setattr(overheads, "expected", lambda part: needed)
     begun = []
     monkeypatch.setattr(tune, "_start", lambda *_: begun.append(1) or time.sleep(5))
-    monkeypatch.setattr(tune.Starting, "__call__", lambda *_: pytest.fail("threads were to have it all"))
+    monkeypatch.setattr(tune.RayStart, "__call__", lambda *_: pytest.fail("threads were to have it all"))
     run(small_study(runner="auto", repeats=1, points=3, seeds=2, certify=0, workers=2))
     assert bool(begun) == starts
     assert RUNNERS["auto"].uses_ray(100.0) == starts
@@ -89,18 +89,18 @@ def test_it_pays_where_four_times_its_start_is_left(small_study, monkeypatch, ne
 def test_a_study_that_turns_out_to_be_long_starts_ray_after_all(small_study, soon, tmp_path, monkeypatch):
     """The first seconds may make it seem short."""
     soon(True)
-    starting, lines = tune.Starting(Future(), tmp_path, Joined()), []
+    starting, lines = tune.RayStart(Future(), tmp_path, Joined()), []
     loop = SimpleNamespace(notify=lines.append)
     monkeypatch.setattr(tune, "ready", lambda *_, **__: nullcontext(starting))
     with ExitStack() as stack:
-        ray = auto._Ray(small_study(), stack)
+        ray = auto._Takeover(small_study(), stack)
         for left in (None, 3.0, 2.0):
             ray.decide(loop, SimpleNamespace(seconds_left=left))
         assert len(lines) == 1 and "in about 0:03 from here" in lines[0]
-        starting.begun.set_result(None)
-        assert ray.takes_over(loop) is None
+        starting.done.set_result(None)
+        assert ray.take_over(loop) is None
         ray.decide(loop, SimpleNamespace(seconds_left=5.0))
-        assert ray.takes_over(loop) is starting and len(lines) == 1
+        assert ray.take_over(loop) is starting and len(lines) == 1
 
 
 def test_what_has_ended_ray_is_no_part_of_the_start_of_threads(small_study, soon, plain, monkeypatch):
@@ -161,16 +161,16 @@ class Tuned:
         self.trained, self.beside = [], []
         monkeypatch.setattr(tune, "_start", lambda *_: self.when_both_have_begun(begun))
         monkeypatch.setattr(tune.resources, "slots", lambda study: 2)
-        monkeypatch.setattr(tune, "_setting", lambda loop, folder: None)
+        monkeypatch.setattr(tune, "_fit_options", lambda loop: ())
         monkeypatch.setattr(tune.watchdog, "watching", lambda look: local.stopped_by_ctrl_c())
-        monkeypatch.setattr(tune.Starting, "join", lambda self: self.begun.result())
+        monkeypatch.setattr(tune.RayStart, "join", lambda self: self.done.result())
         monkeypatch.setattr(trials, "fit", self.fit)
 
     def when_both_have_begun(self, begun):
         while len(begun) < 2:
             time.sleep(0.01)
 
-    def fit(self, source, setting):
+    def fit(self, source, *options):
         while not source.done:
             if jobs := source.ask()[: int(source.room())]:
                 source.collect()
@@ -178,7 +178,7 @@ class Tuned:
             for job in jobs:
                 self.trained.append(job.number)
                 result = local.execute(job)
-                source.tell([trials.Attempt(job, report_of(result))])
+                source.tell([(job, report_of(result))])
             if not jobs:
                 time.sleep(0.01)
 
@@ -238,20 +238,20 @@ def test_what_threads_raise_beside_tune_ends_the_search(small_study, soon, monke
 def test_what_ray_took_is_kept_without_the_wait_for_a_thread(small_study, soon, tmp_path, monkeypatch):
     soon(True)
     clock, kept = SimpleNamespace(now=100.0), {}
-    starting, lines = tune.Starting(Future(), tmp_path, Joined()), []
+    starting, lines = tune.RayStart(Future(), tmp_path, Joined()), []
     loop = SimpleNamespace(notify=lines.append)
     monkeypatch.setattr(auto, "time", SimpleNamespace(monotonic=lambda: clock.now))
     monkeypatch.setattr(tune, "ready", lambda *_, **__: nullcontext(starting))
     monkeypatch.setattr(overheads, "remember", kept.__setitem__)
     with ExitStack() as stack:
-        ray = auto._Ray(small_study(), stack)
+        ray = auto._Takeover(small_study(), stack)
         ray.decide(loop, SimpleNamespace(seconds_left=100.0))
-        assert ray.takes_over(loop) is None
+        assert ray.take_over(loop) is None
         clock.now += 7
-        starting.begun.set_result(None)
+        starting.done.set_result(None)
         clock.now += 500  # all threads are at work
-        assert ray.takes_over(loop) is starting
-        starting.workers_took = 5.0
+        assert ray.take_over(loop) is starting
+        starting.worker_seconds = 5.0
         ray.remember()
     assert kept == {overheads.BESIDE: 12.0}
 

@@ -286,19 +286,22 @@ def test_a_worker_that_is_stopped_is_replaced(epsearch, small_options, monkeypat
 
     class Stopping(trials.Relay):
         def on_step_begin(self, iteration, trials, **info):
-            silence = self._source.silence
+            heartbeats = self._source.heartbeats
             running = [one.trial_id for one in trials if one.status == "RUNNING"]
             if not stopped and running and (found := actors() - others):
                 stopped.extend(found)  # one, which is still importing what it needs
                 os.kill(stopped[0], signal.SIGSTOP)
-                original, silence.silent = silence.silent, lambda: (setattr(silence, "silent", original), running)[1]
+                original, heartbeats.hanging = (
+                    heartbeats.hanging,
+                    lambda: (setattr(heartbeats, "hanging", original), running)[1],
+                )
             super().on_step_begin(iteration, trials)
 
     monkeypatch.setattr(trials, "Relay", Stopping)
     where = ["--runner", "tune", "--workers", 1, "--address", ray_address]
     answer = epsearch("run", *small_options, *where)
     assert answer.status == 0, answer.err
-    assert "a worker told nothing for 600 seconds and was ended" in answer.err
+    assert "a worker reported nothing for 600 seconds and was killed" in answer.err
     assert len(stopped) == 1 and not Path(f"/proc/{stopped[0]}").exists()
 
 
@@ -307,12 +310,12 @@ def test_a_worker_that_is_stopped_is_replaced(epsearch, small_options, monkeypat
 def test_nothing_of_a_killed_run_outlives_it(tmp_path):
     process, go_on = halting.start(4, *arguments(tmp_path, "tune"), "--quiet")
     theirs = {pid for pid, _ in descendants(process.pid)}
-    (folder,) = (one for one in cleanup.temporary().glob("epsearch-*") if theirs & {*cleanup.belongs(one)})
+    (folder,) = (one for one in cleanup.temporary().glob("epsearch-*") if theirs & {*cleanup.processes(one)})
     process.kill()
     go_on()
     process.communicate(timeout=HANGS)
     deadline = time.monotonic() + HANGS
-    while folder.exists() or cleanup.belongs(folder):
+    while folder.exists() or cleanup.processes(folder):
         assert time.monotonic() < deadline
         time.sleep(0.1)
 

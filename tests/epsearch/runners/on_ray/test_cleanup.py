@@ -80,7 +80,7 @@ def test_where_that_was_killed_too_the_next_run_does_it_and_touches_nothing_else
         assert gone(child) and not folder.exists()
         here = {path.name for path in tmp_path.iterdir()}
         assert here == {"epsearch-of-somebody", "other", its_folder.name, another.name}
-        assert works.poll() is None and len(cleanup.belongs(its_folder)) == 1
+        assert works.poll() is None and len(cleanup.processes(its_folder)) == 1
     assert not another.exists()
     end(works)
     assert gone(its_child)

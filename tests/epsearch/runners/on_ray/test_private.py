@@ -63,7 +63,7 @@ def test_one_that_is_lost_before_it_is_joined_is_not_joined(own, said, why):
     with pytest.raises(Unavailable, match=why):
         one.start()  # if it is lost as soon as that
         deadline = time.monotonic() + HANGS
-        while not one.lost():
+        while not one.loss():
             assert time.monotonic() < deadline
             time.sleep(0.01)
         one.join()
@@ -84,7 +84,7 @@ def test_one_that_is_lost_while_it_is_joined_is_waited_for_no_longer(own, monkey
 
 
 def test_what_keeps_it_from_being_joined_is_told(own, monkeypatch):
-    monkeypatch.setattr(ray_start, "show_the_token", lambda: 1 / 0)
+    monkeypatch.setattr(ray_start, "enable_token", lambda: 1 / 0)
     one = own(THERE, then=STAYS)
     one.start()
     with pytest.raises(Unavailable, match=r"Ray cannot be joined \(division by zero\)"):
@@ -115,7 +115,7 @@ def test_a_start_that_nobody_needs_any_more_ends_at_once(own):
     one._folder = Path("/of-a-run")  # whose processes are ended with its folder
     one.end()
     starting.join(HANGS)
-    assert "it is not needed any more" in ended[0]
+    assert "it is no longer needed" in ended[0]
     one.kill()
     assert one._process.wait(HANGS) == -signal.SIGKILL
 
@@ -146,14 +146,14 @@ with cleanup.run_folder() as folder:
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as run:
         folder = Path(run.stdout.readline().strip())
-        theirs = [run.pid, *cleanup.belongs(folder)]
+        theirs = [run.pid, *cleanup.processes(folder)]
         places = {place for pid in theirs for place in listening(pid)}
         names = {name for _, name in descendants(run.pid)}
         run.stdin.close()
         assert run.wait(HANGS) == 0
     assert {"raylet", "gcs_server"} <= names and places
     assert all(place in ("0100007F", "0000000000000000FFFF00000100007F") for place in places), places
-    assert not folder.exists() and not any(map(cleanup.belongs, [folder]))
+    assert not folder.exists() and not any(map(cleanup.processes, [folder]))
 
 
 def listening(pid):
@@ -182,7 +182,7 @@ with cleanup.run_folder() as folder:
     own = PrivateRay(1, folder)
     own.start()
     os.kill(next(pid for pid, name in descendants(os.getpid()) if name == {kind!r}), signal.SIGKILL)
-    while not own.lost():
+    while not own.loss():
         time.sleep(0.01)
     try:
         own.join()

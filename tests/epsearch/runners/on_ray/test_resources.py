@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from epsearch.runners.on_ray import resources
-from epsearch.runners.on_ray.resources import Share, share
+from epsearch.runners.on_ray.resources import trial_resources
 
 NODES = [{"CPU": 8.0, "GPU": 1.0, "memory": 30.0}, {"CPU": 2.0, "GPU": 1.0, "memory": 70.0}, {"CPU": 4.0}]
 
@@ -23,7 +23,7 @@ def never():
 @pytest.fixture(autouse=True)
 def sizes(monkeypatch):
     """A member takes 50 bytes."""
-    monkeypatch.setattr(resources, "_bytes_of_one", lambda job: 50)
+    monkeypatch.setattr(resources, "_member_bytes", lambda job: 50)
 
 
 def asked(device, workers, **study):
@@ -33,7 +33,7 @@ def asked(device, workers, **study):
 
 
 def test_with_a_gpu_for_each_a_cohort_has_it_alone():
-    assert share(asked("cuda", 2), NODES, never) == Share({"gpu": 1.0}, 1.0)
+    assert trial_resources(asked("cuda", 2), NODES, never) == {"gpu": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -42,22 +42,22 @@ def test_with_a_gpu_for_each_a_cohort_has_it_alone():
     ids=["two each", "rounded up", "as many as fit", "one fits", "none fits"],
 )
 def test_more_workers_than_gpus_share_them_as_far_as_their_memory_reaches(workers, memory, part):
-    assert share(asked("cuda", workers), NODES, lambda: memory) == Share({"gpu": part}, part)
+    assert trial_resources(asked("cuda", workers), NODES, lambda: memory) == {"gpu": part}
 
 
 def test_networks_of_pixels_share_a_gpu_among_all_workers():
-    assert share(asked("cuda", 8, network="mlp"), NODES, lambda: 1000).of_gpu == 1 / 4
+    assert trial_resources(asked("cuda", 8, network="mlp"), NODES, lambda: 1000) == {"gpu": 1 / 4}
 
 
 def test_on_a_cluster_a_cohort_takes_a_core_and_the_memory_of_a_member():
-    assert share(asked("cpu", 8), NODES, never).resources == {"cpu": 1.0, "memory": 50}
-    assert share(asked("cpu", 8, network="mlp"), NODES, never).resources == {"cpu": 1.0}
+    assert trial_resources(asked("cpu", 8), NODES, never) == {"cpu": 1.0, "memory": 50}
+    assert trial_resources(asked("cpu", 8, network="mlp"), NODES, never) == {"cpu": 1.0}
 
 
 def test_no_more_memory_is_asked_for_than_the_largest_node_has():
-    assert share(asked("cpu", 8), NODES[:1], never).resources == {"cpu": 1.0, "memory": 30}
-    assert share(asked("cpu", 8), [{"CPU": 1.0}], never).resources == {"cpu": 1.0}
+    assert trial_resources(asked("cpu", 8), NODES[:1], never) == {"cpu": 1.0, "memory": 30}
+    assert trial_resources(asked("cpu", 8), [{"CPU": 1.0}], never) == {"cpu": 1.0}
 
 
 def test_a_private_ray_counts_cores_alone():
-    assert share(asked("cpu", 8, address="local"), NODES, never).resources == {"cpu": 1.0}
+    assert trial_resources(asked("cpu", 8, address="local"), NODES, never) == {"cpu": 1.0}

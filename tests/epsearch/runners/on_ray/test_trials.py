@@ -16,9 +16,8 @@ from epsearch.failures.errors import Interrupted, TrainingFailed
 from epsearch.loop.claims import Claims
 from epsearch.runners.on_ray import private, resources, trials, tune
 from epsearch.runners.on_ray.private import PrivateRay
-from epsearch.runners.on_ray.resources import Share
-from epsearch.runners.on_ray.trials import ATTEMPTS, Attempt, Setting, Source, fit
-from epsearch.runners.on_ray.watchdog import Silence
+from epsearch.runners.on_ray.trials import ATTEMPTS, Source, fit
+from epsearch.runners.on_ray.watchdog import Heartbeats
 
 
 class Loop:
@@ -56,22 +55,22 @@ DEAD = "its worker died, in the last of 5 attempts (repeat 1 of 2)"
 
 def test_a_job_whose_worker_died_stays_open(source):
     first, second = source.ask()
-    source.tell([Attempt(first, None)])
+    source.tell([(first, None)])
     assert source.ask() == [first, second] and not source.done
-    source.tell([Attempt(first, ANSWER), Attempt(second, ANSWER)])
+    source.tell([(first, ANSWER), (second, ANSWER)])
     assert source.done and source.error is None
 
 
 def test_every_attempt_is_told_and_what_is_given_up_ends_the_run_behind_all_others(source):
     loop, (first, second) = source._loop, source.ask()
     for attempt in range(2, ATTEMPTS + 1):
-        source.tell([Attempt(second, None)])
+        source.tell([(second, None)])
         again = f"its cohort is trained again, attempt {attempt} of 5"
         assert loop.lines.pop() == f"a worker died (repeat 1 of 2): {again}"
-    source.tell([Attempt(second, None)])
+    source.tell([(second, None)])
     assert loop.lines == [f"giving up on one cohort: {DEAD}; the others continue"]
     assert source.ask() == [first] and not source.done
-    source.tell([Attempt(first, ANSWER)])
+    source.tell([(first, ANSWER)])
     assert loop.jobs == {second.number: second}
     assert source.done and isinstance(source.error, TrainingFailed)
     assert str(source.error) == f"a cohort could not be trained: {DEAD}"
@@ -80,7 +79,7 @@ def test_every_attempt_is_told_and_what_is_given_up_ends_the_run_behind_all_othe
 def test_all_that_failed_is_listed(source):
     for job in source.ask():
         for _ in range(ATTEMPTS):
-            source.tell([Attempt(job, None)])
+            source.tell([(job, None)])
     assert source.done and str(source.error) == f"2 cohorts could not be trained: {DEAD}"
 
 
@@ -100,7 +99,7 @@ def test_a_worker_that_is_silent_for_too_long_is_ended_and_its_job_is_open(monke
     source = Source(
         Loop(), SimpleNamespace(update=lambda loop: None, steps=lambda *_: None, jobs=Loop.ask, stopping=False), 50
     )
-    source.silence = Silence(50, clock=lambda: now[0])
+    source.heartbeats = Heartbeats(50, clock=lambda: now[0])
     relay, (hangs, works) = trials.Relay(source), map(Worker, source.ask())
     for seconds in range(0, 60, 10):
         now[0] = seconds
@@ -111,24 +110,24 @@ def test_a_worker_that_is_silent_for_too_long_is_ended_and_its_job_is_open(monke
     relay.on_step_begin(60, [hangs, works])
     relay.on_step_begin(60, [hangs, works])
     assert ended == ["worker 0"]
-    source.tell([Attempt(hangs.config["job"], None)])
-    words = "a worker told nothing for 50 seconds and was ended (repeat 1 of 2): its cohort is trained again"
+    source.tell([(hangs.config["job"], None)])
+    words = "a worker reported nothing for 50 seconds and was killed (repeat 1 of 2): its cohort is trained again"
     assert source._loop.lines == [f"{words}, attempt 2 of 5"]
     assert len(source.ask()) == 2 and not source.done
 
 
 def test_an_error_in_training_is_not_tried_again(source):
     first, second = source.ask()
-    source.tell([Attempt(first, {"error": "ValueError: no", "traceback": "Traceback of a worker"})])
+    source.tell([(first, {"error": "ValueError: no", "traceback": "Traceback of a worker"})])
     assert source.ask() == [second] and not source.done
     for _ in range(ATTEMPTS):
-        source.tell([Attempt(second, None)])
+        source.tell([(second, None)])
     assert source.done and str(source.error) == f"2 cohorts could not be trained: ValueError: no; {DEAD}"
     assert source.error.traceback == "Traceback of a worker"
 
 
 def test_where_the_fault_lies_comes_along(source):
-    result = trials._result(Attempt(source.ask()[0], {"error": "IndexError: no", "traceback": "Traceback of a worker"}))
+    result = trials._decoded(source.ask()[0], {"error": "IndexError: no", "traceback": "Traceback of a worker"})
     assert (result.error, result.traceback) == ("IndexError: no", "Traceback of a worker")
 
 
@@ -155,12 +154,12 @@ def test_a_ray_that_does_not_start(epsearch, small_options, monkeypatch):
 
 @pytest.mark.parametrize("ours", [None, BrokenPipeError()], ids=["Ray's", "ours"])
 def test_a_ray_that_is_lost(epsearch, small_options, monkeypatch, ours):
-    def fit(source, setting):
+    def fit(source, *options):
         source.error = ours
         raise RuntimeError("Failed to connect to GCS\n  at address")
 
     monkeypatch.setattr(tune, "_start", lambda *_: None)
-    monkeypatch.setattr(tune.Starting, "join", lambda self: None)
+    monkeypatch.setattr(tune.RayStart, "join", lambda self: None)
     monkeypatch.setattr(resources, "nodes", list)
     monkeypatch.setattr(trials, "fit", fit)
     answer = epsearch("run", *small_options, "--runner", "tune", "--workers", 1, "--quiet")
@@ -186,7 +185,7 @@ def test_an_interruption_of_tune_is_told_from_its_end(source, monkeypatch, inter
     monkeypatch.setattr(trials, "_tuner", lambda *_: Ends(interrupted))
     before = signal.getsignal(signal.SIGINT)
     try:
-        assert fit(source, Setting(2, Share({"cpu": 1.0}), None)) is interrupted
+        assert fit(source, None, 2, {"cpu": 1.0}) is interrupted
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -195,22 +194,22 @@ def test_an_interruption_of_tune_is_told_from_its_end(source, monkeypatch, inter
 def test_what_is_left_when_tune_ends_is_trained_unless_it_was_interrupted(monkeypatch, tmp_path, busy):
     """Others may have dropped their claims meanwhile; threads may still train what they began."""
     monkeypatch.setattr(trials, "decode", str)
-    monkeypatch.setattr(tune, "_setting", lambda *_: None)
+    monkeypatch.setattr(tune, "_fit_options", lambda *_: ())
     monkeypatch.setattr(tune, "import_tune", lambda: None)
     monkeypatch.setattr(tune.watchdog, "watching", lambda look: nullcontext())
     loop, ends = Loop(), []
     loop.study = SimpleNamespace(task_timeout=None, address="local")
     threads = SimpleNamespace(busy=busy, waiting=lambda jobs: [] if busy and len(ends) == 1 else jobs, free=2)
-    threads.tell = lambda loop, *_: setattr(threads, "busy", False) or ends.append("a thread has ended")
+    threads.collect = lambda loop, *_: setattr(threads, "busy", False) or ends.append("a thread has ended")
     monitor = SimpleNamespace(update=lambda loop: None, jobs=Loop.ask, stopping=False, steps=None)
-    starting = tune.Starting(Future(), tmp_path, PrivateRay(1))
-    starting.begun.set_result(None)
+    starting = tune.RayStart(Future(), tmp_path, PrivateRay(1))
+    starting.done.set_result(None)
 
-    def fit(source, setting):
+    def fit(source, *options):
         ends.append(signal.getsignal(signal.SIGINT))
         signal.signal(signal.SIGINT, lambda *_: None)  # what Tune leaves behind
         if len(ends) > 1:
-            source.tell([Attempt(job, ANSWER) for job in list(loop.jobs.values())])
+            source.tell([(job, ANSWER) for job in list(loop.jobs.values())])
         return False
 
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -219,7 +218,7 @@ def test_what_is_left_when_tune_ends_is_trained_unless_it_was_interrupted(monkey
         tune._run(starting, loop, monitor, threads)
         assert loop.done and ends == [handlers[signal.SIGINT], *["a thread has ended"] * busy, handlers[signal.SIGINT]]
         loop.jobs = Loop().jobs
-        monkeypatch.setattr(trials, "fit", lambda source, setting: True)
+        monkeypatch.setattr(trials, "fit", lambda source, *options: True)
         with pytest.raises(Interrupted):
             tune._run(starting, loop, monitor, threads)
     finally:
@@ -248,7 +247,7 @@ def run(source, monkeypatch, cause):
 
     monkeypatch.setattr(trials, "_tuner", tuner)
     try:
-        fit(source, Setting(2, Share({"cpu": 1.0}), None))
+        fit(source, None, 2, {"cpu": 1.0})
     except RuntimeError as error:
         assert error.__cause__ is cause
     return made

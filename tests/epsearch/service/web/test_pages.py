@@ -139,7 +139,7 @@ def test_a_finished_study_is_shown_compared_and_extended(trained, web):
     assert other.status_code == 422 and "only searches can be set side by side" in other.text
 
     same = post(web, f"/studies/{trained}/extend", repeats="1")
-    assert same.status_code == 422 and "nothing differs from what the study has" in same.text
+    assert same.status_code == 422 and "no field differs from the study" in same.text
     fewer = post(web, f"/studies/{trained}/extend", seeds="1")
     assert fewer.status_code == 422 and "seeds can only grow at their end" in fewer.text
     more = post(web, f"/studies/{trained}/extend", seeds="0,1,2", repeats="1")

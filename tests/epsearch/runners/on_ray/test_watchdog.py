@@ -40,7 +40,7 @@ def test_nothing_is_told_while_all_is_well():
 )
 def test_what_ray_can_do_without_may_end(monkeypatch, dead, what):
     monkeypatch.setattr(worker, "_global_node", SimpleNamespace(dead_processes=lambda: dead))
-    assert head.ended() == what
+    assert head.loss() == what
 
 
 def test_nobody_looks_once_all_is_over(monkeypatch):
@@ -65,7 +65,7 @@ def test_a_head_that_comes_back_has_not_been_lost():
     now = 0.0
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        look = watchdog.silence(address, lambda: now)
+        look = watchdog.head_loss(address, lambda: now)
         assert look() == ""
     now = 29.0
     assert look() == ""
@@ -96,31 +96,31 @@ class Clock:
 
 def test_the_longest_pause_that_was_seen_says_how_long_silence_may_last():
     clock = Clock()
-    silence = watchdog.Silence(None, clock)
-    silence.begun("slow"), silence.begun("stuck")
-    assert silence.limit == watchdog.LEAST
+    heartbeats = watchdog.Heartbeats(None, clock)
+    heartbeats.start("slow"), heartbeats.start("stuck")
+    assert heartbeats.limit == watchdog.LEAST
     for _ in clock.pass_(100):
-        silence.silent()
-    silence.heard("slow")
-    assert silence.limit == 100 * watchdog.TIMES > watchdog.LEAST
-    for _ in clock.pass_(silence.limit - 100):
-        silence.heard("slow")
-        assert silence.silent() == []
+        heartbeats.hanging()
+    heartbeats.report("slow")
+    assert heartbeats.limit == 100 * watchdog.TIMES > watchdog.LEAST
+    for _ in clock.pass_(heartbeats.limit - 100):
+        heartbeats.report("slow")
+        assert heartbeats.hanging() == []
     for _ in clock.pass_(10):
-        silence.heard("slow")
-    assert silence.silent() == ["stuck"]
-    silence.ended("stuck")
-    assert silence.silent() == []
+        heartbeats.report("slow")
+    assert heartbeats.hanging() == ["stuck"]
+    heartbeats.stop("stuck")
+    assert heartbeats.hanging() == []
 
 
 def test_the_time_in_which_we_were_stopped_is_nobodys_silence():
     clock = Clock()
-    silence = watchdog.Silence(50, clock)
-    silence.begun("works")
+    heartbeats = watchdog.Heartbeats(50, clock)
+    heartbeats.start("works")
     clock.now = 10_000.0
-    assert silence.silent() == []
+    assert heartbeats.hanging() == []
     for _ in clock.pass_(50):
-        assert silence.silent() == []
+        assert heartbeats.hanging() == []
     for _ in clock.pass_(10):
-        found = silence.silent()
+        found = heartbeats.hanging()
     assert found == ["works"]
