@@ -64,5 +64,5 @@ def step_bytes(sizes: tuple[int, ...], rows: int) -> int:
 def cohort_flop(cohort: Cohort, stream: TaskStream) -> float:
     """FLOP of training a cohort of this network, without its tests; learners of a seed share their first task."""
     one, seeds = cohort.learners[0], len({one.seed for one in cohort.learners})
-    first, *later = flops.run_flop(one, stream, NETWORK, transfer=False).training
+    first, *later = flops.run_flop(one, stream, NETWORK, transfer=False)[0]
     return seeds * first + len(cohort.learners) * sum(later)

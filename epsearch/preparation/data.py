@@ -15,7 +15,7 @@ from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
 from trainers.plugins.calls import ForeignError
 from trainers.plugins.source import digest
 from trainers.streams import DataError, forget
-from trainers.streams.base import ImageStream, TaskStream, TooFewClasses
+from trainers.streams.base import ImageStream, TaskStream
 from trainers.streams.disjoint import PERMUTATIONS, overlap
 
 MOST_KNOWN = 0.01  # of the test examples; in the search on published CIFAR-100 it is 0.004
@@ -126,10 +126,9 @@ def _opened(study: Study, phase: str) -> TaskStream:
     """Returns the stream of D^CV ("cv") or D^EV ("eval"), after checks of its network and batch size."""
     try:
         stream = study.request(phase).open()
-    except TooFewClasses as error:
-        raise UsageError(f"{error}; {_fitting_options(study, error.classes)}") from error
     except DataError as error:
-        raise UsageError(str(error)) from error
+        more = "" if error.classes is None else f"; {_fitting_options(study, error.classes)}"
+        raise UsageError(f"{error}{more}") from error
     if not study.foreign:
         _check_network(study, stream)
     # The last mini-batch of a task may be short, but not its only one.

@@ -141,8 +141,8 @@ def _cost(study: Study, runs: Iterable[Run]) -> NDArray[np.float64]:
     # One run of each kind: seeds and hyperparameters per learner do not change the cost of a step.
     for run in {kind_of(run): run for run in runs}.values():
         stream, learner = study.request(run.phase).open(), run.learner
-        flop = run_flop(learner, stream, study.architecture, measures_transfer(run.phase))
-        costs.append((flop.total, sum(steps_of(learner, stream))))
+        training, tests = run_flop(learner, stream, study.architecture, measures_transfer(run.phase))
+        costs.append((sum(training) + sum(tests), sum(steps_of(learner, stream))))
     return np.asarray(np.mean(costs, axis=0))
 
 

@@ -31,22 +31,13 @@ OVERHEAD = 20  # fixed work: about what one of ten examples was measured to take
 WHOLE, ARRAY = 40, 6.5  # a penalty's whole gradient, and each array beside it
 
 
-class RunFlop(NamedTuple):
-    """FLOP of one learner, by the stream's tasks."""
+def run_flop(
+    learner: Learner, stream: TaskStream, architecture: Architecture, transfer: bool
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Returns the FLOP of a whole run by the stream's tasks: (of training, of tests up to the next task's start).
 
-    training: tuple[float, ...]
-    """All training on the task."""
-    tests: tuple[float, ...]
-    """All tests from the task's start to the next one's."""
-
-    @property
-    def total(self) -> float:
-        """The FLOP of the whole run: all training and all tests."""
-        return sum(self.training) + sum(self.tests)
-
-
-def run_flop(learner: Learner, stream: TaskStream, architecture: Architecture, transfer: bool) -> RunFlop:
-    """FLOP of a whole run on the stream, as this file counts them; transfer: as for `Training`."""
+    transfer: as for `Training`.
+    """
     works, steps = works_of(learner, stream, architecture), steps_of(learner, stream)
     alike = hasattr(stream, "permutation_hash")  # all tasks are tested with the same images
     examples = [len(stream.test(learner.seed, task).labels) for task in (stream.tasks[:1] if alike else stream.tasks)]
@@ -54,9 +45,8 @@ def run_flop(learner: Learner, stream: TaskStream, architecture: Architecture, t
     tests = [work.forward * examples[0 if alike else j] + work.fixed_forward for j, work in enumerate(works)]
     grows = isinstance(learner.declared.rule, Columns)
     tested = (_tested(task, steps, transfer, grows) for task in range(len(works)))
-    return RunFlop(
-        training_flop(learner, stream, works), tuple(sum(times * tests[j] for j, times in one) for one in tested)
-    )
+    training = training_flop(learner, stream, works)
+    return training, tuple(sum(times * tests[j] for j, times in one) for one in tested)
 
 
 def references(learner: Learner, stream: TaskStream) -> list[tuple[int, int]]:
@@ -147,8 +137,8 @@ def later_steps(learner: Learner, stream: TaskStream, architecture: Architecture
     rule, fixed = learner.declared.rule, float(OVERHEAD)
     if isinstance(rule, Penalty):
         fixed += WHOLE + ARRAY * rule.state_arrays
-    flop, besides = run_flop(learner, stream, architecture, transfer), works[0].trained(fixed, 0)
-    of_tasks = zip(flop.training, flop.tests, steps_of(learner, stream), strict=True)
+    (training, tests), besides = run_flop(learner, stream, architecture, transfer), works[0].trained(fixed, 0)
+    of_tasks = zip(training, tests, steps_of(learner, stream), strict=True)
     weights = tuple((trained + tested) / count + besides for trained, tested, count in of_tasks)
     first = sum(w * count for w, count in zip(weights[: later.start], steps_of(learner, stream), strict=False))
-    return LaterSteps(steps, sum(flop.training[later]) / steps + besides, sum(flop.tests[later]), first, weights)
+    return LaterSteps(steps, sum(training[later]) / steps + besides, sum(tests[later]), first, weights)

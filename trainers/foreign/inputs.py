@@ -83,23 +83,17 @@ def _shape(stream: "TaskStream") -> list[int]:
     return [cast("PixelStream", stream).inputs]
 
 
-class Scale:
-    """Makes of bytes what networks see, bit for bit: `byte / largest`, of images `byte / 255 − mean`, [n, 3, H, W]."""
+def write_scaled(
+    facts: Mapping[str, Any], mean: NDArray[np.float32] | None, stored: NDArray[np.uint8], into: NDArray[np.float32]
+) -> None:
+    """Writes bytes [n, P] or [n, H, W, 3] as networks see them, bit for bit, into numbers [n, P] or [n, 3, H, W].
 
-    def __init__(self, facts: Mapping[str, Any], arrays: list[NDArray[Any]]) -> None:
-        self.shape = tuple(facts["shape"])
-        self._largest = facts["largest"]
-        self._mean = None if self._largest is not None else arrays[1]
-
-    def room(self, rows: int) -> NDArray[np.float32]:
-        """For so many inputs."""
-        return np.empty((rows, *self.shape), np.float32)
-
-    def write(self, stored: NDArray[np.uint8], into: NDArray[np.float32]) -> None:
-        """Bytes [n, P] or [n, H, W, 3] into numbers [n, P] or [n, 3, H, W]."""
-        if self._mean is None:
-            np.divide(stored, np.float32(self._largest), out=into, dtype=np.float32)
-        else:
-            scaled = np.divide(stored, np.float32(255), dtype=np.float32)
-            scaled -= self._mean
-            into[:] = scaled.transpose(0, 3, 1, 2)
+    facts: of the stream; mean: of its training images, None for pixels. Pixels become byte / largest, images
+    byte / 255 − mean.
+    """
+    if mean is None:
+        np.divide(stored, np.float32(facts["largest"]), out=into, dtype=np.float32)
+    else:
+        scaled = np.divide(stored, np.float32(255), dtype=np.float32)
+        scaled -= mean
+        into[:] = scaled.transpose(0, 3, 1, 2)

@@ -15,16 +15,12 @@ Labels = NDArray[np.int64]
 
 
 class DataError(Exception):
-    """Data that cannot be had or read; the message is one line for the user."""
+    """Missing or unreadable data; the message is one line for the user.
 
-
-class TooFewClasses(DataError):
-    """Images of fewer classes than the tasks show.
-
-    classes: those there are.
+    classes: of the images, where the tasks need more; else None.
     """
 
-    def __init__(self, message: str, classes: int) -> None:
+    def __init__(self, message: str, classes: int | None = None) -> None:
         super().__init__(message)
         self.classes = classes
 

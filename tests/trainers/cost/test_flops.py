@@ -30,6 +30,11 @@ RESIDUAL = Architecture("reduced_resnet18")
 OF_IMAGES = {"batch_size": 4, "memory": 2, "memory_batch": 5}
 
 
+def total(flop):
+    training, tests = flop
+    return sum(training) + sum(tests)
+
+
 def product(out, a, b, out_val=None, **scales):
     """Of out += a·b, given as shapes."""
     return 2 * a[0] * a[1] * b[1]
@@ -62,7 +67,7 @@ def trained(one, stream, architecture, transfer):
 def test_a_run_of_a_perceptron(method, transfer):
     one = learner(method, **OF_PIXELS)
     found = trained(one, PIXELS, NETWORK, transfer)
-    assert found - of_rules(one, PIXELS, NETWORK) == run_flop(one, PIXELS, NETWORK, transfer).total
+    assert found - of_rules(one, PIXELS, NETWORK) == total(run_flop(one, PIXELS, NETWORK, transfer))
 
 
 @pytest.mark.parametrize("method", ["van", "mas", "soft_agem", "prognn"])
@@ -70,13 +75,13 @@ def test_a_run_of_a_residual_network(method, monkeypatch):
     monkeypatch.setattr("trainers.networks.REDUCED", (8, 16, 24, 32))
     one = learner(method, **OF_IMAGES)
     found = trained(one, IMAGE_STREAM, RESIDUAL, True)
-    assert found - of_rules(one, IMAGE_STREAM, RESIDUAL) == run_flop(one, IMAGE_STREAM, RESIDUAL, True).total
+    assert found - of_rules(one, IMAGE_STREAM, RESIDUAL) == total(run_flop(one, IMAGE_STREAM, RESIDUAL, True))
 
 
 def test_replay_on_a_residual_network_is_one_batch(monkeypatch):
     monkeypatch.setattr("trainers.networks.REDUCED", (8, 16, 24, 32))
     one = learner("er", **OF_IMAGES)
-    assert trained(one, IMAGE_STREAM, RESIDUAL, False) == run_flop(one, IMAGE_STREAM, RESIDUAL, False).total
+    assert trained(one, IMAGE_STREAM, RESIDUAL, False) == total(run_flop(one, IMAGE_STREAM, RESIDUAL, False))
 
 
 @pytest.mark.parametrize(
@@ -105,22 +110,21 @@ def test_agem_by_hand():
     """Four tasks of 75 in steps of 10, 32 stored after each, of which 40 at most are drawn."""
     forward, backward = 2 * (20 * 16 + 16 * 32 + 32 * 16), 2 * (20 * 16 + 2 * (16 * 32 + 32 * 16))
     agem = learner("agem", **OF_PIXELS)
-    found = run_flop(agem, PIXELS, NETWORK, transfer=False)
+    training, tests = run_flop(agem, PIXELS, NETWORK, transfer=False)
     examples = [75, 75 + 8 * 32, 75 + 8 * 40, 75 + 8 * 40]
-    assert found.training == tuple(count * (forward + backward) for count in examples)
-    assert found.tests == tuple(40 * seen * forward for seen in (1, 2, 3, 4))
-    assert sum(found.training) + sum(found.tests) == found.total
+    assert training == tuple(count * (forward + backward) for count in examples)
+    assert tests == tuple(40 * seen * forward for seen in (1, 2, 3, 4))
     # Before: all four; ten tests in the first batches, of which there are eight; the next task's before it begins.
-    with_transfer = run_flop(agem, PIXELS, NETWORK, transfer=True)
-    assert with_transfer.training == found.training
-    assert with_transfer.tests == tuple(40 * times * forward for times in (4 + 8 + 2, 8 + 3, 8 + 4, 8 + 4))
+    same, more = run_flop(agem, PIXELS, NETWORK, transfer=True)
+    assert same == training
+    assert more == tuple(40 * times * forward for times in (4 + 8 + 2, 8 + 3, 8 + 4, 8 + 4))
 
 
 def test_gem_takes_all_that_is_stored():
     gem, place = learner("gem", **OF_PIXELS), OF_PIXELS["memory"] * 16
     assert [tuple(part) for part in references(gem, PIXELS)] == [(8 * task * place, 8 * task) for task in range(4)]
     passes = work_of(MLP((20, 16, 32, 16)))
-    training = run_flop(gem, PIXELS, NETWORK, transfer=False).training
+    training = run_flop(gem, PIXELS, NETWORK, transfer=False)[0]
     assert training[3] == (75 + 8 * 3 * place) * (passes.forward + passes.backward)
 
 
@@ -135,9 +139,9 @@ def test_tasks_that_share_their_test_images_are_looked_at_once(monkeypatch):
     original = PermutedStream.test
     monkeypatch.setattr(PermutedStream, "test", lambda *what: looked.append(what) or original(*what))
     stream, one = toy(range(30), examples=20), learner("soft_agem", **OF_PIXELS)
-    tests = run_flop(one, stream, NETWORK, True).tests
+    tests = run_flop(one, stream, NETWORK, True)[1]
     assert len(tests) == 30 and len(looked) == 1
-    assert run_flop(one, Unknown(stream), NETWORK, True).tests == tests and len(looked) == 31
+    assert run_flop(one, Unknown(stream), NETWORK, True)[1] == tests and len(looked) == 31
 
 
 class Unknown:

@@ -44,7 +44,7 @@ def test_the_first_task_is_left_out_unless_it_is_the_only_one():
     assert later_steps(one, STREAM, SMALL, True).steps == sum(steps_of(one, STREAM)[1:])
     single, alone = toy(range(1)), few("van")
     found = later_steps(alone, single, SMALL, True)
-    training = sum(run_flop(alone, single, SMALL, transfer=False).training)
+    training = sum(run_flop(alone, single, SMALL, transfer=False)[0])
     assert found.steps == steps_of(alone, single)[0] and found.each > training / found.steps
 
 
@@ -53,15 +53,15 @@ def test_the_first_task_is_left_out_unless_it_is_the_only_one():
 def test_all_tests_are_in_it(method, transfer):
     """Those of the first task are where its steps are, so that nothing of a run is left out."""
     one = few(method)
-    found, whole = later_steps(one, STREAM, SMALL, transfer), run_flop(one, STREAM, SMALL, transfer)
-    assert found.tests == pytest.approx(sum(whole.tests[1:]))
-    besides = sum(steps_of(one, STREAM)) * (found.each - sum(whole.training[1:]) / found.steps)
-    assert found.work + found.first == pytest.approx(whole.total + besides)
-    tasks = zip(whole.training, whole.tests, found.weights, steps_of(one, STREAM), strict=True)
+    found, (training, tests) = later_steps(one, STREAM, SMALL, transfer), run_flop(one, STREAM, SMALL, transfer)
+    assert found.tests == pytest.approx(sum(tests[1:]))
+    besides = sum(steps_of(one, STREAM)) * (found.each - sum(training[1:]) / found.steps)
+    assert found.work + found.first == pytest.approx(sum(training) + sum(tests) + besides)
+    tasks = zip(training, tests, found.weights, steps_of(one, STREAM), strict=True)
     own = besides / sum(steps_of(one, STREAM))
     assert all(weight * count == pytest.approx(a + b + own * count) for a, b, weight, count in tasks)
 
 
 def test_a_single_task_has_its_tests():
     one, single = few("van"), toy(range(1))
-    assert later_steps(one, single, SMALL, True).tests == sum(run_flop(one, single, SMALL, True).tests) > 0
+    assert later_steps(one, single, SMALL, True).tests == sum(run_flop(one, single, SMALL, True)[1]) > 0

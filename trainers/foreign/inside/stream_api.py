@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trainers.foreign.inputs import Scale
+from trainers.foreign.inputs import write_scaled
 from trainers.foreign.inside.seeds import Seeds
 from trainers.foreign.messages import AT_ONCE, Message, packed, take_message
 
@@ -80,11 +80,12 @@ class Stream:
     """Of one input: (P,) of pixels, (3, H, W) of images."""
 
     def __init__(self, channel: Channel, job: Mapping[str, Any], arrays: list[NDArray[Any]]) -> None:
-        facts = job["stream"]
-        self._channel, self._scale, self._length = channel, Scale(facts, arrays), int(facts["tasks"])
-        self._heads = arrays[0] if facts["largest"] is None else None
+        facts = self._facts = job["stream"]
+        self._channel, self._length = channel, int(facts["tasks"])
+        of_images = facts["largest"] is None
+        self._heads, self._mean = (arrays[0], arrays[1]) if of_images else (None, None)
         self.tasks = range(job["done"] + 1, self._length)
-        self.classes, self.outputs, self.shape = int(facts["classes"]), int(facts["outputs"]), self._scale.shape
+        self.classes, self.outputs, self.shape = int(facts["classes"]), int(facts["outputs"]), tuple(facts["shape"])
 
     def __len__(self) -> int:
         return self._length
@@ -105,10 +106,10 @@ class Stream:
             answer = self._channel.ask({"kind": "train", "task": number, "first": first})
             if first == 0:
                 rows = answer.whole("rows")
-                inputs, labels = self._scale.room(rows), np.empty(rows, np.int64)
+                inputs, labels = np.empty((rows, *self.shape), np.float32), np.empty(rows, np.int64)
             stored, some = answer.arrays
             last = first + len(some)
-            self._scale.write(stored, inputs[first:last])
+            write_scaled(self._facts, self._mean, stored, inputs[first:last])
             labels[first:last], first = some, last
         return inputs, labels
 
@@ -117,7 +118,8 @@ class Report:
     """Tells epsearch what has been learned: `report(k, predict)` after task k."""
 
     def __init__(self, channel: Channel, job: Mapping[str, Any], arrays: list[NDArray[Any]], seeds: Seeds) -> None:
-        self._channel, self._seeds, self._scale = channel, seeds, Scale(job["stream"], arrays)
+        self._channel, self._seeds, self._facts = channel, seeds, job["stream"]
+        self._mean = arrays[1] if self._facts["largest"] is None else None
         self._save: Callable[[Path], object] | None = None
         self._curve = int(job["curve"])
         self._open, self._lock = False, threading.Lock()
@@ -194,8 +196,8 @@ class Report:
                 (stored,) = self._channel.ask({"kind": "test", "task": task, "first": first}).arrays
                 if self._cached + stored.nbytes <= CACHED:
                     self._cache[task, first], self._cached = stored, self._cached + stored.nbytes
-            inputs = self._scale.room(len(stored))
-            self._scale.write(stored, inputs)
+            inputs = np.empty((len(stored), *self._facts["shape"]), np.float32)
+            write_scaled(self._facts, self._mean, stored, inputs)
             yield first, inputs
             first += len(stored)
 

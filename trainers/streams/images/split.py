@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainers.schedule import generator, training_order
-from trainers.streams.base import DataError, Examples, Labels, Pixels, TooFewClasses
+from trainers.streams.base import DataError, Examples, Labels, Pixels
 from trainers.streams.hashes import PixelHashes
 from trainers.streams.images.image_set import ImageSet
 
@@ -134,7 +134,7 @@ class ClassStream(ABC):
     def _check_classes(self, needed: int) -> None:
         """Raises DataError where the images have fewer classes."""
         if len(self._images.classes) < needed:
-            raise TooFewClasses(
+            raise DataError(
                 f"{self.tasks.stop} tasks of {self.classes} classes each need {needed} "
                 f"classes, the images have {len(self._images.classes)}",
                 len(self._images.classes),
