@@ -82,8 +82,10 @@ class Stream:
     def __init__(self, channel: Channel, job: Mapping[str, Any], arrays: list[NDArray[Any]]) -> None:
         facts = self._facts = job["stream"]
         self._channel, self._length = channel, int(facts["tasks"])
-        of_images = facts["largest"] is None
-        self._heads, self._mean = (arrays[0], arrays[1]) if of_images else (None, None)
+        self._heads: NDArray[Any] | None = None
+        self._mean: NDArray[Any] | None = None
+        if facts["largest"] is None:  # images
+            self._heads, self._mean = arrays
         self.tasks = range(job["done"] + 1, self._length)
         self.classes, self.outputs, self.shape = int(facts["classes"]), int(facts["outputs"]), tuple(facts["shape"])
 
