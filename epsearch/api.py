@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from epsearch.events import Listener, ignore
 from epsearch.failures.errors import Unavailable, UsageError, refused
@@ -44,19 +44,6 @@ class Outcome(StoredStudy):
     """Path of its first page."""
     effort: Effort
     """Work of the session, with the report; without training, 0 trained members."""
-
-
-class Dataset(NamedTuple):
-    """A line of `epsearch datasets`."""
-
-    name: str
-    """Name for --dataset."""
-    title: str
-    """Title in the paper."""
-    status: str
-    """Whether its data are present, or their source, in words."""
-    where: str
-    """Folder or file of its data; "" if absent."""
 
 
 def run(
@@ -164,12 +151,20 @@ def side_by_side(
     return compared, page
 
 
-def list_datasets(data_dir: Path) -> list[Dataset]:
-    """Returns all datasets with a definition, by name; data_dir: folder of their images."""
+def list_datasets(data_dir: Path) -> list[dict[str, str]]:
+    """Returns all datasets with a definition, by name; data_dir: folder of their images.
+
+    Each has a name, the title in the paper, a status in words, and where its data are, "" if absent.
+    """
     places = {name: present(name, data_dir) for name in definitions()}
     absent = {True: "downloaded when first used", False: "put there by you"}
     return [
-        Dataset(name, load_definition(name).title, "present" if where else absent[downloaded(name)], where or "")
+        {
+            "name": name,
+            "title": load_definition(name).title,
+            "status": "present" if where else absent[downloaded(name)],
+            "where": where or "",
+        }
         for name, where in places.items()
     ]
 

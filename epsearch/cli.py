@@ -150,7 +150,7 @@ def list_datasets(context: typer.Context, data_dir: DataDir = DATA.default, as_j
     from epsearch.terminal import lists
 
     rows = api.list_datasets(data_dir)
-    printed(lists.datasets(rows), [row._asdict() for row in rows], as_json)
+    printed(lists.datasets(rows), rows, as_json)
 
 
 @datasets.command()
@@ -201,5 +201,5 @@ def doctor(folder: Out = OUT.default, data_dir: DataDir = DATA.default, as_json:
     from epsearch.terminal import lists
 
     checks = diagnose(folder, data_dir)
-    printed(lists.checks(checks), [check._asdict() for check in checks], as_json)
-    return int(any(check.ok is False for check in checks))
+    printed(lists.checks(checks), checks, as_json)
+    return int(any(check["ok"] is False for check in checks))

@@ -5,7 +5,7 @@ import platform
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from epsearch.machine import PACKAGES, gpu, installed, processor, usable_cores
 from epsearch.preparation.arithmetic import fastest_here
@@ -17,18 +17,11 @@ LEAST_FREE_GIB = 1.0
 """Required free space on the disk of a folder."""
 
 
-class Check(NamedTuple):
-    """A line of `epsearch doctor`."""
-
-    subject: str
-    """The subject."""
-    ok: bool | None
-    """False for a fault, None for a note."""
-    detail: str
-    """The result, in words."""
+Row = dict[str, Any]
+"""A line of `epsearch doctor`: subject; ok, False for a fault, None for a note; detail, in words."""
 
 
-def diagnose(out: Path, data_dir: Path) -> list[Check]:
+def diagnose(out: Path, data_dir: Path) -> list[Row]:
     """Returns the checks of versions, GPU, arithmetic, Ray and disks.
 
     out, data_dir: folders on whose disks there must be space; neither need exist. Errors become failed checks.
@@ -36,9 +29,9 @@ def diagnose(out: Path, data_dir: Path) -> list[Check]:
     versions = {name: installed(name) for name in PACKAGES}
     cuda = gpu()
     return [
-        Check("Python", True, f"{platform.python_version()} on {processor()}, {usable_cores()} cores"),
+        _row("Python", True, f"{platform.python_version()} on {processor()}, {usable_cores()} cores"),
         *(
-            Check(name, version is not None, version or f"not installed; pip install {name}")
+            _row(name, version is not None, version or f"not installed; pip install {name}")
             for name, version in versions.items()
         ),
         # Only a note, as only downloads need it.
@@ -48,7 +41,7 @@ def diagnose(out: Path, data_dir: Path) -> list[Check]:
             None,
             "fails ({}); only downloads need it; install a build that fits torch",
         ),
-        Check("GPU", True if cuda else None, cuda or "none that torch can use; members are trained on the CPU"),
+        _row("GPU", True if cuda else None, cuda or "none that torch can use; members are trained on the CPU"),
         *([_check("GPU self-check", _self_check, False, "{}; a study on this GPU would stop")] if cuda else []),
         _check("CPU arithmetic", _arithmetic, False, "cannot be measured ({})"),
         _check("Ray", _ray, False, "does not start ({}); use --runner local"),
@@ -57,12 +50,16 @@ def diagnose(out: Path, data_dir: Path) -> list[Check]:
     ]
 
 
-def _check(subject: str, function: Callable[[], str], failed: bool | None, words: str) -> Check:
+def _row(subject: str, ok: bool | None, detail: str) -> Row:
+    return {"subject": subject, "ok": ok, "detail": detail}
+
+
+def _check(subject: str, function: Callable[[], str], failed: bool | None, words: str) -> Row:
     """Returns the check of a function, which returns words; after an error, `failed` with `words` about it."""
     try:
-        return Check(subject, True, function())
+        return _row(subject, True, function())
     except Exception as error:  # noqa: BLE001  every error is a result
-        return Check(subject, failed, words.format(first_line(error)))
+        return _row(subject, failed, words.format(first_line(error)))
 
 
 def _self_check() -> str:
@@ -115,12 +112,12 @@ def _process() -> int:
     return os.getpid()
 
 
-def _space(subject: str, folder: Path) -> Check:
+def _space(subject: str, folder: Path) -> Row:
     """Checks the free space of a folder, or of its nearest existing parent."""
     existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     free = shutil.disk_usage(existing).free / 2**30
     writable = os.access(existing, os.W_OK)
-    return Check(
+    return _row(
         subject,
         writable and free > LEAST_FREE_GIB,
         f"{folder}: {free:.1f} GiB free{'' if writable else '; not writable'}",

@@ -1,6 +1,6 @@
-"""How names are printed: reports are told what methods, datasets, strategies and hyperparameters call themselves.
+"""Titles of methods, datasets, strategies and hyperparameters, for reports.
 
-The declarations are imported when a name is printed: importing epsearch loads none of them.
+Their declarations are imported when a name is printed, not with epsearch.
 """
 
 from results.labels import entitle

@@ -1,6 +1,6 @@
 """Lists of studies, datasets, plug-ins and checks, as rich renderables or JSON-able values."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,7 @@ from results.labels import A_T, count_text
 from results.points import point_text
 
 if TYPE_CHECKING:  # a list of studies is printed without what other commands need
-    from epsearch.api import Dataset
     from epsearch.control.removing import Removal
-    from epsearch.doctor import Check
     from epsearch.loop.base import Loop
     from epsearch.plugins.names import InstalledPlugin
     from epsearch.preparation.images import DecodedImages
@@ -136,9 +134,9 @@ def _line(row: StudyStatus) -> tuple[str, ...]:
     )
 
 
-def datasets(rows: "Sequence[Dataset]") -> RenderableType:
+def datasets(rows: Sequence[Mapping[str, str]]) -> RenderableType:
     """Returns a line per dataset: name, title, status, folder."""
-    return table(rows, "dataset", "what it is", "status", "where")
+    return table((row.values() for row in rows), "dataset", "what it is", "status", "where")
 
 
 def plugins(rows: "Sequence[InstalledPlugin]") -> RenderableType:
@@ -181,7 +179,7 @@ def inspected(inspection: "Inspection") -> RenderableType:
     )
 
 
-def checks(rows: "Sequence[Check]") -> RenderableType:
+def checks(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
     """Returns a line per check of `epsearch doctor`, marked as ok, broken or a note."""
     marks = {True: Text("ok", "green"), False: Text("broken", "red"), None: Text("note", "yellow")}
-    return table((marks[check.ok], check.subject, Text(check.detail)) for check in rows)
+    return table((marks[row["ok"]], row["subject"], Text(row["detail"])) for row in rows)

@@ -1,7 +1,7 @@
 """Contract suites for plug-ins: methods, networks, streams, strategies, trainers.
 
 Each function returns pairs (name, check), for `pytest.mark.parametrize` or a loop; a check raises AssertionError, one
-sentence, where the promise is broken. Nothing here needs pytest. The suites of epsearch's own are made of the same.
+sentence, where a promise is broken. pytest is not needed. epsearch's own plug-ins pass the same suites.
 """
 
 from epsearch.testing.methods import method_checks

@@ -1,4 +1,4 @@
-"""What every method promises, whatever its rule: `method_checks`."""
+"""Promises of methods: `method_checks`."""
 
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -32,9 +32,9 @@ CLOSE = 1e-4  # of parameters after some fifty steps in float32, whichever engin
 
 
 class MethodCase:
-    """A method as it is tried.
+    """A method with values for its checks.
 
-    values, others: as of `method_checks`; path: the numeric path, by default the compiled one where Numba is installed.
+    values, others: as of `method_checks`; path: the numeric path, by default the compiled one if Numba is installed.
     """
 
     def __init__(
@@ -57,19 +57,19 @@ class MethodCase:
 
     @property
     def grows(self) -> bool:
-        """Whether its network is not that of the others."""
+        """Whether its network grows."""
         return isinstance(self.method.rule, Columns)
 
     def learner(self, seed: int = 0, /, **changes: Value) -> Learner:
-        """One with the usual values, but for some."""
+        """Returns a learner with the usual values, except for changes."""
         return Learner.of(self.name, seed, **self.values | changes)
 
     def train(self, learners: Sequence[Learner], stream: TaskStream, path: NumericPath | None = None) -> CohortResult:
-        """Them together, from the start."""
+        """Trains learners together, from the start."""
         return train_cohort(Cohort(tuple(learners)), Training(stream, NETWORK, path or self.path))
 
     def acting(self, tasks: int) -> set[str]:
-        """Names of its own hyperparameters that change the final parameters on so many tasks."""
+        """Returns hyperparameters that change the final parameters after a number of tasks."""
         stream = toy(range(tasks), examples=66)
         base = self.train([self.learner()], stream).fingerprints[0]
         return {
@@ -91,10 +91,10 @@ class MethodCase:
 def method_checks(
     method: Method | str, values: Mapping[str, Value] | None = None, others: Mapping[str, Value] | None = None
 ) -> list[Check]:
-    """Checks of a method: a Method, or the name of one that is known. They train for a few seconds.
+    """Returns checks of a method, a Method or a name; they train for a few seconds.
 
-    values: of its hyperparameters, where USUAL and its own defaults will not do, as of a λ that needs another size;
-    others: for each of its own, another value that must change a result. Raises ValueError where it cannot be a method.
+    values: of hyperparameters, over USUAL and declared defaults; others: of each declared hyperparameter, a value that
+    must change a result. Raises ValueError for an invalid method.
     """
     return checks_of(PROMISES, MethodCase(method, values, others))
 
@@ -286,7 +286,7 @@ def _per_learner(case: MethodCase, values: Hyperparameters) -> dict[str, Any]:
 
 
 def _rows(together: CohortResult, row: int, alone: CohortResult, field: str) -> tuple[Any, Any]:
-    """Of one member, with numbers in the place of NaN."""
+    """Returns the results of a member, with numbers for NaN."""
     one, other = (np.asarray(getattr(result, field)[at]) for result, at in ((together, row), (alone, 0)))
     return (one, other) if one.dtype.kind not in "f" else (np.nan_to_num(one, nan=-1.0), np.nan_to_num(other, nan=-1.0))
 

@@ -1,4 +1,4 @@
-"""What a network of one's own promises, as far as its factory shows: `network_checks`."""
+"""Promises of plug-in networks: `network_checks`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ SEEDS = (0, 1)
 
 @dataclass(frozen=True)
 class NetworkCase:
-    """A factory with the shapes that it is tried on."""
+    """A factory of networks, with shapes of inputs and outputs."""
 
     factory: Factory
     inputs: Inputs
     outputs: int
 
     def make(self, seed: int = 0) -> nn.Module:
-        """A new module, whose draws follow from torch's seed; the generator is left as it was."""
+        """Returns a new module for a seed, without changing torch's generator."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             made = self.factory(self.inputs, self.outputs)
@@ -33,18 +33,18 @@ class NetworkCase:
         return made  # type: ignore[no-any-return]
 
     def batch(self, rows: int = ROWS) -> Tensor:
-        """The first of always the same examples."""
+        """Returns the first rows of a fixed batch."""
         shape = (self.inputs,) if isinstance(self.inputs, int) else self.inputs
         return torch.rand(ROWS, *shape, generator=torch.Generator().manual_seed(0))[:rows]
 
 
 def network_checks(factory: Factory, inputs: Inputs = 64, outputs: int = 10) -> list[Check]:
-    """Checks of a factory (inputs, outputs) -> torch.nn.Module; inputs: P of pixels, or (3, H, W) of images."""
+    """Returns checks of a factory (inputs, outputs) -> torch.nn.Module; inputs: P pixels, or (3, H, W)."""
     return checks_of(PROMISES, NetworkCase(factory, inputs, outputs))
 
 
 def every_call_makes_a_new_module(case: NetworkCase) -> None:
-    """Each member has its own."""
+    """Members must not share modules."""
     one, other = case.make(), case.make()
     sure(one is not other, "a factory must make a new module at every call")
     shared = {value.data_ptr() for value in one.parameters()} & {value.data_ptr() for value in other.parameters()}
@@ -52,7 +52,7 @@ def every_call_makes_a_new_module(case: NetworkCase) -> None:
 
 
 def parameters_are_numbers_that_can_be_trained(case: NetworkCase) -> None:
-    """Float32 on the CPU, from where they are moved; no lazy layers; each with memory of its own."""
+    """Parameters are float32 on the CPU, not lazy, and share no memory."""
     module = case.make()
     places: dict[int, str] = {}
     for name, value in module.named_parameters(remove_duplicate=False):
@@ -121,7 +121,7 @@ def inference_looks_at_examples_one_by_one(case: NetworkCase) -> None:
 
 
 def every_parameter_has_a_gradient(case: NetworkCase) -> None:
-    """And that is finite."""
+    """All gradients are finite."""
     module = case.make().train()
     labels = torch.arange(ROWS) % case.outputs
     nn.functional.cross_entropy(module(case.batch()), labels).backward()  # type: ignore[no-untyped-call]

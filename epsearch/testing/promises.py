@@ -1,4 +1,4 @@
-"""Promises as checks that can be called one by one: what all suites share."""
+"""Promises as checks that are called one by one, for all suites."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
@@ -9,9 +9,9 @@ Check: TypeAlias = tuple[str, Callable[[], None]]
 """(name, function that raises AssertionError where the promise is broken)."""
 
 
-def sure(kept: object, sentence: str) -> None:
-    """Raises AssertionError with the sentence unless `kept`; also where Python leaves assert statements out."""
-    if not kept:
+def sure(condition: object, sentence: str) -> None:
+    """Raises AssertionError with the sentence unless the condition holds, also with `python -O`."""
+    if not condition:
         raise AssertionError(sentence)
 
 
@@ -25,19 +25,19 @@ def refuses(call: Callable[[], object], what: str, error: type[Exception] = Valu
 
 
 def checks_of(promises: Iterable[Callable[..., None]], *case: Any) -> list[Check]:
-    """One check a promise, each given the case."""
-    return [(one.__name__, _check(one, case)) for one in promises]
+    """Returns a check for each promise; case: the arguments of all promises."""
+    return [(promise.__name__, _check(promise, case)) for promise in promises]
 
 
 def failures(checks: Iterable[Check]) -> dict[str, str]:
-    """Runs all checks; the sentence of each that fails, by its name."""
-    found = {}
+    """Runs all checks; returns the sentences of failed ones by name."""
+    failed = {}
     for name, check in checks:
         try:
             check()
         except AssertionError as error:
-            found[name] = str(error)
-    return found
+            failed[name] = str(error)
+    return failed
 
 
 def _check(promise: Callable[..., None], case: tuple[Any, ...]) -> Callable[[], None]:

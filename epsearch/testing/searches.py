@@ -1,4 +1,4 @@
-"""A strategy driven to the end of its search, by scores that are made."""
+"""Drives a strategy to the end of its search, with artificial scores."""
 
 import math
 import random
@@ -12,25 +12,25 @@ from search_spaces.strategies import StrategyKind
 from search_spaces.strategy import Budget, Observation, Strategy, Suggestion
 
 Score = Callable[[Suggestion], float | None]
-MOST = 10_000  # suggestions: a search has an end
-TABLES, LENGTH = 4, 12  # lists of scores that are drawn for a check, and of how many
+MOST = 10_000  # suggestions: a search must end
+TABLES, LENGTH = 4, 12  # number and length of random lists of scores
 
 
 @dataclass(frozen=True)
-class Searches:
-    """A strategy on a space, made anew for every search."""
+class StrategyCase:
+    """A strategy on a space, with a budget."""
 
     kind: StrategyKind
     space: Space
     budget: Budget
 
     def build(self) -> Strategy:
-        """A new one."""
+        """Returns a new strategy."""
         return self.kind(self.space, self.budget)
 
 
 def observe(suggestion: Suggestion, value: float | None) -> Observation:
-    """An observation of three seeds around a value; None: failed."""
+    """Returns an observation of three seeds around a value; None for a failure."""
     if value is None:
         return Observation(suggestion.number, None, (None, None, None))
     spread = 0.01 * (1 + suggestion.number % 4)
@@ -38,29 +38,29 @@ def observe(suggestion: Suggestion, value: float | None) -> Observation:
 
 
 def run(strategy: Strategy, score: Score) -> list[Observation]:
-    """Asks and tells whole rounds until it is done; all observations, in order."""
-    told: list[Observation] = []
+    """Runs whole rounds until the strategy is done; returns all observations."""
+    history: list[Observation] = []
     while not strategy.done:
-        observations = [observe(one, score(one)) for one in strategy.ask()]
+        observations = [observe(suggestion, score(suggestion)) for suggestion in strategy.ask()]
         sure(observations, "ask() must return suggestions until the search is done")
         strategy.tell(observations)
-        told += observations
-        sure(len(told) < MOST, f"a search must end; this one goes on after {MOST} suggestions")
-    return told
+        history += observations
+        sure(len(history) < MOST, f"a search must end; this one goes on after {MOST} suggestions")
+    return history
 
 
 def scores_of(table: Sequence[float | None]) -> Score:
-    """Runs through a list of scores by number, again from the start at its end."""
+    """Returns scores by the numbers of suggestions, from a cycled list."""
     return lambda suggestion: table[suggestion.number % len(table)]
 
 
 def state(strategy: Strategy) -> tuple[Any, ...]:
-    """All that can be seen of it."""
+    """Returns the visible state of a strategy."""
     return strategy.ask(), strategy.best, strategy.done, strategy.rounds
 
 
 def tables() -> Iterator[tuple[list[float | None], random.Random]]:
-    """Lists of scores, the same every time, each with a generator for orders."""
+    """Yields fixed lists of scores, each with a generator for orders."""
     for seed in range(TABLES):
         draw = random.Random(seed)
         values: Iterable[float | None] = (
@@ -70,9 +70,9 @@ def tables() -> Iterator[tuple[list[float | None], random.Random]]:
 
 
 def allowed(parameter: Parameter, value: Any) -> bool:
-    """Whether a parameter may have the value, of its type."""
+    """Whether a value of the right type lies in a parameter."""
     if parameter.choices:
-        return any(value is one for one in parameter.choices)
+        return any(value is choice for choice in parameter.choices)
     low, high = parameter.low, parameter.high
     number = type(value) is (int if parameter.whole else float) and math.isfinite(value)
     return number and low is not None and high is not None and low <= value <= high

@@ -1,10 +1,10 @@
-"""What every strategy promises: `strategy_checks`."""
+"""Promises of strategies: `strategy_checks`."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from epsearch.testing.promises import Check, checks_of, refuses, sure
-from epsearch.testing.searches import Searches, allowed, observe, run, scores_of, state, tables
+from epsearch.testing.searches import StrategyCase, allowed, observe, run, scores_of, state, tables
 from search_spaces.space import Parameter, Space
 from search_spaces.strategies import STRATEGIES, StrategyKind
 from search_spaces.strategy import Budget, Confidence, Observation, Suggestion, replay
@@ -20,30 +20,30 @@ def strategy_checks(
     repeats: int = 3,
     confidence: Confidence | None = None,
 ) -> list[Check]:
-    """Checks of a strategy: a StrategyKind, or the name of one of ours, on each of these spaces.
+    """Returns checks of a strategy, a StrategyKind or a name, on each of these spaces.
 
-    spaces: by default one learning rate on a logarithmic axis; points, repeats: of its budget; confidence: where it
-    narrows by that.
+    spaces: by default one learning rate on a logarithmic axis; points, repeats: of its budget; confidence: for
+    strategies that need it.
     """
     kind = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
-    found: list[Check] = []
+    every: list[Check] = []
     for space in spaces or (LINE,):
-        case = Searches(kind, space, Budget(points, repeats, confidence=confidence))
+        case = StrategyCase(kind, space, Budget(points, repeats, confidence=confidence))
         checks = [*checks_of(PROMISES, case), *checks_of(map(_drawn, OF_SCORES), case)]
-        found += [(f"{name}[{space}]" if len(spaces) > 1 else name, check) for name, check in checks]
-    return found
+        every += [(f"{name}[{space}]" if len(spaces) > 1 else name, check) for name, check in checks]
+    return every
 
 
-def asking_again_changes_nothing(case: Searches) -> None:
-    """Whoever is killed asks again."""
+def asking_again_changes_nothing(case: StrategyCase) -> None:
+    """A resumed process asks again."""
     strategy = case.build()
     first = strategy.ask()
     sure(first and not strategy.done, "a new search must ask for something")
     sure(strategy.ask() == first, "ask() must return the same until something is told")
 
 
-def what_is_told_is_no_longer_asked(case: Searches) -> None:
-    """And the others still are."""
+def what_is_told_is_no_longer_asked(case: StrategyCase) -> None:
+    """Other suggestions remain open."""
     strategy = case.build()
     first, *rest = strategy.ask()
     strategy.tell([Observation(first.number, 0.5)])
@@ -51,16 +51,16 @@ def what_is_told_is_no_longer_asked(case: Searches) -> None:
         sure(strategy.ask() == rest, "what was told must not be asked for again, all else must")
 
 
-def telling_nothing_changes_nothing(case: Searches) -> None:
-    """As a driver does that has nothing new."""
+def telling_nothing_changes_nothing(case: StrategyCase) -> None:
+    """A driver may have nothing new."""
     strategy = case.build()
     before = state(strategy)
     strategy.tell([])
     sure(state(strategy) == before, "tell([]) must change nothing")
 
 
-def an_unknown_number_is_refused_and_nothing_taken_in(case: Searches) -> None:
-    """Not even what came before it in the same call."""
+def an_unknown_number_is_refused_and_nothing_taken_in(case: StrategyCase) -> None:
+    """This includes earlier observations of the same call."""
     strategy = case.build()
     asked = strategy.ask()
     told = [Observation(asked[0].number, 1.0), Observation(999, 1.0)]
@@ -68,8 +68,8 @@ def an_unknown_number_is_refused_and_nothing_taken_in(case: Searches) -> None:
     sure(strategy.ask() == asked and strategy.best is None, "of a call that is refused nothing may be taken in")
 
 
-def a_value_may_be_told_again_but_not_changed(case: Searches) -> None:
-    """A score is what was measured."""
+def a_value_may_be_told_again_but_not_changed(case: StrategyCase) -> None:
+    """Scores are measurements."""
     strategy = case.build()
     asked = strategy.ask()
     values = [1.0, None][: len(asked)]
@@ -84,8 +84,8 @@ def a_value_may_be_told_again_but_not_changed(case: Searches) -> None:
     sure(strategy.ask() == asked[len(told) :], "of a call that is refused nothing may be taken in")
 
 
-def values_of_closed_rounds_may_be_told_again(case: Searches) -> None:
-    """As a driver does that is started anew."""
+def values_of_closed_rounds_may_be_told_again(case: StrategyCase) -> None:
+    """A restarted driver tells them again."""
     strategy = case.build()
     told = run(strategy, lambda one: one.number % 3)
     before = state(strategy)
@@ -93,21 +93,21 @@ def values_of_closed_rounds_may_be_told_again(case: Searches) -> None:
     sure(strategy.done and state(strategy) == before, "values of closed rounds may be told again, and change nothing")
 
 
-def replay_refuses_what_does_not_belong_to_the_search(case: Searches) -> None:
+def replay_refuses_what_does_not_belong_to_the_search(case: StrategyCase) -> None:
     """Then the search was another one."""
     told = run(case.build(), lambda one: one.number % 3)
     refuses(lambda: replay(case.build(), [*told, Observation(len(told), 0.0)]), "an observation too many")
 
 
-def a_search_in_which_everything_fails_ends_without_a_best(case: Searches) -> None:
+def a_search_in_which_everything_fails_ends_without_a_best(case: StrategyCase) -> None:
     """Every member may diverge."""
     strategy = case.build()
     run(strategy, lambda one: None)
     sure(strategy.best is None, f"where everything fails nothing is the best, got {strategy.best}")
 
 
-def equal_scores_end_too_and_the_first_is_best(case: Searches) -> None:
-    """Of values that are all the same the first one counts."""
+def equal_scores_end_too_and_the_first_is_best(case: StrategyCase) -> None:
+    """The first of equal values is the best."""
     strategy = case.build()
     run(strategy, lambda one: 0.25)
     best = strategy.best
@@ -116,7 +116,7 @@ def equal_scores_end_too_and_the_first_is_best(case: Searches) -> None:
     sure(best is not None and best.point == first, f"of equal scores the first must be the best, {first}; got {best}")
 
 
-def one_success_among_failures_is_the_best(case: Searches) -> None:
+def one_success_among_failures_is_the_best(case: StrategyCase) -> None:
     """However low it is."""
     for survivor in (0, 2):
         strategy = case.build()
@@ -127,8 +127,8 @@ def one_success_among_failures_is_the_best(case: Searches) -> None:
             sure(found, f"the only success, number {survivor}, must be the best, got {best}")
 
 
-def suggestions_lie_inside_have_numbers_of_their_own_and_end(case: Searches, table: Sequence[float | None]) -> None:
-    """Within the space and the budget, whatever the scores are."""
+def suggestions_lie_inside_have_numbers_of_their_own_and_end(case: StrategyCase, table: Sequence[float | None]) -> None:
+    """Suggestions lie within the space and the budget, whatever the scores are."""
     strategy, asked, score = case.build(), list[Suggestion](), scores_of(table)
 
     def seen(one: Suggestion) -> float | None:
@@ -149,8 +149,8 @@ def suggestions_lie_inside_have_numbers_of_their_own_and_end(case: Searches, tab
     sure(strategy.ask() == [], "a search that is done must ask for nothing")
 
 
-def rounds_show_what_was_asked_and_told(case: Searches, table: Sequence[float | None]) -> None:
-    """Also the open one."""
+def rounds_show_what_was_asked_and_told(case: StrategyCase, table: Sequence[float | None]) -> None:
+    """This includes the open round."""
     strategy, score = case.build(), scores_of(table)
     asked: list[list[Suggestion]] = []
     told: list[list[Observation]] = []
@@ -173,8 +173,8 @@ def rounds_show_what_was_asked_and_told(case: Searches, table: Sequence[float | 
     sure([one.scores for one in rounds] == values, "rounds must show the scores that were told")
 
 
-def the_best_is_one_that_was_told(case: Searches, table: Sequence[float | None]) -> None:
-    """With the highest score, unless it decides alone."""
+def the_best_is_one_that_was_told(case: StrategyCase, table: Sequence[float | None]) -> None:
+    """It has the highest score, unless the strategy decides alone."""
     strategy, asked, score = case.build(), dict[int, Suggestion](), scores_of(table)
 
     def seen(one: Suggestion) -> float | None:
@@ -192,9 +192,9 @@ def the_best_is_one_that_was_told(case: Searches, table: Sequence[float | None])
 
 
 def parts_in_any_order_lead_to_the_same_suggestions(
-    case: Searches, table: Sequence[float | None], shuffled: Shuffle
+    case: StrategyCase, table: Sequence[float | None], shuffled: Shuffle
 ) -> None:
-    """Workers end when they do."""
+    """Workers end in any order."""
     whole, parts = case.build(), case.build()
     while not whole.done:
         observations = [observe(one, scores_of(table)(one)) for one in whole.ask()]
@@ -205,9 +205,9 @@ def parts_in_any_order_lead_to_the_same_suggestions(
 
 
 def replay_of_any_part_in_any_order_gives_the_same_state(
-    case: Searches, table: Sequence[float | None], shuffled: Shuffle, count: int | None = None
+    case: StrategyCase, table: Sequence[float | None], shuffled: Shuffle, count: int | None = None
 ) -> None:
-    """So that a search is gone on with from its scores alone. count: of the first scores, None for about half."""
+    """A search is resumed from its scores alone; count: of the first scores, None for half."""
     history = run(case.build(), scores_of(table))
     part = history[: len(history) // 2 if count is None else count]
     lived, replayed = case.build(), case.build()
@@ -241,10 +241,10 @@ OF_SCORES: tuple[Callable[..., None], ...] = (
 IN_ANY_ORDER = OF_SCORES[-2:]
 
 
-def _drawn(promise: Callable[..., None]) -> Callable[[Searches], None]:
-    """The promise for some lists of scores, which are the same every time."""
+def _drawn(promise: Callable[..., None]) -> Callable[[StrategyCase], None]:
+    """Returns the promise for several fixed lists of scores."""
 
-    def drawn(case: Searches) -> None:
+    def drawn(case: StrategyCase) -> None:
         for table, draw in tables():
             more = (lambda items, draw=draw: draw.sample(items, len(items)),) if promise in IN_ANY_ORDER else ()
             promise(case, table, *more)

@@ -1,4 +1,4 @@
-"""What every stream promises: `stream_checks`."""
+"""Promises of streams: `stream_checks`."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -17,17 +17,17 @@ Factory = Callable[[range, int | None], Any]
 
 
 @dataclass(frozen=True)
-class Streams:
-    """Those of the cross-validation and of the evaluation, as a factory makes them."""
+class StreamCase:
+    """A factory of streams, with the tasks of cross-validation and evaluation."""
 
     factory: Factory
     cv: range = range(3)
     ev: range = range(3, 7)
     examples: int = 5
-    """Fewer than any task has."""
+    """Fewer than in any task."""
 
     def each(self, examples: int | None = None) -> Iterator[tuple[range, Any]]:
-        """(tasks, stream) of both."""
+        """Yields (tasks, stream) of both."""
         for tasks in (self.cv, self.ev):
             stream = self.factory(tasks, examples)
             sure(
@@ -36,7 +36,7 @@ class Streams:
             yield tasks, stream
 
     def every_task(self, examples: int | None = None) -> Iterator[tuple[Any, int, int]]:
-        """(stream, seed, task) of both."""
+        """Yields (stream, seed, task) of both."""
         for tasks, stream in self.each(examples):
             for seed in SEEDS:
                 for task in tasks:
@@ -44,15 +44,15 @@ class Streams:
 
 
 def stream_checks(factory: Factory, tasks: int = 7, cv_tasks: int = 3, examples: int = 5) -> list[Check]:
-    """Checks of factory(tasks, examples_per_task) -> stream, as `--dataset module:factory` takes it.
+    """Returns checks of factory(tasks, examples_per_task) -> stream, as for `--dataset module:factory`.
 
-    tasks, cv_tasks: of the whole stream and of the cross-validation, as of a study; examples: fewer than a task has.
+    tasks, cv_tasks: of the whole stream and of the cross-validation, as of a study; examples: fewer than in a task.
     """
-    return checks_of(PROMISES, Streams(factory, range(cv_tasks), range(cv_tasks, tasks), examples))
+    return checks_of(PROMISES, StreamCase(factory, range(cv_tasks), range(cv_tasks, tasks), examples))
 
 
-def shapes_and_dtypes(streams: Streams) -> None:
-    """Labels are int64 [n], inputs what `room` makes place for; pixels are bytes up to `largest`."""
+def shapes_and_dtypes(streams: StreamCase) -> None:
+    """Labels are int64 [n], inputs as from `room`; pixels are bytes up to `largest`."""
     for stream, seed, task in streams.every_task():
         room, at = stream.room(7), _at(seed, task)
         sure(len(room) == 7 and not room.any(), f"room(7) must be seven rows of zeros, got {list(room.shape)}")
@@ -74,8 +74,8 @@ def shapes_and_dtypes(streams: Streams) -> None:
                 sure(0 < stream.density <= 1, f"density must lie in (0, 1], got {stream.density}")
 
 
-def images_have_a_mean_and_attributes_that_fit(streams: Streams) -> None:
-    """Of a stream of images alone."""
+def images_have_a_mean_and_attributes_that_fit(streams: StreamCase) -> None:
+    """Streams of pixels are not checked."""
     for _, stream in streams.each():
         if not hasattr(stream, "pixels"):
             return
@@ -96,7 +96,7 @@ def images_have_a_mean_and_attributes_that_fit(streams: Streams) -> None:
             )
 
 
-def labels_are_outputs_of_the_tasks_classes(streams: Streams) -> None:
+def labels_are_outputs_of_the_tasks_classes(streams: StreamCase) -> None:
     """Labels lie in 0…outputs−1, and a task has `classes` of them, in training and test."""
     for stream, seed, task in streams.every_task():
         train, test = _parts(stream, seed, task)
@@ -112,7 +112,7 @@ def labels_are_outputs_of_the_tasks_classes(streams: Streams) -> None:
         sure(same, f"training and test must have the same classes {_at(seed, task)}")
 
 
-def heads_are_those_of_the_labels(streams: Streams) -> None:
+def heads_are_those_of_the_labels(streams: StreamCase) -> None:
     """Where outputs belong to tasks, an example's label is one of its task."""
     for stream, seed, task in streams.every_task():
         if not hasattr(stream, "heads"):
@@ -126,7 +126,7 @@ def heads_are_those_of_the_labels(streams: Streams) -> None:
             sure((heads[part.labels] == task).all(), f"labels must be outputs of their task {_at(seed, task)}")
 
 
-def an_order_names_each_example_once(streams: Streams) -> None:
+def an_order_names_each_example_once(streams: StreamCase) -> None:
     """It is a sequence of different int64, as many as the task shows; training follows it."""
     for examples in (None, streams.examples):
         for stream, seed, task in streams.every_task(examples):
@@ -140,8 +140,8 @@ def an_order_names_each_example_once(streams: Streams) -> None:
             sure(_same(backwards, stream.train(seed, task, order)), f"training must follow the order given {at}")
 
 
-def no_image_is_both_trained_on_and_tested_on(streams: Streams) -> None:
-    """In any task of a stream."""
+def no_image_is_both_trained_on_and_tested_on(streams: StreamCase) -> None:
+    """This holds for any task of a stream."""
     for stream, seed, task in streams.every_task():
         tested = set(_contents(stream, stream.test(seed, task)))
         for other in stream.tasks:
@@ -149,8 +149,8 @@ def no_image_is_both_trained_on_and_tested_on(streams: Streams) -> None:
             sure(not shared, f"{len(shared)} test images of task {task} are trained on in task {other}, seed {seed}")
 
 
-def no_image_is_shown_in_two_tasks(streams: Streams) -> None:
-    """Of one stream and seed."""
+def no_image_is_shown_in_two_tasks(streams: StreamCase) -> None:
+    """This holds for one stream and seed."""
     for tasks, stream in streams.each():
         for seed in SEEDS:
             shown = [set(_contents(stream, _parts(stream, seed, task)[0])) for task in tasks]
@@ -158,8 +158,8 @@ def no_image_is_shown_in_two_tasks(streams: Streams) -> None:
             sure(not twice, f"{twice} images are shown in more than one of the tasks {tasks}, seed {seed}")
 
 
-def cross_validation_and_evaluation_share_no_image(streams: Streams) -> None:
-    """What is chosen on one must not have been seen by the other."""
+def cross_validation_and_evaluation_share_no_image(streams: StreamCase) -> None:
+    """A choice on one must not be evaluated on known images."""
     for seed in SEEDS:
         first, second = (
             {one for task in tasks for part in _parts(stream, seed, task) for one in _contents(stream, part)}
@@ -169,7 +169,7 @@ def cross_validation_and_evaluation_share_no_image(streams: Streams) -> None:
         sure(not shared, f"cross-validation and evaluation must share no image, they share {shared}, seed {seed}")
 
 
-def a_seed_fixes_everything(streams: Streams) -> None:
+def a_seed_fixes_everything(streams: StreamCase) -> None:
     """Two streams of the same factory are the same."""
     for (stream, seed, task), (again, _, _) in zip(streams.every_task(), streams.every_task(), strict=True):
         sure(stream is not again, "a factory must make a new stream at every call")
@@ -177,7 +177,7 @@ def a_seed_fixes_everything(streams: Streams) -> None:
             sure(_same(part, twin), f"the same seed must give the same data, made anew it does not {_at(seed, task)}")
 
 
-def what_was_asked_before_changes_nothing(streams: Streams) -> None:
+def what_was_asked_before_changes_nothing(streams: StreamCase) -> None:
     """Workers ask for seeds and tasks in any order."""
     for (tasks, forwards), (_, backwards) in zip(streams.each(), streams.each(), strict=True):
         asked = [(seed, task) for seed in SEEDS for task in tasks]
@@ -187,8 +187,8 @@ def what_was_asked_before_changes_nothing(streams: Streams) -> None:
             sure(same, f"a task must be the same whatever was asked for before, it is not {_at(*key)}")
 
 
-def seeds_and_tasks_have_orders_of_their_own(streams: Streams) -> None:
-    """And other examples, or other images of them."""
+def seeds_and_tasks_have_orders_of_their_own(streams: StreamCase) -> None:
+    """They also have other examples, or other images of them."""
     for tasks, stream in streams.each():
         shown = {tuple(_contents(stream, _parts(stream, seed, task)[0])) for seed in SEEDS for task in tasks}
         orders = {tuple(stream.order(seed, task)) for seed in SEEDS for task in tasks}
@@ -197,7 +197,7 @@ def seeds_and_tasks_have_orders_of_their_own(streams: Streams) -> None:
         sure(len(orders) == wanted, f"each seed and task must have an order of its own, {len(orders)} of {wanted} do")
 
 
-def the_description_tells_streams_apart(streams: Streams) -> None:
+def the_description_tells_streams_apart(streams: StreamCase) -> None:
     """It is JSON, the same at every call, and part of every result's key."""
     examples = (None, streams.examples)
     described = [stream.describe() for one in examples for _, stream in streams.each(one)]
@@ -231,7 +231,7 @@ def _at(seed: int, task: int) -> str:
 
 
 def _contents(stream: Any, examples: Examples) -> list[bytes]:
-    """The images themselves, hashable."""
+    """Returns the images, hashable."""
     inputs = stream.pixels[examples.inputs] if hasattr(stream, "pixels") else examples.inputs
     return [one.tobytes() for one in np.ascontiguousarray(inputs)]
 

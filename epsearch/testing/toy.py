@@ -1,4 +1,4 @@
-"""Small streams of made images, on which anything trains in a moment."""
+"""Small streams of artificial images, for fast trainings."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ def toy(
     pixels: int = 9,
     largest: float = 255.0,
 ) -> PermutedStream:
-    """Images whose class shows in the brightness of a few pixels; 80 to train on, 40 to test."""
+    """Returns a stream of images with a bright pixel per class; 80 for training, 40 for tests."""
     rng = np.random.default_rng(0)
 
     def part(count: int) -> Examples:
@@ -26,7 +26,7 @@ def toy(
 
 
 def black(images: int = 60, pixels: int = 9, classes: int = 4) -> PermutedStream:
-    """Images without a bright pixel: every gradient of the first layer's weights is zero."""
+    """Returns a stream of black images, with zero gradients of the first layer's weights."""
     labels = np.arange(images) % classes
     part = Examples(np.zeros((images, pixels), dtype=np.uint8), labels.astype(np.int64))
     return PermutedStream(Images(part, part, classes, 255.0), range(3), images)

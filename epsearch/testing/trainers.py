@@ -1,4 +1,4 @@
-"""What a trainer of one's own promises, as `epsearch check` finds it: `trainer_checks`."""
+"""Promises of plug-in trainers, by `epsearch check`: `trainer_checks`."""
 
 from functools import cache
 from typing import Any
@@ -12,20 +12,20 @@ SMALL = {"dataset": "permuted_digits", "tasks": 4, "cv_tasks": 2, "examples_per_
 
 
 def trainer_checks(trainer: str, **options: Any) -> list[Check]:
-    """Checks of a trainer, module:attribute, which is trained a few times, once for all checks together.
+    """Returns checks of a trainer, module:attribute, which share a few trainings.
 
     options: of `epsearch check`, such as search="lr=log:0.01..1" or set="memory=5"; by default on two small tasks of
     permuted digits.
     """
 
     @cache
-    def found() -> CheckReport:
+    def report() -> CheckReport:
         return check(SMALL | options | {"trainer": trainer})
 
     def of(subject: str) -> Check:
         def promise() -> None:
-            known = {one.subject: one for one in found().findings}
-            why = known.get("trains") or known.get(subject)
+            findings = {finding.subject: finding for finding in report().findings}
+            why = findings.get("trains") or findings.get(subject)
             sure(why is None or why.trusted is not False, f"{subject}: {why.text if why else ''}")
 
         promise.__name__ = subject.replace(" ", "_")
@@ -33,9 +33,9 @@ def trainer_checks(trainer: str, **options: Any) -> list[Check]:
         return checks_of([promise])[0]
 
     def settings_act() -> None:
-        """All that are varied."""
+        """All varied settings have an effect."""
         reserved = {*SUBJECTS, "accuracies", "time", "peak memory"}
-        wrong = [one for one in found().findings if one.subject not in reserved and one.trusted is False]
-        sure(not wrong, "; ".join(f"{one.subject} {one.text}" for one in wrong))
+        wrong = [each for each in report().findings if each.subject not in reserved and each.trusted is False]
+        sure(not wrong, "; ".join(f"{each.subject} {each.text}" for each in wrong))
 
     return [*map(of, SUBJECTS), *checks_of([settings_act])]

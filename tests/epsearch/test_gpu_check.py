@@ -200,13 +200,13 @@ def test_doctor_says_what_it_finds(device, tmp_path, monkeypatch):
         monkeypatch.setattr(doctor, slow, lambda: "")
 
     def said():
-        return [one for one in doctor.diagnose(tmp_path, tmp_path) if one.subject == "GPU self-check"]
+        return [one for one in doctor.diagnose(tmp_path, tmp_path) if one["subject"] == "GPU self-check"]
 
     monkeypatch.setattr(doctor, "gpu", lambda: None)
     assert said() == []
     monkeypatch.setattr(doctor, "gpu", lambda: "emulated")
     (well,) = said()
-    assert well.ok and f"steps of {len(METHODS)} methods agree with float64" in well.detail
+    assert well["ok"] and f"steps of {len(METHODS)} methods agree with float64" in well["detail"]
     device.checked = with_fault
     (fault,) = said()
-    assert fault.ok is False and "the self-check of van on mlp failed" in fault.detail
+    assert fault["ok"] is False and "the self-check of van on mlp failed" in fault["detail"]

@@ -1,7 +1,7 @@
 """Driving strategies in tests."""
 
 from epsearch.loop.strategy_driver.driver import model
-from epsearch.testing.searches import Searches
+from epsearch.testing.searches import StrategyCase
 from epsearch.testing.searches import observe as observe
 from epsearch.testing.searches import run as run
 from epsearch.testing.searches import scores_of as scores_of
@@ -44,4 +44,4 @@ def build(name, space, points=None, repeats=None, seed=0):
 def case(name, space, points=None, repeats=None, seed=0):
     """The same, not built yet."""
     points, repeats = points or (3 if name == "gp" else POINTS), repeats or (2 if name == "gp" else REPEATS)
-    return Searches(STRATEGIES[name], SPACES[space], Budget(points, repeats, seed, parabola_hull, model))
+    return StrategyCase(STRATEGIES[name], SPACES[space], Budget(points, repeats, seed, parabola_hull, model))

@@ -17,8 +17,6 @@ from pathlib import Path
 import pytest
 from rich.text import Text
 
-from epsearch.api import Dataset
-from epsearch.doctor import Check
 from epsearch.preparation.build import build
 from epsearch.status import StudyStatus
 from epsearch.study.kinds import Search
@@ -35,9 +33,9 @@ ROOT = Path(__file__).parents[3]
     "shown",
     [
         ODD,
-        lists.datasets([Dataset(ODD, ODD, ODD, ODD)]),
+        lists.datasets([dict.fromkeys(("name", "title", "status", "where"), ODD)]),
         lists.studies([StudyStatus(name=ODD, kind="run", dataset=ODD, summary=ODD, chosen={ODD: 0.1}, score=0.5)]),
-        lists.checks([Check(ODD, True, ODD)]),
+        lists.checks([{"subject": ODD, "ok": True, "detail": ODD}]),
         facts({ODD: ODD}),
     ],
     ids=lambda shown: type(shown).__name__,
