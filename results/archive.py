@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, Self, TypeAlias, cast
 
 from sqlalchemy import Table
 
@@ -50,19 +50,12 @@ UNREADABLE = (
 """What Python raises for a file that is no such zip, or a damaged one."""
 
 
+Part: TypeAlias = dict[str, Any]
+"""Lines ("rows"), size unpacked ("bytes") and hash in hex ("sha256") of a part, as the manifest has them."""
+
+
 class ArchiveError(Exception):
     """A file that cannot be taken over; the message is one line."""
-
-
-class Part(NamedTuple):
-    """Size and hash of a part, as the manifest has them."""
-
-    rows: int
-    """Lines."""
-    bytes: int
-    """Unpacked."""
-    sha256: str
-    """Of these bytes, in hex."""
 
 
 def write(path: Path, rows: Mapping[Table, Iterable[list[Mapping[str, Any]]]], program: str) -> dict[Table, Part]:
@@ -81,11 +74,16 @@ def write(path: Path, rows: Mapping[Table, Iterable[list[Mapping[str, Any]]]], p
                     part.write(line)
                     digest.update(line)
                     count, size = count + 1, size + len(line)
-            written[table] = Part(count, size, digest.hexdigest())
-        parts = {PARTS[table]: part._asdict() for table, part in written.items()}
+            written[table] = {"rows": count, "bytes": size, "sha256": digest.hexdigest()}
+        parts = {PARTS[table]: part for table, part in written.items()}
         manifest = {"format": FORMAT, "schema": schema.VERSION, "epsearch": program, "parts": parts}
         archive.writestr(_entry(MANIFEST), json.dumps(manifest, indent=1) + "\n")
     return written
+
+
+def _part(rows: int, bytes: int, sha256: str) -> Part:
+    """Returns an entry of the manifest. Raises TypeError, as Python does, for other fields."""
+    return {"rows": rows, "bytes": bytes, "sha256": sha256}
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
@@ -157,7 +155,7 @@ class Archive:
                     raise schema.Damaged("it is not behind the one before")
                 last = row[table.columns[0].name]
                 yield row
-        if (count, digest.hexdigest()) != (part.rows, part.sha256):
+        if (count, digest.hexdigest()) != (part["rows"], part["sha256"]):
             raise ArchiveError(f"{self._damaged()}: the hash of {name} is not the one that its manifest has")
 
     def _manifest(self) -> dict[Table, Part]:
@@ -173,13 +171,13 @@ class Archive:
                 f"{on_one_line(self._path)} is {theirs[:200]}; this epsearch reads {FORMAT} with schema version "
                 f"{schema.VERSION}: export it with the same version"
             )
-        parts = {table: Part(**manifest["parts"][name]) for table, name in PARTS.items()}
+        parts = {table: _part(**manifest["parts"][name]) for table, name in PARTS.items()}
         if [*sorted(entries)] != sorted([MANIFEST, *PARTS.values()]) or len(entries) != len(self._zip.infolist()):
             raise ArchiveError(f"{self._damaged()}: it must hold {', '.join(PARTS.values())} and {MANIFEST}, each once")
         for table, part in parts.items():
-            if entries[PARTS[table]].file_size != part.bytes:
+            if entries[PARTS[table]].file_size != part["bytes"]:
                 raise ArchiveError(f"{self._damaged()}: {PARTS[table]} has another size than its manifest says")
-        if sum(part.bytes for part in parts.values()) > LARGEST:
+        if sum(part["bytes"] for part in parts.values()) > LARGEST:
             raise ArchiveError(f"{on_one_line(self._path)} must unpack to at most {LARGEST // 2**30} GiB; it has more")
         return parts
 

@@ -22,7 +22,7 @@ from trainers.streams.base import TaskStream
 FEWEST_POINTS = 3  # of a round over an interval: its ends, and a point between them
 
 
-class Checks(NamedTuple):
+class _Checks(NamedTuple):
     """Checks of one kind of study; each takes a study of that kind."""
 
     check: Callable[[Any], None]
@@ -112,8 +112,8 @@ def _rows(study: Table) -> list[Learner]:
     return [row.learner(study.seeds[0]) for row in table_rows(study)]
 
 
-CHECKS: dict[str, Checks] = {
-    Search.kind: Checks(_check_search, effects.check_on, lambda study: [study.learner(study.example, study.seeds[0])]),
-    Comparison.kind: Checks(_check_comparison, _check_nothing, _rows),
-    MemoryStudy.kind: Checks(_check_memory_study, _check_nothing, _rows),
+CHECKS: dict[str, _Checks] = {
+    Search.kind: _Checks(_check_search, effects.check_on, lambda study: [study.learner(study.example, study.seeds[0])]),
+    Comparison.kind: _Checks(_check_comparison, _check_nothing, _rows),
+    MemoryStudy.kind: _Checks(_check_memory_study, _check_nothing, _rows),
 }

@@ -37,7 +37,7 @@ def publish(publication: Publication, uri: str, files: Path) -> PublishReport:
     """
     client = connect(uri)
     with _refused(uri):
-        experiment = Experiment(client, uri, publication.study)
+        experiment = _Experiment(client, uri, publication.study)
         added = sum(experiment.write(trial) for trial in publication.trials)
         experiment.write_facts(publication.facts)
         address = f"{masked(uri, uri)}, experiment {publication.study.name}"
@@ -56,12 +56,12 @@ def connect(uri: str) -> Any:
         return MlflowClient(tracking_uri=uri)
 
 
-def live_log(uri: str) -> Callable[[Study, str], "Experiment"]:
+def live_log(uri: str) -> Callable[[Study, str], "_Experiment"]:
     """Returns a function that opens the log of a study, for `Live`. Raises UsageError as `connect`."""
     client = connect(uri)
 
-    def open_log(study: Study, heading: str) -> Experiment:
-        experiment = Experiment(client, uri, study)
+    def open_log(study: Study, heading: str) -> _Experiment:
+        experiment = _Experiment(client, uri, study)
         experiment.end("RUNNING")
         return experiment
 
@@ -79,7 +79,7 @@ def _refused(uri: str) -> Iterator[None]:
         raise UsageError(masked(f"cannot publish to MLflow at {uri}: {error}", uri)) from error
 
 
-class Experiment:
+class _Experiment:
     """The runs of a study's experiment, which is made if needed; a tag identifies each run.
 
     Raises UsageError where there is an experiment of that name that is not ours.

@@ -107,13 +107,13 @@ def _tensorboard(module: str) -> Any:
         raise UsageError(line) from None
 
 
-def live_log(folder: Path) -> Callable[[Study, str], "TensorBoardLog"]:
+def live_log(folder: Path) -> Callable[[Study, str], "_TensorBoardLog"]:
     """Returns a function that opens the log of a study, for `Live`. Raises UsageError without tensorboardX."""
     _tensorboard("summary")
-    return partial(TensorBoardLog, folder)
+    return partial(_TensorBoardLog, folder)
 
 
-class TensorBoardLog:
+class _TensorBoardLog:
     """Writes runs of stored members, and progress into FOLDER/NAME/progress, while a study trains."""
 
     def __init__(self, folder: Path, study: Study, heading: str) -> None:

@@ -16,7 +16,7 @@ MOST_BANDS = 3
 """With more lines, bands would cover each other: the spread is then only in the hover text and the CSV file."""
 
 
-class CurveMetric(NamedTuple):
+class _CurveMetric(NamedTuple):
     """Unit and texts of a metric."""
 
     scale: float
@@ -34,8 +34,8 @@ class CurveMetric(NamedTuple):
 
 
 METRICS = {
-    "A_k": CurveMetric(100.0, "%", 1, 2, "accuracy_curve", "Average accuracy A_k on the tasks seen so far"),
-    "F_k": CurveMetric(1.0, "", 2, 3, "forgetting_curve", "Forgetting F_k of the earlier tasks (lower is better)"),
+    "A_k": _CurveMetric(100.0, "%", 1, 2, "accuracy_curve", "Average accuracy A_k on the tasks seen so far"),
+    "F_k": _CurveMetric(1.0, "", 2, 3, "forgetting_curve", "Forgetting F_k of the earlier tasks (lower is better)"),
 }
 
 

@@ -145,7 +145,7 @@ def test_damaged_rows_are_left_out(tmp_path: Path) -> None:
         with closing(sqlite3.connect(tmp_path / "one.db")) as raw, raw:
             raw.execute("UPDATE epsearch_runs SET steps = 1 WHERE key = ?", [RUNS[0].key])
         with Archive(exported(store, tmp_path / "one.zip")) as opened:
-            assert opened.parts[schema.runs].rows == 2
+            assert opened.parts[schema.runs]["rows"] == 2
 
 
 def parts_of(file: Path) -> dict[str, bytes]:
@@ -231,7 +231,7 @@ def test_files_of_development_versions_are_read(file: Path, tmp_path: Path, vers
     parts = parts_of(file)
     manifest_says(schema=version)(parts)
     with Archive(packed(tmp_path / "older.zip", parts)) as archive, Archive(file) as present:
-        assert archive.parts == present.parts and archive.parts[schema.runs].rows > 0
+        assert archive.parts == present.parts and archive.parts[schema.runs]["rows"] > 0
 
 
 @pytest.mark.parametrize(("change", "words"), HOSTILE.values(), ids=HOSTILE)

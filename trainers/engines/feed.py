@@ -17,7 +17,7 @@ IMAGE_TEST_PIXELS = {"cpu": 2**18, "cuda": 2**23}  # of all images of one forwar
 UPLOAD = 1000  # images that go to the device at a time
 
 
-class PixelFeed:
+class _PixelFeed:
     """Rows are pixels; each seed has its own, all are on the device."""
 
     test_rows = PIXEL_TEST_ROWS
@@ -96,7 +96,7 @@ class ImageFeed:
         return Batch(x[None], labels, self._heads[labels][..., None] == self._heads)
 
 
-Feed: TypeAlias = PixelFeed | ImageFeed
+Feed: TypeAlias = _PixelFeed | ImageFeed
 """Batches of the loaded task and parts of test sets, as networks take them; seed [M]: index of the pool of each member.
 
 test_rows: examples of a test in one forward pass, so many that their activations fit.
@@ -107,7 +107,7 @@ def make_feed(stream: TaskStream, pools: list[Pool], device: torch.device) -> Fe
     """Returns the feed for the inputs of a stream."""
     if hasattr(stream, "pixels"):
         return ImageFeed(cast(ImageStream, stream), pools, device)
-    return PixelFeed(cast(PixelStream, stream), pools, device)
+    return _PixelFeed(cast(PixelStream, stream), pools, device)
 
 
 # Cohorts of a study follow each other in a process, all on the same images: they are uploaded for the first alone.

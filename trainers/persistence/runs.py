@@ -26,7 +26,7 @@ NAME = re.compile(rf"([0-9a-f]+)_(\d+)_([^_]+)\.({NEWEST}|{FORK})")  # nothing e
 _LOST: dict[str, float] = {}  # places that have failed, and when
 
 
-class File(NamedTuple):
+class _File(NamedTuple):
     """The parts of a file's name."""
 
     run: str
@@ -48,7 +48,7 @@ class Runs:
         self._place = None if lost else place
         self._folder, self._kind = named(mark_of(common)), FORK if every else NEWEST
         self._machine = re.sub(r"[^\w.]+|_", "-", machine)
-        self._listed: set[File] | None = None  # when the first run is looked for; then kept up to date
+        self._listed: set[_File] | None = None  # when the first run is looked for; then kept up to date
         self._told_of_others = False
 
     def __str__(self) -> str:
@@ -81,7 +81,7 @@ class Runs:
 
     def save(self, own: Mapping[str, Any], task: int, arrays: Arrays) -> None:
         """Keeps the run after the task; not what was kept of it before, unless that is a fork point."""
-        file = File(_run(own), task, self._machine, self._kind)
+        file = _File(_run(own), task, self._machine, self._kind)
         mine = {one for one in self._files([own]) if one.machine == self._machine and one.kind == self._kind == NEWEST}
         before = mine - {file}
 
@@ -100,19 +100,19 @@ class Runs:
             self._asked(lambda place: place.remove([self._path(one) for one in files]), "they stay there")
             self._list([], files)
 
-    def _files(self, owns: Iterable[Mapping[str, Any]]) -> list[File]:
+    def _files(self, owns: Iterable[Mapping[str, Any]]) -> list[_File]:
         """Returns the files of these runs."""
         if self._listed is None:
             names = self._asked(lambda place: place.names(self._folder)) or []
             found = (NAME.fullmatch(name) for name in names)
-            self._listed = {File(one[1], int(one[2]), one[3], one[4]) for one in found if one}
+            self._listed = {_File(one[1], int(one[2]), one[3], one[4]) for one in found if one}
         runs = {_run(own) for own in owns}
         return [one for one in self._listed if one.run in runs]
 
-    def _list(self, more: Iterable[File], fewer: Iterable[File]) -> None:
+    def _list(self, more: Iterable[_File], fewer: Iterable[_File]) -> None:
         self._listed = (self._listed or set()).union(more).difference(fewer)
 
-    def _path(self, file: File) -> str:
+    def _path(self, file: _File) -> str:
         return f"{self._folder}/{file.run}_{file.task}_{file.machine}.{file.kind}"
 
     def _mark(self, own: Mapping[str, Any], task: int) -> str:

@@ -30,7 +30,7 @@ class Permuted(Protocol):
         ...
 
 
-class Side(NamedTuple):
+class _Side(NamedTuple):
     """Counts of one of the two streams, with all its seeds."""
 
     tasks: int
@@ -58,9 +58,9 @@ class Overlap(NamedTuple):
 
     what: str
     """PERMUTATIONS, IMAGES or EXAMPLES: what was hashed."""
-    cv: Side
+    cv: _Side
     """The stream that chooses."""
-    ev: Side
+    ev: _Side
     """The stream that evaluates."""
     shared: int
     """Hashes that occur on both sides."""
@@ -143,7 +143,7 @@ def overlap(cv: TaskStream, ev: TaskStream, cv_seeds: Sequence[int], ev_seeds: S
 
 def _side(
     stream: TaskStream, seeds: Sequence[int], hashes: Hashes, tested: ExampleHashes, others: Sequence[ExampleHashes]
-) -> Side:
+) -> _Side:
     """Returns the counts of a side. others: examples that must not occur in its tests."""
     tests, images = tested
     known = np.isin(tests, np.concatenate([of_others for of_others, _ in others]))
@@ -152,18 +152,18 @@ def _side(
         new = images._replace(positions=images.positions[~known])
         near_others = [near(new, pictures) for _, pictures in others if pictures is not None]
         close = int(np.any(near_others, axis=0).sum())
-    side = Side(len(stream.tasks), len(seeds), len(hashes), 0, 0, _digest(hashes))
+    side = _Side(len(stream.tasks), len(seeds), len(hashes), 0, 0, _digest(hashes))
     return side._replace(tests=len(known), known=int(known.sum()), near=close)
 
 
-def _permutations(stream: TaskStream, seeds: Sequence[int]) -> tuple[Side, Hashes]:
+def _permutations(stream: TaskStream, seeds: Sequence[int]) -> tuple[_Side, Hashes]:
     """Returns (what is told of a side of permutations, its different hashes, ascending)."""
     of, plain = cast(Permuted, stream).permutation_hash, getattr(stream, "unchanged", ())
     each = np.concatenate([of(seed, task) for seed in seeds for task in stream.tasks])
     hashes = np.unique(each)
     unchanged = int(np.isin(each, plain).sum())
     repeated = len(each) - len(hashes)
-    return Side(len(stream.tasks), len(seeds), len(hashes), repeated, unchanged, _digest(hashes)), hashes
+    return _Side(len(stream.tasks), len(seeds), len(hashes), repeated, unchanged, _digest(hashes)), hashes
 
 
 def _examples_of(stream: TaskStream) -> str:
@@ -174,7 +174,7 @@ def _digest(hashes: Hashes) -> str:
     return hashlib.sha256(hashes.astype("<u8").tobytes()).hexdigest()
 
 
-def _flaws(*sides: Side) -> str:
+def _flaws(*sides: _Side) -> str:
     """Returns the flaws of the permutations of both sides, in words; "" without any."""
     repeated, unchanged = (sum(getattr(side, name) for side in sides) for name in ("repeated", "unchanged"))
     flaws = f"; {_count(repeated, 'tasks')} with the permutation of another one" if repeated else ""

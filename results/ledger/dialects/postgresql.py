@@ -72,7 +72,7 @@ def _bounded() -> Any:
     import psycopg
     from psycopg.errors import _WaitTimeout
 
-    class BoundedConnection(psycopg.Connection[Any]):
+    class _BoundedConnection(psycopg.Connection[Any]):
         def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
             try:
                 return super().wait(gen, interval, SILENT_SECONDS if timeout is None else timeout)
@@ -82,7 +82,7 @@ def _bounded() -> Any:
                 self.pgconn.finish()  # a late answer must not be read as that to another statement
                 raise psycopg.OperationalError(f"the server has not answered for {SILENT_SECONDS} s") from None
 
-    return BoundedConnection
+    return _BoundedConnection
 
 
 def kind(cause: BaseException) -> type[StoreError]:

@@ -14,7 +14,7 @@ from trainers.streams.hashes import PixelHashes
 from trainers.streams.images.image_set import ImageSet
 
 
-class ClassStream(ABC):
+class _ClassStream(ABC):
     """Tasks of `classes_per_task` classes each; inputs are positions in `pixels`, labels are output units.
 
     A stream that starts with task 0 takes the classes in the order of their numbers, whatever the seed; one that
@@ -158,7 +158,7 @@ class ClassStream(ABC):
         return self._cuts[seed]
 
 
-class SplitStream(ClassStream):
+class SplitStream(_ClassStream):
     """Disjoint classes (Split CIFAR-100, Split CUB): those of a later start are shuffled and cut into groups.
 
     Output unit = class. Accuracy on a task is that on its test set.
@@ -174,7 +174,7 @@ class SplitStream(ClassStream):
         return labels
 
 
-class ReoccurringStream(ClassStream):
+class ReoccurringStream(_ClassStream):
     """Classes that come back (Split AWA): a later start draws each task's, distinct within it, independently.
 
     One block of output units for each task of the stream, so that a class that comes back has new ones. Accuracy on a

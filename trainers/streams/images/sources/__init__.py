@@ -17,7 +17,7 @@ from trainers.streams.images.sources.trees import FolderTree, Tree, open_tree
 __all__ = ["DATASETS", "PARTS", "DamagedImage", "Source", "find", "open_folder", "present"]
 
 
-class Published(NamedTuple):
+class _Published(NamedTuple):
     """A published dataset, cut into tasks as published."""
 
     title: str
@@ -43,14 +43,14 @@ class Published(NamedTuple):
     """Whether a class of one task may come back in another."""
 
 
-CIFAR = Published(
+CIFAR = _Published(
     title="CIFAR-100",
     names=cifar.NAMES,
     official={"classes": 100, "train": 50000, "test": 10000},
     wanted=f"put torchvision's {cifar.FOLDER} there, or class folders in cifar100 or cifar100.zip",
     downloaded_as="CIFAR100",
 )
-CUB = Published(
+CUB = _Published(
     title="CUB-200-2011",
     names=("cub_200_2011", "cub-200-2011", "cub200", "cub-200", "cub_200", "cub"),
     official={"classes": 200, "train": 5994, "test": 5794},
@@ -60,7 +60,7 @@ CUB = Published(
     matches=cub.matches,
     read=cub.read,
 )
-AWA = Published(
+AWA = _Published(
     title="AwA2",
     names=("animals_with_attributes2", "awa2", "awa", "awa2-data"),
     official={"classes": 50, "images": 37322},
@@ -70,7 +70,7 @@ AWA = Published(
     matches=awa.matches,
     read=awa.read,
 )
-DATASETS: dict[str, Published] = {
+DATASETS: dict[str, _Published] = {
     "split_cifar": CIFAR,
     "split_cub": CUB,
     "split_cub_je": CUB._replace(embedding=True),
@@ -113,7 +113,7 @@ def open_folder(path: Path) -> Source:
     return folders.read(open_tree(path))
 
 
-def _locate(known: Published, data_dir: Path) -> tuple[str, Callable[[], Source]] | None:
+def _locate(known: _Published, data_dir: Path) -> tuple[str, Callable[[], Source]] | None:
     """Returns (place, reader) of the published layout anywhere, else of class folders. Raises DataError."""
     if kind := odd_kind(data_dir):
         raise DataError(f"data-dir {data_dir} is {kind}; a folder or a zip file of images is needed")
@@ -132,7 +132,7 @@ def _locate(known: Published, data_dir: Path) -> tuple[str, Callable[[], Source]
     return None if plain is None else (plain.where, lambda: folders.read(plain, known.columns, also))
 
 
-def _named(known: Published, data_dir: Path) -> Iterator[Path]:
+def _named(known: _Published, data_dir: Path) -> Iterator[Path]:
     """Yields folders and zip files under data_dir with the names of the dataset in any case."""
     tree = FolderTree(data_dir)
     for name in known.names:

@@ -138,7 +138,7 @@ class FolderTree(Tree):
         return sorted(filterfalse(_hidden, folders)), sorted(filterfalse(_hidden, files))
 
 
-class ZipTree(Tree):
+class _ZipTree(Tree):
     """A zip file, read in place. Files are known by its stamp: the sizes and CRCs that it names need not be true.
 
     Raises DataError where the file cannot be read or is no zip file.
@@ -201,7 +201,7 @@ def open_tree(path: Path) -> Tree:
     if os.path.isdir(path):  # unlike pathlib, False where the path cannot be looked at
         return FolderTree(path)
     if os.path.isfile(path):
-        return ZipTree(path)
+        return _ZipTree(path)
     if kind := odd_kind(path):
         raise DataError(f"{path} is {kind}; a folder or a zip file of images is needed")
     raise DataError(f"there is no {path}; a folder or a zip file of images is needed")
