@@ -164,7 +164,7 @@ class TestStudies:
         failed = cohort_failure(raised.value)
         assert failed["stops"] and not failed["traceback"] and failure(raised.value)[1] == 1
         with pytest.raises(TrainingFailed, match=r"the self-check of .* failed") as stopped:
-            loop.tell([JobResult(job.number, None, **failed._asdict())])
+            loop.tell([JobResult(job.number, None, **failed)])
         assert failure(stopped.value)[1] == 1 and not store.all_runs()
 
     def test_a_graph_that_disagrees_in_training_fails_its_cohort_alone(self, small_study, store, device):
@@ -174,7 +174,7 @@ class TestStudies:
         with pytest.raises(graphs.GraphMismatch) as raised:
             execute(job)
         failed = cohort_failure(raised.value)
-        assert not failed.stops and not failed.traceback and not store.all_runs()
+        assert not failed["stops"] and not failed["traceback"] and not store.all_runs()
         result = execute(job)  # goes on without graphs
         assert result.self_check.startswith("nographs-")
 
