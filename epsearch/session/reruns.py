@@ -94,7 +94,7 @@ class Reruns(Loop):
         before = {key: record.fingerprint for key, record in self._before.items()}
         return [([run], Certify((), before.get(self._key(run), ""))) for run in runs]
 
-    def _keep(self, job: Job, result: JobResult) -> None:
+    def _store_result(self, job: Job, result: JobResult) -> None:
         (record,) = records(job, result, [content(self.study, self.images, run) for run in job.runs])
         self.records[record.key], self.results[record.key] = record, result
         if record.key in self._before:

@@ -377,7 +377,7 @@ def test_a_killed_comparison_goes_on(epsearch, tmp_path, monkeypatch):
     from epsearch.failures.errors import Interrupted
     from epsearch.loop.base import Loop
 
-    original = Loop._keep
+    original = Loop._store_result
 
     def keep(self, job, result):
         if self.trained >= 6:
@@ -385,7 +385,7 @@ def test_a_killed_comparison_goes_on(epsearch, tmp_path, monkeypatch):
         original(self, job, result)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Loop, "_keep", keep)
+        patch.setattr(Loop, "_store_result", keep)
         stopped = epsearch("compare", *options(), "--name", "first")
     assert stopped.status == 130 and "resumes from there" in stopped.err
     resumed = epsearch("compare", *options(), "--name", "first", "--json").json
