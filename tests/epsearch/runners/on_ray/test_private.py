@@ -123,7 +123,7 @@ def test_a_start_that_nobody_needs_any_more_ends_at_once(own):
 def test_one_that_ended_before_it_began_does_not_begin(own):
     one = own(THERE)
     one.end()
-    with pytest.raises(Unavailable, match="not needed"):
+    with pytest.raises(Unavailable, match="no longer needed"):
         one.start()
 
 
