@@ -70,15 +70,6 @@ class Race(NamedTuple):
     """Points that got fewer seeds because their first ones were low, so that their means are biased downwards."""
 
 
-class Trainer(NamedTuple):
-    """Facts about a plug-in trainer, which has trained the members in the place of a method of ours."""
-
-    repeats: bool
-    """Whether it says that the same seed gives the same result."""
-    self_reported: int
-    """Members whose accuracies are its own word, not measured by epsearch."""
-
-
 class Evaluated(NamedTuple):
     """A choice that was evaluated on the evaluation stream."""
 
@@ -156,8 +147,8 @@ class SearchResults:
     tolerance: float = 0.0
     """Largest allowed difference of an accuracy between a member alone and in a cohort, fraction; with 0 the parameters
     may not differ either."""
-    trainer: Trainer | None = None
-    """None for a method of ours."""
+    trainer_repeats: bool | None = None
+    """Whether a plug-in trainer declares that the same seed gives the same result; None for a method of ours."""
     choice: Choice | None = None
     """None where the best tried point is chosen, whatever a curve says."""
     race: Race | None = None

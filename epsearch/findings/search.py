@@ -21,7 +21,7 @@ from results.ledger.record import RunRecord
 from results.ledger.retry import Patience
 from results.objectives import of_record
 from results.points import Point, group, point_of, point_text
-from results.search import Race, SearchResults, SearchRound, Trainer
+from results.search import Race, SearchResults, SearchRound
 from search_spaces.space import Parameter
 from search_spaces.strategy import Round
 from trainers.streams.permuted import PermutedStream
@@ -120,7 +120,7 @@ def _results(
         certificates=tuple(certificates[key] for key in sorted(certificates) if key in loop.records),
         moved=tuple(certificates[key].accuracy_difference for key in sorted(certificates) if key not in loop.records),
         tolerance=tolerance(study, loop.images),
-        trainer=_trainer(loop) if study.foreign else None,
+        trainer_repeats=_trainer_repeats(loop) if study.foreign else None,
         choice=loop.driver.choice,
         race=_race(loop),
         looks=evaluated,
@@ -135,10 +135,9 @@ def _disjointness(loop: SearchLoop) -> str:
     return loop.proof.sentence + ("; all tasks show the same images, permuted" if permuted else "")
 
 
-def _trainer(loop: SearchLoop) -> Trainer:
-    """Returns the facts about a plug-in trainer."""
-    parts = loop.images.get(PLUGINS, {}).get(loop.study.method, {})
-    return Trainer(NOISY not in parts, sum(is_self_reported(record.fingerprint) for record in loop.records.values()))
+def _trainer_repeats(loop: SearchLoop) -> bool:
+    """Returns True if a plug-in trainer declares that the same seed gives the same result."""
+    return NOISY not in loop.images.get(PLUGINS, {}).get(loop.study.method, {})
 
 
 def _hull(parameters: Sequence[Parameter]) -> tuple[float, float] | None:
@@ -159,7 +158,7 @@ def _notes(loop: SearchLoop) -> list[str]:
     """Returns the cautions that a reader of the figures needs, besides those that the report derives."""
     notes = unfinished_notes(loop)
     if loop.study.foreign:
-        count = _trainer(loop).self_reported
+        count = sum(is_self_reported(record.fingerprint) for record in loop.records.values())
         if count:
             members = "all" if count == len(loop.records) else f"{count} of {len(loop.records)}"
             notes.append(

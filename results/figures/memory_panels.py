@@ -95,7 +95,7 @@ def _traces(points: pd.DataFrame, metric: str, line: int, shift: float) -> list[
 
     Both are shifted by the same factor, so that a printed value stays beside ours.
     """
-    scatter, style = plotly("graph_objects").Scatter, line_style(line)
+    scatter, (colour, dash, symbol) = plotly("graph_objects").Scatter, line_style(line)
     name = str(points["row"].iloc[0])
     # The true size and not x, which is shifted; "~" leaves out the zeros at the end of a spread.
     values = f"%{{y:.{METRICS[metric].digits}f}} ± %{{customdata[1]:.3~f}} {METRICS[metric].unit}"
@@ -111,8 +111,8 @@ def _traces(points: pd.DataFrame, metric: str, line: int, shift: float) -> list[
             legendgroup=name,
             showlegend=metric == PANELS[0],
             mode="lines+markers",
-            line={"color": style.colour, "dash": style.dash, "width": 2},
-            marker={"symbol": style.symbol, "size": 8, "color": style.colour},
+            line={"color": colour, "dash": dash, "width": 2},
+            marker={"symbol": symbol, "size": 8, "color": colour},
             hovertemplate=hover,
         ),
         scatter(
@@ -126,8 +126,8 @@ def _traces(points: pd.DataFrame, metric: str, line: int, shift: float) -> list[
             # The markers of the second seven looks are open already.
             marker={
                 **PRINTED_MARKER,
-                "symbol": style.symbol.removesuffix("-open") + "-open",
-                "color": style.colour,
+                "symbol": symbol.removesuffix("-open") + "-open",
+                "color": colour,
             },
             hovertemplate=hover,
         ),

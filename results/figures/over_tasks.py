@@ -7,36 +7,20 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from results.figures.style import LineStyle, axis_title, faint, finish, legend_beside, line_style, padded, plotly
+from results.figures.style import axis_title, faint, finish, legend_beside, line_style, padded, plotly
 from results.labels import count_text, subscripts
 from results.ledger.record import RunRecord
-from results.metrics import average_accuracy_curve, forgetting_curve
+from results.metrics import METRICS, PERCENT, average_accuracy_curve, forgetting_curve
 
 MOST_BANDS = 3
 """With more lines, bands would cover each other: the spread is then only in the hover text and the CSV file."""
 
 
-class _CurveMetric(NamedTuple):
-    """Unit and texts of a metric."""
-
-    scale: float
-    """Factor from fractions to the unit."""
-    unit: str
-    """"%", or "" for fractions."""
-    first: int
-    """The first k at which it is defined."""
-    digits: int
-    """Decimals in the hover text."""
-    table: str
-    """Name of the CSV file."""
-    what: str
-    """The metric in words, for the caption."""
-
-
-METRICS = {
-    "A_k": _CurveMetric(100.0, "%", 1, 2, "accuracy_curve", "Average accuracy A_k on the tasks seen so far"),
-    "F_k": _CurveMetric(1.0, "", 2, 3, "forgetting_curve", "Forgetting F_k of the earlier tasks (lower is better)"),
+CURVES = {
+    "A_k": ("A_T", 1, "accuracy_curve", "Average accuracy A_k on the tasks seen so far"),
+    "F_k": ("F_T", 2, "forgetting_curve", "Forgetting F_k of the earlier tasks (lower is better)"),
 }
+"""Curve -> (metric of the last task, first k at which it is defined, name of the CSV file, words for the caption)."""
 
 
 class Curve(NamedTuple):
@@ -66,8 +50,8 @@ def numbers(rows: Iterable[tuple[str, Sequence[RunRecord]]], metric: str = "A_k"
 
     The members of a row must have the same number of tasks. Raises ValueError for other metrics than A_k and F_k.
     """
-    if metric not in METRICS:
-        raise ValueError(f"no curve of {metric!r}; known: {', '.join(METRICS)}")
+    if metric not in CURVES:
+        raise ValueError(f"no curve of {metric!r}; known: {', '.join(CURVES)}")
     # Numbered before rows are left out, so that a line looks the same once the others are measured, too.
     return metric, tuple(
         _curve(label, members, metric, place)
@@ -87,11 +71,10 @@ def draw(data: Numbers) -> Any:
     panels = [1] if closer is None else [1, 2]
     figure = plotly("subplots").make_subplots(rows=len(panels), cols=1, shared_xaxes=True, vertical_spacing=0.05)
     for curve in curves:
-        style = line_style(curve.place)
         if few:
-            _add_band(figure, curve, faint(style.colour))
+            _add_band(figure, curve, faint(line_style(curve.place)[0]))
         for row in panels:
-            _add_line(figure, curve, style, metric, row)
+            _add_line(figure, curve, metric, row)
     # Beside the panels, the legend has a line for each row and must fit into the figure's height.
     finish(figure, height=430 if few else max(460 * len(panels), 60 + 25 * len(curves)))
     if not few:
@@ -108,7 +91,8 @@ def zoom(data: Numbers) -> tuple[float, float] | None:
     if len(curves) <= MOST_BANDS:
         return None
     ordered = sorted(curves, key=lambda c: c.mean[-1], reverse=metric == "A_k")
-    values = [np.array(c.mean)[METRICS[metric].first - 1 :] for c in ordered]
+    _, first, _, _ = CURVES[metric]
+    values = [np.array(c.mean)[first - 1 :] for c in ordered]
     best = np.concatenate(values[: (len(values) + 1) // 2])
     # A second panel that shows half of the range or more would show nothing new.
     if not best.size or np.ptp(best) > 0.5 * np.ptp(np.concatenate(values)):
@@ -119,7 +103,7 @@ def zoom(data: Numbers) -> tuple[float, float] | None:
 def caption(data: Numbers) -> str:
     """Returns the caption; it names the lines if they are few, else the legend does."""
     metric, curves = data
-    what = f"{METRICS[metric].what}, after task k of the evaluation stream"
+    what = f"{CURVES[metric][-1]}, after task k of the evaluation stream"
     if len(curves) <= MOST_BANDS:
         names = " and ".join(f"{c.label} ({count_text(c.n, 'seed')})" for c in curves)
         return f"{what}: {names}. Lines: mean over seeds; bands: ± one population standard deviation."
@@ -136,14 +120,14 @@ def tables(data: Numbers) -> dict[str, pd.DataFrame]:
     One row a line and task: row, epsilon (NaN where the members differ), k, <metric>_mean, <metric>_std, n.
     """
     metric, curves = data
-    kind = METRICS[metric]
+    _, first, table, _ = CURVES[metric]
     rows = [
         (c.label, c.epsilon, k, mean, std, c.n)
         for c in curves
         for k, (mean, std) in enumerate(zip(c.mean, c.std, strict=True), start=1)
-        if k >= kind.first
+        if k >= first
     ]
-    return {kind.table: pd.DataFrame(rows, columns=["row", "epsilon", "k", f"{metric}_mean", f"{metric}_std", "n"])}
+    return {table: pd.DataFrame(rows, columns=["row", "epsilon", "k", f"{metric}_mean", f"{metric}_std", "n"])}
 
 
 def _curve(label: str, members: list[RunRecord], metric: str, place: int) -> Curve:
@@ -153,7 +137,7 @@ def _curve(label: str, members: list[RunRecord], metric: str, place: int) -> Cur
     """
     accuracies = np.stack([r.accuracies for r in members])
     curve = average_accuracy_curve if metric == "A_k" else forgetting_curve
-    values = METRICS[metric].scale * curve(accuracies)
+    values = (100.0 if METRICS[CURVES[metric][0]].unit == PERCENT else 1.0) * curve(accuracies)
     std = values.std(axis=0) if len(members) > 1 else np.full(values.shape[1], np.nan)
     epsilon, *others = {r.epsilon for r in members}
     epsilon = float("nan") if others else epsilon
@@ -181,9 +165,9 @@ def _add_band(figure: Any, curve: Curve, colour: str) -> None:
         )
 
 
-def _add_line(figure: Any, curve: Curve, style: LineStyle, metric: str, row: int) -> None:
+def _add_line(figure: Any, curve: Curve, metric: str, row: int) -> None:
     """Adds the line to the panel of a row; its spread is in the hover text."""
-    kind = METRICS[metric]
+    kind, (colour, dash, symbol) = METRICS[CURVES[metric][0]], line_style(curve.place)
     values = f"%{{y:.{kind.digits}f}} ± %{{customdata:.{kind.digits}f}} {kind.unit}"
     figure.add_scatter(
         x=list(range(1, len(curve.mean) + 1)),
@@ -193,8 +177,8 @@ def _add_line(figure: Any, curve: Curve, style: LineStyle, metric: str, row: int
         legendgroup=curve.label,  # a click hides the line in both panels
         showlegend=row == 1,
         mode="lines+markers",
-        line={"color": style.colour, "dash": style.dash, "width": 2},
-        marker={"symbol": style.symbol, "size": 7, "color": style.colour},
+        line={"color": colour, "dash": dash, "width": 2},
+        marker={"symbol": symbol, "size": 7, "color": colour},
         hovertemplate=f"%{{fullData.name}}<br>after task %{{x}}: {subscripts(metric)} = {values}<extra></extra>",
         row=row,
         col=1,
@@ -203,7 +187,7 @@ def _add_line(figure: Any, curve: Curve, style: LineStyle, metric: str, row: int
 
 def _title_axes(figure: Any, data: Numbers, panels: list[int]) -> None:
     metric, curves = data
-    tasks, kind = max((len(c.mean) for c in curves), default=1), METRICS[metric]
-    figure.update_xaxes(range=[kind.first - 0.3, tasks + 0.3], dtick=1)  # a tick a task, markers not cut in half
+    tasks, (kind, first, _, _) = max((len(c.mean) for c in curves), default=1), CURVES[metric]
+    figure.update_xaxes(range=[first - 0.3, tasks + 0.3], dtick=1)  # a tick a task, markers not cut in half
     figure.update_xaxes(title_text="tasks learned, k", row=panels[-1])
-    figure.update_yaxes(title_text=axis_title(metric, kind.unit))
+    figure.update_yaxes(title_text=axis_title(metric, METRICS[kind].unit))

@@ -34,8 +34,8 @@ def draw(races: Scores) -> Any:
     """Returns a plotly figure: staircases in the colours of the other figures, scores in percent over member runs."""
     figure = plotly("graph_objects").Figure()
     for place in sorted(set(races.points["place"].tolist())):
-        style, points = line_style(place), races.points[races.points["place"] == place]
-        best_so_far.add_staircase(figure, points, races.objective, str(points["row"].iloc[0]), style.colour, style.dash)
+        (colour, dash, _), points = line_style(place), races.points[races.points["place"] == place]
+        best_so_far.add_staircase(figure, points, races.objective, str(points["row"].iloc[0]), colour, dash)
     finish(figure, height=420)
     legend_beside(figure)
     # From 0, as all searches begin there.

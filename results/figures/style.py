@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 from results.labels import subscripts
 from results.points import Value, is_number, value_text
@@ -29,27 +29,18 @@ def plotly(module: str) -> Any:
     return import_module(f"plotly.{module}")
 
 
-class LineStyle(NamedTuple):
-    """Style of a line: its colour, and dash and marker for readers who do not see the colour."""
+def line_style(i: int) -> tuple[str, str, str]:
+    """Returns (hex colour, dash, marker) of the i-th line; dash and marker serve readers who do not see the colour.
 
-    colour: str
-    """Hex colour."""
-    dash: str
-    """plotly's name of the dash."""
-    symbol: str
-    """plotly's name of the marker."""
+    The first 28 all differ, neighbours in colour and marker.
 
-
-def line_style(i: int) -> LineStyle:
-    """Returns the style of the i-th line; the first 28 all differ, neighbours in colour and marker.
-
-    >>> line_style(0) == LineStyle("#0072B2", "solid", "circle"), line_style(7)
-    (True, LineStyle(colour='#0072B2', dash='dash', symbol='triangle-down-open'))
+    >>> line_style(0), line_style(7)
+    (('#0072B2', 'solid', 'circle'), ('#0072B2', 'dash', 'triangle-down-open'))
     """
     turn, place = divmod(i, len(LINE_COLOURS))
     # Shifted at each turn, so that two lines of one colour have different shapes, not only filled and open ones.
     symbol = SYMBOLS[(place - turn) % len(SYMBOLS)] + ("-open" if turn % 2 else "")
-    return LineStyle(LINE_COLOURS[place], DASHES[turn % len(DASHES)], symbol)
+    return LINE_COLOURS[place], DASHES[turn % len(DASHES)], symbol
 
 
 def faint(colour: str) -> str:

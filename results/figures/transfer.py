@@ -66,7 +66,7 @@ def _add_bars(figure: Any, bars: pd.DataFrame, metric: str, col: int) -> None:
         y=bars["row"],
         customdata=bars[f"{metric}_std"],
         orientation="h",
-        marker={"color": [line_style(int(place)).colour for place in bars["place"]], "opacity": 0.82},
+        marker={"color": [line_style(int(place))[0] for place in bars["place"]], "opacity": 0.82},
         error_x={"array": bars[f"{metric}_std"], "color": INK, "thickness": 1.2, "width": 3},
         hovertemplate=f"%{{y}}<br>{subscripts(metric)} = {values}<extra></extra>",
         row=1,

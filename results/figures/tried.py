@@ -84,7 +84,7 @@ def _add_points(figure: Any, tried: Scores, name: str, place: int, chosen: bool,
     part = points[(points["place"] == place) & (points["chosen"] == chosen) & points["mean"].notna()]
     if part.empty:
         return
-    style, label = line_style(place), str(part["row"].iloc[0])
+    (colour, _, symbol), label = line_style(place), str(part["row"].iloc[0])
     figure.add_scatter(
         x=value_places(part[name], points[name]),
         y=part["mean"],
@@ -92,8 +92,8 @@ def _add_points(figure: Any, tried: Scores, name: str, place: int, chosen: bool,
         customdata=[[n, "" if math.isnan(s) else f" ± {s:.2g}"] for n, s in zip(part["n"], part["std"], strict=True)],
         mode="markers",
         marker={
-            "color": style.colour,
-            "symbol": style.symbol,
+            "color": colour,
+            "symbol": symbol,
             "size": 14 if chosen else 7,
             "opacity": 1 if chosen else 0.55,
             "line": {"width": 1.5 if chosen else 0, "color": INK},

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from results.labels import count_text, difference_text, points_text
 from results.ledger.record import Certificate
-from results.search import SearchResults, Trainer
+from results.search import SearchResults
 from results.search_tables import baseline_pair
 from results.statistics.paired import rounding_noise
 from results.verdict import wording
@@ -16,8 +16,8 @@ def summary(results: SearchResults) -> str:
     known = results.certificates
     if not known:  # a study before its end, or one with --certify 0
         return ""
-    if results.trainer is not None:
-        return _repeated(known, results.trainer)
+    if results.trainer_repeats is not None:
+        return _repeated(known, results.trainer_repeats)
     was, result = ("was", "its result") if len(known) == 1 else ("were", "their results")
     again = f"{was} trained a second time, alone, and compared with {result}"
     allowed = f" {_allowed(results.tolerance)}" if results.tolerance > 0 else ""
@@ -27,10 +27,10 @@ def summary(results: SearchResults) -> str:
 def warning(results: SearchResults) -> str:
     """Returns a warning where a member differs by more than is allowed; "" where none does."""
     outside = [c for c in results.certificates if not c.within(results.tolerance)]
-    if not outside or (results.trainer is not None and not results.trainer.repeats):
+    if not outside or results.trainer_repeats is False:
         return ""
-    if results.trainer is not None:
-        return f"{_repeated(outside, results.trainer)} It is declared to repeat itself, and does not."
+    if results.trainer_repeats:
+        return f"{_repeated(outside, True)} It is declared to repeat itself, and does not."
     of = f"{len(outside)} of {count_text(len(results.certificates), 'member')}"
     return (
         f"Trained a second time, alone, {of} had another result than in a cohort: {_largest(outside)}. "
@@ -71,9 +71,9 @@ def rounding_warning(results: SearchResults) -> str:
     )
 
 
-def _repeated(certificates: Sequence[Certificate], trainer: Trainer) -> str:
-    """Returns how far a trainer's results repeat themselves in words."""
-    again = "was trained a second time, in a process of its own" + (" with the same seed" if trainer.repeats else "")
+def _repeated(certificates: Sequence[Certificate], declared: bool) -> str:
+    """Returns in words how far a trainer's results repeat themselves; declared: whether it says that they do."""
+    again = "was trained a second time, in a process of its own" + (" with the same seed" if declared else "")
     known = count_text(len(certificates), "member")
     text = f"{known} {again if len(certificates) == 1 else again.replace('was', 'were', 1)}"
     largest = max(c.accuracy_difference for c in certificates)
@@ -82,7 +82,7 @@ def _repeated(certificates: Sequence[Certificate], trainer: Trainer) -> str:
     if not largest:
         return f"{text}: accuracies were the same, predictions were not."
     noise = f"{text}: accuracies differ by up to {points_text(largest)}."
-    if trainer.repeats:
+    if declared:
         return noise
     return (
         f"{noise} This is rerun noise, which the trainer declares: every member has its own, so that it is part of the "

@@ -73,8 +73,8 @@ def what_was_run(results: SearchResults) -> str:
     shared = len({record.key for record in members} & {record.key for record in results.evaluation})
     items = {
         "Dataset": dataset_label(results.dataset),
-        "Trainer" if results.trainer else "Method": method_label(results.method),
-        **({} if results.trainer else {"Network": network_label(results.config)}),
+        "Trainer" if results.trainer_repeats is not None else "Method": method_label(results.method),
+        **({} if results.trainer_repeats is not None else {"Network": network_label(results.config)}),
         f"{subject} chosen on": STREAM_LABELS[results.score_on]
         + (f", {count_text(members[0].tasks, 'task')}" if members else ""),
         "Strategy": strategy_label(results.strategy),
@@ -84,7 +84,7 @@ def what_was_run(results: SearchResults) -> str:
         "Members trained": f"{len(members)} in the search, {len(results.evaluation)} in the evaluation"
         + (f" (of these {shared} are members of the search)" if shared else ""),
         **({"Before it was extended": "; ".join(results.grown)} if results.grown else {}),
-        **({} if results.trainer else {"SGD steps": f"{sum(r.steps for r in runs.values()):,}"}),
+        **({} if results.trainer_repeats is not None else {"SGD steps": f"{sum(r.steps for r in runs.values()):,}"}),
     }
     return page.section("What was run", page.facts(items))
 
