@@ -18,7 +18,7 @@ BAR = 0.16
 """Half the height of a bar; repeats are one unit apart."""
 
 
-class Shrinking(NamedTuple):
+class _Shrinking(NamedTuple):
     """Data of the figure."""
 
     intervals: pd.DataFrame
@@ -33,7 +33,7 @@ class Shrinking(NamedTuple):
     """What was maximised."""
 
 
-def numbers(results: SearchResults) -> Shrinking:
+def numbers(results: SearchResults) -> _Shrinking:
     """Returns the intervals and tried values of every round that has an interval.
 
     A study that was extended by another strategy may have rounds without one; they are left out. Only for results whose
@@ -48,7 +48,7 @@ def numbers(results: SearchResults) -> Shrinking:
         for value, low, high in zip(table[name], table["low"], table["high"], strict=True)
     ]
     points = table.assign(position=places).rename(columns={f"{results.objective}_mean": "mean"})
-    return Shrinking(
+    return _Shrinking(
         pd.DataFrame(rows, columns=["repeat", "low", "high", "width", "note"]),
         points[["repeat", name, "position", "best", "mean"]],
         name,
@@ -57,7 +57,7 @@ def numbers(results: SearchResults) -> Shrinking:
     )
 
 
-def draw(shrinking: Shrinking) -> Any:
+def draw(shrinking: _Shrinking) -> Any:
     """Returns a plotly figure with the first repeat on top.
 
     Every bar is as wide as the figure, because at a common scale the last of five repeats would be too narrow to see.
@@ -88,7 +88,7 @@ def draw(shrinking: Shrinking) -> Any:
     return figure
 
 
-def caption(shrinking: Shrinking) -> str:
+def caption(shrinking: _Shrinking) -> str:
     """Returns the caption."""
     chain = _last_chain(list(shrinking.intervals.itertuples()))
     text = (
@@ -106,7 +106,7 @@ def caption(shrinking: Shrinking) -> str:
     return text
 
 
-def tables(shrinking: Shrinking) -> dict[str, pd.DataFrame]:
+def tables(shrinking: _Shrinking) -> dict[str, pd.DataFrame]:
     """Returns name -> table of the data of the figure; the notes of the rounds are in it, too."""
     return {"shrinking_intervals": shrinking.intervals, "shrinking_points": shrinking.points}
 
@@ -127,7 +127,7 @@ def _width(low: float, high: float, log: bool) -> float:
     return on_axis(high, log) - on_axis(low, log)
 
 
-def _tried(shrinking: Shrinking) -> str:
+def _tried(shrinking: _Shrinking) -> str:
     return "tried ε" if shrinking.parameter == EPSILON else "tried values"
 
 
@@ -173,7 +173,7 @@ def _add_bar(figure: Any, row: Any) -> None:
         )
 
 
-def _add_points(figure: Any, shrinking: Shrinking, rank: int) -> None:
+def _add_points(figure: Any, shrinking: _Shrinking, rank: int) -> None:
     """Adds the tried values of one rank: 1 best, 2 second best, 0 the others; only the first two are labelled."""
     parameter, part = shrinking.parameter, shrinking.points[shrinking.points["best"] == rank]
     styles = {

@@ -14,12 +14,12 @@ from search_spaces.space import Point, Space
 from search_spaces.strategy import Budget, Observation
 
 
-def optuna_strategy(name: str, space: Space, budget: Budget) -> "OptunaStrategy":
+def optuna_strategy(name: str, space: Space, budget: Budget) -> "_OptunaStrategy":
     """Returns the strategy of a name in SAMPLERS. Raises ValueError for a space that its sampler cannot search."""
-    return OptunaStrategy(space, SAMPLERS[name](space, budget), budget.points, budget.repeats)
+    return _OptunaStrategy(space, SAMPLERS[name](space, budget), budget.points, budget.repeats)
 
 
-class OptunaStrategy(InRounds):
+class _OptunaStrategy(InRounds):
     """A `Strategy` of M = `repeats` batches of N = `points` suggestions of a sampler.
 
     The sampler is told a batch when it is complete, in the order of its numbers, so the next suggestions depend on the

@@ -52,7 +52,7 @@ class SelfCheckFailed(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Checked:
+class _Checked:
     """Result of a self-check that passed."""
 
     plain: float
@@ -73,7 +73,7 @@ def check(
     architecture: Architecture,
     path: NumericPath,
     engine_of: EngineOf = make_engine,
-) -> Checked:
+) -> _Checked:
     """Trains a few learners on small made-up tasks, on the path's device and in float64 on the CPU.
 
     learner: one such as are to be trained; its sizes, learning rate, ε and λ are chosen here. stream: with inputs and a
@@ -89,7 +89,7 @@ def check(
         for what, far in (("", plain), (" that are projected", projected)):
             _judge(f"{learner.method} on {network.network}", what, far, allowed)
         graphs = _recorded_alike(engine, cohort)
-    return Checked(median(plain), median(projected or [0.0]), graphs)
+    return _Checked(median(plain), median(projected or [0.0]), graphs)
 
 
 def made_up(like: TaskStream, network: Architecture) -> TaskStream:

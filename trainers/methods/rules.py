@@ -58,7 +58,7 @@ class Products(NamedTuple):
     """Mean of ‖p − onehot(y)‖² over the reference batch: the size of what is summed, and may cancel, in g_ref."""
 
 
-class Angle(NamedTuple):
+class _Angle(NamedTuple):
     """Norms and cosine of the two gradients; harmless ones where a gradient vanishes."""
 
     usable: Number
@@ -267,14 +267,14 @@ def root(value: Number) -> Number:
     return value.sqrt() if hasattr(value, "sqrt") else math.sqrt(value)
 
 
-def angle(products: Products) -> Angle:
+def angle(products: Products) -> _Angle:
     """Norms and cosine, guarded in this one place: a vanishing gradient has no direction to project on."""
     usable = (products.gg > SMALLEST_SQUARED_NORM) & (products.rr > SMALLEST_SQUARED_NORM)
     usable = usable & (products.rr > CANCELLED * products.residual)
     g_norm = root(where(usable, products.gg, 1.0))
     r_norm = root(where(usable, products.rr, 1.0))
     # Two divisions: the product of two small norms could underflow where neither norm does.
-    return Angle(usable, g_norm, r_norm, products.gr / g_norm / r_norm)
+    return _Angle(usable, g_norm, r_norm, products.gr / g_norm / r_norm)
 
 
 def choose(projected: Number, when_projected: tuple[Number, Number], otherwise: Number) -> Mix:

@@ -38,7 +38,7 @@ class Convolution(NamedTuple):
     stride: int
 
 
-class Block(NamedTuple):
+class _Block(NamedTuple):
     """Two convolutions beside a shortcut, which has a convolution where the shape changes."""
 
     first: Convolution
@@ -67,7 +67,7 @@ class ResNet(ByAutograd):
         return Convolution("conv1", "bn1", 3, self.widths[0], kernel, stride)
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[_Block, ...]:
         """All blocks, stage after stage; from the second stage on, the first one halves the maps' sides."""
         blocks, inputs = [], self.widths[0]
         for stage, width in enumerate(self.widths, start=1):
@@ -75,7 +75,7 @@ class ResNet(ByAutograd):
                 name, stride = f"layer{stage}.{number}", 2 if stage > 1 and number == 0 else 1
                 shortcut = Convolution(f"{name}.downsample.0", f"{name}.downsample.1", inputs, width, 1, stride)
                 blocks.append(
-                    Block(
+                    _Block(
                         Convolution(f"{name}.conv1", f"{name}.bn1", inputs, width, 3, stride),
                         Convolution(f"{name}.conv2", f"{name}.bn2", width, width, 3, 1),
                         shortcut if stride > 1 or inputs != width else None,
@@ -167,7 +167,7 @@ class Layers:
         h = (h if beside is None else h + beside).relu_()
         return functional.max_pool2d(h, 3, 2, 1) if net.large else h
 
-    def block(self, block: Block, x: Tensor, beside: Tensor | None = None) -> Tensor:
+    def block(self, block: _Block, x: Tensor, beside: Tensor | None = None) -> Tensor:
         """Returns the output [B, M·C, H, W] of a residual block, behind its last ReLU."""
         h = self.normalised(block.first, x).relu_()
         h = self.normalised(block.second, h)

@@ -53,7 +53,7 @@ class _Side(NamedTuple):
     """Those of them that are new, and near-duplicates of such as are not."""
 
 
-class Overlap(NamedTuple):
+class _Overlap(NamedTuple):
     """Result of the comparison of two streams."""
 
     what: str
@@ -117,7 +117,7 @@ class Overlap(NamedTuple):
         return f"{of_cv} test {self.what} of the cross-validation and {of_ev} of the evaluation"
 
 
-def overlap(cv: TaskStream, ev: TaskStream, cv_seeds: Sequence[int], ev_seeds: Sequence[int]) -> Overlap:
+def overlap(cv: TaskStream, ev: TaskStream, cv_seeds: Sequence[int], ev_seeds: Sequence[int]) -> _Overlap:
     """Compares all that the cross-validation stream shows for any of its seeds with all of the evaluation stream.
 
     Every example is hashed as the stream gives it, unless the stream is `Permuted`; an image that occurs in several
@@ -129,11 +129,11 @@ def overlap(cv: TaskStream, ev: TaskStream, cv_seeds: Sequence[int], ev_seeds: S
     if what == other == PERMUTATIONS:
         first, of_first = _permutations(cv, cv_seeds)
         second, of_second = _permutations(ev, ev_seeds)
-        return Overlap(what, first, second, len(np.intersect1d(of_first, of_second, assume_unique=True)))
+        return _Overlap(what, first, second, len(np.intersect1d(of_first, of_second, assume_unique=True)))
     what = what if what == other else _examples_of(cv)
     (cv_trained, cv_tested), (ev_trained, ev_tested) = example_hashes(cv, cv_seeds), example_hashes(ev, ev_seeds)
     searched, evaluated = np.union1d(cv_trained[0], cv_tested[0]), np.union1d(ev_trained[0], ev_tested[0])
-    return Overlap(
+    return _Overlap(
         what,
         _side(cv, cv_seeds, searched, cv_tested, (cv_trained, ev_trained)),
         _side(ev, ev_seeds, evaluated, ev_tested, (cv_trained, ev_trained, cv_tested)),

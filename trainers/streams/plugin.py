@@ -41,12 +41,12 @@ def open_own(
         if factory is None:
             raise DataError(f"module {module!r} has no {name!r}; dataset takes module:factory")
         made = factory(tasks, examples_per_task)
-    stream = OwnStream(made, dataset, known)
+    stream = _OwnStream(made, dataset, known)
     _check(dataset, made, stream)
     return cast(TaskStream, stream)
 
 
-class OwnStream:
+class _OwnStream:
     """A user's stream as it is, but that its source is a part of what describes it.
 
     What its attributes and methods raise is a ForeignError, or a DataError, whose message is one line for the user
@@ -76,7 +76,7 @@ class OwnStream:
         return call
 
 
-def _has_inputs(stream: OwnStream, inputs: Any) -> bool:
+def _has_inputs(stream: _OwnStream, inputs: Any) -> bool:
     """Returns whether inputs have the type, width and range that the stream promises."""
     # Compiled code reads rows of this width, and tables and sets of images at these places, without a look at bounds.
     pixels = getattr(stream, "pixels", None)
@@ -85,13 +85,13 @@ def _has_inputs(stream: OwnStream, inputs: Any) -> bool:
     return bool(inputs.dtype.kind in "iu" and inputs.ndim == 1 and inputs.min() >= 0 and inputs.max() < len(pixels))
 
 
-def _inputs(stream: OwnStream, rows: object) -> str:
+def _inputs(stream: _OwnStream, rows: object) -> str:
     """Returns the requirement of `_has_inputs`, in words."""
     pixels = getattr(stream, "pixels", None)
     return f"[{rows}, {stream.inputs}] of uint8" if pixels is None else f"[{rows}] of integers in 0…{len(pixels) - 1}"
 
 
-def _are_examples(stream: OwnStream, result: Any, rows: int) -> bool:
+def _are_examples(stream: _OwnStream, result: Any, rows: int) -> bool:
     """Returns whether these are so many examples with labels of the stream."""
     # A label beyond the outputs would read, in compiled code, beyond an array.
     inputs, labels = result.inputs, result.labels
@@ -106,12 +106,12 @@ def _are_examples(stream: OwnStream, result: Any, rows: int) -> bool:
     )
 
 
-def _examples(stream: OwnStream, rows: object) -> str:
+def _examples(stream: _OwnStream, rows: object) -> str:
     """Returns the requirement of `_are_examples`, in words."""
     return f"Examples: inputs {_inputs(stream, rows)} and labels [{rows}] of integers in 0…{stream.outputs - 1}"
 
 
-def _is_room(stream: OwnStream, result: Any, rows: int) -> bool:
+def _is_room(stream: _OwnStream, result: Any, rows: int) -> bool:
     """Returns whether so many inputs of the stream could be written there."""
     # Zeros say nothing of the positions that are to come: their type must hold the largest one.
     pixels = getattr(stream, "pixels", None)
@@ -125,8 +125,8 @@ def _is_described(result: Any) -> bool:
     return isinstance(facts["examples_per_task"], (int, float)) and SOURCE not in facts
 
 
-Words = Callable[[OwnStream, tuple[Any, ...]], str]
-Check = Callable[[OwnStream, tuple[Any, ...], Any], bool]
+Words = Callable[[_OwnStream, tuple[Any, ...]], str]
+Check = Callable[[_OwnStream, tuple[Any, ...], Any], bool]
 PROMISES: dict[str, tuple[Words, Check]] = {
     "size": (lambda *_: "a number of examples >= 1", lambda stream, given, result: operator.index(result) >= 1),
     "order": (
@@ -155,7 +155,7 @@ PROMISES: dict[str, tuple[Words, Check]] = {
 """Method -> (words(stream, arguments), check(stream, arguments, result)) of its result, which is used as it is."""
 
 
-def _passes(check: Check, stream: OwnStream, given: tuple[Any, ...], result: Any) -> bool:
+def _passes(check: Check, stream: _OwnStream, given: tuple[Any, ...], result: Any) -> bool:
     try:
         return check(stream, given, result)
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
@@ -172,7 +172,7 @@ def _summary(result: Any) -> str:
     return f"{result.dtype} {list(result.shape)}{spread}"
 
 
-def _check(dataset: str, made: Any, stream: OwnStream) -> None:
+def _check(dataset: str, made: Any, stream: _OwnStream) -> None:
     """Raises DataError where something is lacking that every stream has, or its kind."""
     missing = [name for name in (*VALUES, *PROMISES) if not hasattr(stream, name)]
     if not any(all(hasattr(stream, name) for name in kind) for kind in KINDS):

@@ -24,7 +24,7 @@ FIRST = ("shrinking",)
 Row = tuple[Any, ...]
 
 
-class Content(NamedTuple):
+class _Content(NamedTuple):
     """Content of a study's page."""
 
     overview: str
@@ -39,17 +39,17 @@ class Content(NamedTuple):
     """All members that diverged; their state has task and step."""
 
 
-_contents: "WeakKeyDictionary[StudyResults, Content]" = WeakKeyDictionary()
+_contents: "WeakKeyDictionary[StudyResults, _Content]" = WeakKeyDictionary()
 
 
-def content(kind: str, results: StudyResults) -> Content:
+def content(kind: str, results: StudyResults) -> _Content:
     """Returns the content of a study's page; kind: of the study."""
     if (made := _contents.get(results)) is None:
         made = _contents[results] = _make(kind, results)
     return made
 
 
-def _make(kind: str, results: StudyResults) -> Content:
+def _make(kind: str, results: StudyResults) -> _Content:
     overview = "" if results.results is None or not results.records else REPORTS[kind].overview(results.results)
     members = [
         (_member(str(stream), str(label), record), record.status == "ok")
@@ -57,7 +57,7 @@ def _make(kind: str, results: StudyResults) -> Content:
         for record in records
     ]
     diverged = tuple(row for row, ok in members if not ok)
-    return Content(
+    return _Content(
         overview, _figures(results.figures), _rows(results), tuple(row for row, _ in members[:MOST_MEMBERS]), diverged
     )
 

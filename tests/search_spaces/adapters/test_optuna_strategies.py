@@ -8,8 +8,9 @@ import pytest
 from optuna.trial import TrialState
 
 from search_spaces import STRATEGIES, Budget, Observation, Parameter, Space
-from search_spaces.adapters.optuna_strategies import OptunaStrategy, optuna_strategy
+from search_spaces.adapters.optuna_strategies import optuna_strategy
 from search_spaces.adapters.samplers import SAMPLERS, distributions
+from search_spaces.rounds import InRounds
 from tests.support.searches import MEMORY, SPACES, build, run
 
 EPSILON = Parameter("epsilon", 0, 1)
@@ -143,7 +144,7 @@ def test_parameters_become_distributions():
 
 def test_every_sampler_is_a_strategy_of_the_same_name():
     assert set(SAMPLERS) < set(STRATEGIES)
-    assert all(isinstance(optuna_strategy(name, LINE, Budget(2, 1)), OptunaStrategy) for name in SAMPLERS)
+    assert all(isinstance(optuna_strategy(name, LINE, Budget(2, 1)), InRounds) for name in SAMPLERS)
 
 
 @pytest.mark.usefixtures("coarse_gp")

@@ -14,7 +14,7 @@ from numba.core.registry import cpu_target
 
 from tests.support.numeric_paths import LAZY
 from trainers.engines.compiled import nonzero
-from trainers.engines.compiled.lazy import LazyPasses, _arrays
+from trainers.engines.compiled.lazy import _arrays, make_passes
 from trainers.engines.compiled.lists import Output
 from trainers.engines.compiled.vectors import REGISTERS
 from trainers.networks import MLP
@@ -48,7 +48,7 @@ def test_a_step_in_parts(shape):
     params = torch.zeros(1, net.row)
     params[0] = torch.from_numpy(net.init(rng))
     net.layers(params)[0].bias[0] += bias  # a bias that shuts most units, or none
-    passes = LazyPasses(net, 255, LAZY)
+    passes = make_passes(net, 255, LAZY)
     member, into = passes.layers(params[0]), passes.layers(torch.full((net.row,), 7.0))
     before = [[part.astype(np.float64) for part in layer.arrays] for layer in member]
     inputs, batch = passes.examples(stored.astype(np.uint8)), passes.batch(rows, current)

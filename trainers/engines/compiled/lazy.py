@@ -33,7 +33,7 @@ FEW = 64  # examples of both batches, at most, of which all inner products are m
 DOUBTFUL = 2.0**-8
 
 
-class LazyPasses(Passes):
+class _LazyPasses(Passes):
     """Like `Passes`, but `mix` computes no more than the rule needs."""
 
     def __init__(self, net: MLP, largest: float, path: NumericPath) -> None:
@@ -129,7 +129,7 @@ class LazyPasses(Passes):
 
 def make_passes(net: MLP, largest: float, path: NumericPath) -> Passes:
     """As the numeric path says; arguments as of `Passes`."""
-    return (LazyPasses if path.lazy else Passes)(net, largest, path)
+    return (_LazyPasses if path.lazy else Passes)(net, largest, path)
 
 
 def _arrays(layers: list[Layer]) -> tuple[tuple[Floats, Floats], ...]:
