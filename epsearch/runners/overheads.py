@@ -11,8 +11,8 @@ from trainers.persistence import sealed
 
 REPORT = "report"
 BESIDE = "tune beside threads"
-# Before the first run on this machine: seconds as measured on two cores of a server.
-USUAL = {"tune": 13.0, BESIDE: 21.0, "local": 0.5, "auto": 0.5, REPORT: 2.5}
+# Before the first run on this machine: seconds as measured on two cores of a server. Runners have their own.
+USUAL = {BESIDE: 21.0, REPORT: 2.5}
 # A study must last so many times as long as Ray's start, for its workers to make up for the time that the start takes
 # from the threads. On two cores, the digits: the start costs some 18 s, and workers are a fifth faster than threads.
 PAYS = 4
@@ -26,13 +26,16 @@ OWN, LIBRARIES, RAY = 600 * MIB, 550 * MIB, 400 * MIB
 MARK, AGAIN = "seconds of earlier runs", "plans begin with usual ones"
 
 
-def expected(part: str) -> float:
+def expected(part: str, usual: float | None = None) -> float:
     """Returns the seconds of a part on an idle machine: the median of the last runs on this one.
 
     part: a runner, for start and end of its workers; BESIDE, the start of Ray while threads train on all cores; REPORT.
+    usual: before the first run; None for that of USUAL.
     """
     stored = _read().get(part)
-    return median(stored) if stored else USUAL[part]
+    if stored:
+        return median(stored)
+    return USUAL[part] if usual is None else usual
 
 
 def remember(part: str, seconds: float, share: float = 1.0) -> None:

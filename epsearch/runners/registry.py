@@ -30,6 +30,13 @@ class Runner:
     """Returns the stage before the first step, in words; empty if that takes no time."""
     uses_ray: Callable[[float | None], bool] = lambda training: False
     """Returns whether a run has a Ray; training: its seconds, None if unknown."""
+    usual_overhead: float = 0.5
+    """Seconds that start and end of its workers take before this machine has measured them."""
+
+    @property
+    def overhead(self) -> float:
+        """Seconds that start and end of its workers take on an idle machine."""
+        return overheads.expected(self.name, self.usual_overhead)
 
 
 def _auto_ready(study: Study) -> AbstractContextManager[Run]:
@@ -57,7 +64,9 @@ AUTO = Runner("auto", _auto_ready, ray_may_join=True, uses_ray=_ray_pays)
 """Threads of this process; Ray Tune starts beside them, and takes over, if that pays."""
 LOCAL = Runner("local", local.ready)
 """Threads of this process."""
-TUNE = Runner("tune", _tune_ready, "Ray", False, starting=_starting_ray, uses_ray=lambda training: True)
+TUNE = Runner(
+    "tune", _tune_ready, "Ray", False, starting=_starting_ray, uses_ray=lambda training: True, usual_overhead=13.0
+)
 """Ray Tune alone."""
 RUNNERS = {runner.name: runner for runner in (AUTO, LOCAL, TUNE)}
 

@@ -94,7 +94,7 @@ def _plan_of_trainer(loop: Loop, usable: int) -> Plan:
     eta, runner = None, runner_of(study)
     if jobs and taken:
         least, most = loop.work_of(ahead)
-        start, report = overheads.expected(runner.name), overheads.expected(overheads.REPORT)
+        start, report = runner.overhead, overheads.expected(overheads.REPORT)
         low, middle, high = (float(quantile) / at_once for quantile in np.quantile(taken, (0.05, 0.5, 0.95)))
         eta = Eta(
             start + most * middle + report,
@@ -149,7 +149,7 @@ def _cost(study: Study, runs: Iterable[Run]) -> NDArray[np.float64]:
 def _eta(runner: Runner, work: tuple[float, float], speed: Speed) -> Eta:
     """Returns the time of a whole run; work: the fewest and the most FLOP."""
     middle, half, share = speed
-    start, report = (overheads.expected(part) / share for part in (runner.name, overheads.REPORT))
+    start, report = runner.overhead / share, overheads.expected(overheads.REPORT) / share
     least, most = work
     return Eta(
         start + most * middle / share + report,
