@@ -15,7 +15,7 @@ from tests.support.sizes import PACKAGES, ROOT, classes, product
 PUBLIC, ALL = 340, 390  # classes: few ideas are easier to learn than many
 MORE: tuple[str, ...] = ()
 """Names of the public classes beyond these ceilings."""
-OURS = set(PACKAGES)
+IMPORT = (ast.Import, ast.ImportFrom)
 
 # (folder, modules it may import besides the standard library and itself)
 ALLOWED = {
@@ -42,21 +42,26 @@ AT_CALL_TIME = {
 }
 
 
+@cache
+def nodes(path):
+    """All nodes of a file's syntax tree, outer ones first."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@cache
 def imports(path):
-    """(top-level module, whether the import runs when the file is imported)."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    late = {node for function in ast.walk(tree) if isinstance(function, ast.FunctionDef) for node in ast.walk(function)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [node.module or ""]
-        else:
-            continue
-        for name in names:
-            yield name.split(".")[0], node not in late
+    """[(top-level module, whether the import runs when the file is imported)]."""
+    functions = [node for node in nodes(path) if isinstance(node, ast.FunctionDef)]
+    late = {node for function in functions for node in ast.walk(function) if isinstance(node, IMPORT)}
+    found = []
+    for node in nodes(path):
+        if isinstance(node, IMPORT):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+            found += [(name.split(".")[0], node not in late) for name in names]
+    return found
 
 
+@cache
 def files(folder):
     return sorted((ROOT / folder).rglob("*.py"))
 
@@ -93,8 +98,13 @@ def test_the_arrow_test_sees_imports():
         ("epsearch", ["torch", "ray", "pandas", "yaml", "rich", "typer"]),
         ("epsearch.cli", ["torch", "ray", "plotly", "pandas", "sqlalchemy", "scipy", "optuna", "numpy"]),
         ("epsearch.findings.listing", ["torch", "ray", "plotly", "pandas", "scipy", "optuna", "numba", "rich"]),
-        ("epsearch.terminal.lists", ["torch", "ray", "plotly", "pandas", "scipy", "optuna", "numba", "numpy"]),
-        ("epsearch.terminal.lists", ["trainers.streams", "epsearch.loop.base"]),
+        (
+            "epsearch.terminal.lists",
+            [
+                *("torch", "ray", "plotly", "pandas", "scipy", "optuna", "numba", "numpy"),
+                *("trainers.streams", "epsearch.loop.base"),
+            ],
+        ),
     ],
 )
 def test_importing_is_light(module, absent):
@@ -118,7 +128,7 @@ def arrows():
     known, found = modules(), {}
     for name, path in known.items():
         imported = set()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.Import):
                 imported |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
@@ -191,9 +201,9 @@ BY_KIND = {
 }
 
 
-def type_tests(tree):
+def type_tests(nodes):
     """Lines that ask for the type of a study, a loop or results."""
-    for node in ast.walk(tree):
+    for node in nodes:
         asked = []
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass"):
             asked = [part for one in node.args[1:] for part in ast.walk(one)]
@@ -207,12 +217,12 @@ def type_tests(tree):
 
 def test_kinds_of_study_are_asked_what_they_do_and_not_what_they_are():
     for path in files("epsearch"):
-        assert not list(type_tests(ast.parse(path.read_text(encoding="utf-8")))), path
+        assert not list(type_tests(nodes(path))), path
 
 
 @pytest.mark.parametrize("code", ["isinstance(a, (int, Search))", "kind is not Search", "issubclass(a, kinds.Table)"])
 def test_type_tests_are_seen(code):
-    assert list(type_tests(ast.parse(code))) == [1]
+    assert list(type_tests(ast.walk(ast.parse(code)))) == [1]
 
 
 # What is compared in rows is a table; all other registers have every kind of study.
@@ -225,7 +235,7 @@ def registers():
     A key is a description, `Search`, or its command, `Search.kind`.
     """
     for path in files("epsearch"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, ast.Dict):
                 keys = [
                     getattr(key, "value", key) if isinstance(key, ast.Attribute) else key for key in node.value.keys

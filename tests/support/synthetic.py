@@ -8,6 +8,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,7 @@ def record(
     )
 
 
+@cache  # dozens of tests look at the same one
 def study(
     repeats: int = 5,
     points: int = 11,

@@ -1,13 +1,14 @@
 """Every training test on one thread, as workers train: the thread count may change a sum's rounding. And `told`."""
 
 import pytest
-import torch
 
 from trainers.notes import redirect_notes
 
 
 @pytest.fixture(autouse=True)
 def one_thread():
+    import torch  # the process that only hands out tests reads this file, too
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
