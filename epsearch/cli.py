@@ -109,7 +109,7 @@ def list_(folder: Out = OUT.default, storage: Storage = None, server: Server = N
 def show_(
     name: Name = None, folder: Out = OUT.default, storage: Storage = None, server: Server = None, as_json: Json = False
 ) -> None:
-    """Show a study: its options, how far it is, what it has found. Nothing is written."""
+    """Show a study: its options, its progress and its results. Nothing is written."""
     with door(server, folder, storage) as side:
         view(side.show(name), as_json)
 

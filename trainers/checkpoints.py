@@ -17,6 +17,7 @@ import torch
 from trainers.cohort import PROTOCOL_VERSION, Architecture, Cohort, CohortResult, Learner, plugged
 from trainers.engines.base import Learners
 from trainers.forks import Fork, described
+from trainers.hyperparameters import OF_EVERY_METHOD
 from trainers.networks.weights import check
 from trainers.numeric_path import NumericPath
 from trainers.persistence.array_store import Arrays, load_arrays, save_arrays
@@ -31,7 +32,7 @@ MEASURED = ("accuracies", "initial", "within", "violations", "diverged_task", "d
 
 
 Origin: TypeAlias = tuple[int, float, tuple[float, ...]]
-"""Seed, learning rate, and other values on which a first task depends besides those that a cohort shares."""
+"""Seed, learning rate and other values per learner on which a first task depends."""
 
 
 def origin_of(learner: Learner) -> Origin:
@@ -49,7 +50,8 @@ class CheckpointOptions:
     store: str | Path | None = None
     """Runs: a folder or a URL of fsspec."""
     keep: str = TRAINING
-    """Of KEEP: a run's newest task until the training ends, that task until `forget`, every task until then."""
+    """One of KEEP: "training" keeps the newest task of a run until the training ends, "newest" keeps it until `forget`,
+    "all" keeps every task until `forget`."""
 
     def __post_init__(self) -> None:
         if self.keep not in KEEP:
@@ -86,7 +88,8 @@ class Checkpoints:
         here = machine(path)
         self._folder = options.folder
         plain = cohort.declared.first_task_is_sgd
-        self._first = common | {"batch_size": cohort.shared.batch_size, "machine": here} if plain else None
+        shared = {one.name: value for one in OF_EVERY_METHOD if (value := cohort.shared.get(one.name)) is not None}
+        self._first = common | shared | {"machine": here} if plain else None
         where = _place(options)
         later = common | {"method": cohort.method}
         self._runs = Runs(where, later, " ".join(here), self._every) if where else None
@@ -150,9 +153,9 @@ def _place(options: CheckpointOptions) -> Place | None:
 
 
 def _named(origin: Origin) -> dict[str, Any]:
-    """Of plain SGD, which only the seed and the learning rate tell apart."""
-    seed, rate, _ = origin
-    return {"seed": seed, "rate": rate}
+    """Returns the part of a name that differs between learners of a cohort."""
+    seed, rate, others = origin
+    return {"seed": seed, "rate": rate} | ({"others": others} if others else {})
 
 
 def restore(kept: list[Arrays], learners: Learners, result: CohortResult) -> None:

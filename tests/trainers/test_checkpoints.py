@@ -12,7 +12,8 @@ from tests.support.learners import STRENGTHS, few, train
 from tests.support.numeric_paths import COMPILED, MKL, on_every_path, on_paths_by_kind, rows_equal
 from tests.support.toy_streams import toy
 from trainers import Architecture
-from trainers.methods import METHODS
+from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameter
+from trainers.methods import METHODS, rules
 
 
 def learner(method, seed, rate=0.1, number=1):
@@ -41,6 +42,15 @@ class TestSharedFirstTask:
             shared = train([few(method)], toy(), MKL, folder=tmp_path)
             assert rows_equal(plain, 0, shared, 0)
         assert len(list(tmp_path.iterdir())) == 1
+
+    @pytest.mark.parametrize("per_learner", [False, True])
+    def test_a_new_hyperparameter_of_every_method_tells_first_tasks_apart(self, per_learner, tmp_path, monkeypatch):
+        momentum = Hyperparameter("momentum", "", default=0.0, low=0.0, high=1.0, per_learner=per_learner)
+        for module in (trainers.checkpoints, rules):
+            monkeypatch.setattr(module, "OF_EVERY_METHOD", (*OF_EVERY_METHOD, momentum))
+        for value in (0.0, 0.5, 0.5):
+            train([few("agem", momentum=value)], toy(), MKL, folder=tmp_path)
+        assert len(list(tmp_path.iterdir())) == 2
 
     def test_those_that_begin_otherwise_keep_nothing(self, tmp_path):
         for method in (name for name, method in METHODS.items() if not method.first_task_is_sgd):

@@ -239,8 +239,13 @@ class Method:
 
     @property
     def in_first_task(self) -> tuple[str, ...]:
-        """Names of what tells learners apart already in the first task, and what it leaves; λ finds no importance."""
-        return ("lr",) if self.first_task_is_sgd else tuple(name for name in self.per_learner if name != "strength")
+        """Names of the hyperparameters per learner on which the first task depends, the learning rate first.
+
+        Plain SGD depends on those of every method alone; λ does not matter before there is an importance.
+        """
+        if self.first_task_is_sgd:
+            return tuple(one.name for one in OF_EVERY_METHOD if one.per_learner)
+        return tuple(name for name in self.per_learner if name != "strength")
 
     def tasks_needed(self, name: str) -> int:
         """Returns the fewest tasks of a stream on which a hyperparameter can change a result.

@@ -73,7 +73,7 @@ def unpacked(content: bytes) -> Arrays:
 
 
 def prune(folder: Path) -> None:
-    """Removes what was not used for longest, by the times that `load` sets, until LARGEST_FOLDER is not exceeded."""
+    """Removes the files with the oldest last use, which `load_arrays` notes, down to LARGEST_FOLDER bytes."""
     paths = (path for path in folder.rglob("*") if not path.is_dir())
     files = sorted(((path.stat(), path) for path in paths), key=lambda pair: -pair[0].st_mtime)
     total = 0

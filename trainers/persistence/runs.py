@@ -40,7 +40,10 @@ class _File(NamedTuple):
 
 
 class Runs:
-    """Files of runs that have `common` in common, JSON-able as is what tells them apart; every: of all tasks."""
+    """Checkpoints of the runs that share `common`, a JSON-able description.
+
+    every: True to keep those of all tasks, not of the newest alone.
+    """
 
     def __init__(self, place: Place, common: Mapping[str, Any], machine: str, every: bool) -> None:
         self._common, self._where = common, str(place)

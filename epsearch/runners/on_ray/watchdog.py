@@ -16,9 +16,9 @@ from epsearch.runners.on_ray import ray_start
 POLL_SECONDS = 1.0
 LOST_SECONDS = 30.0  # without an answer of a head; Ray itself waits for 60
 
-LEAST = 600.0  # least limit of a worker's silence, in seconds, which covers its start
-TIMES = 20  # the limit is so many times the longest pause between two reports
-STOPPED = 30.0  # a longer pause between two checks means that this process or the machine was stopped
+SILENCE_SECONDS = 600.0  # least limit of a worker's silence, which covers its start
+SILENCE_PAUSES = 20  # the limit in longest pauses between two reports of the worker
+STOPPED_SECONDS = 30.0  # a longer pause between two checks means that this process or the machine was stopped
 
 Loss = Callable[[], str]
 """Returns the loss in words; empty without one."""
@@ -94,7 +94,7 @@ class Heartbeats:
     @property
     def limit(self) -> float:
         """Seconds without a report after which a worker is assumed to hang."""
-        return self._limit or max(LEAST, TIMES * self._longest)
+        return self._limit or max(SILENCE_SECONDS, SILENCE_PAUSES * self._longest)
 
     def start(self, worker: str) -> None:
         """Starts the clock of a new worker."""
@@ -118,7 +118,7 @@ class Heartbeats:
     def _now(self) -> float:
         """Returns the time; after a stop of this process, workers get the time that it missed."""
         now = self._clock()
-        if (missed := now - self._checked) > STOPPED:
+        if (missed := now - self._checked) > STOPPED_SECONDS:
             self._reports = {worker: time + missed for worker, time in self._reports.items()}
         self._checked = now
         return now

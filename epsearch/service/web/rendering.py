@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from epsearch import events
 from epsearch.service.routes import token_of
 from results.html import page
 from results.labels import MISSING, dataset_label, duration_text
@@ -88,6 +89,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     templates.globals |= {"static": lambda name: f"/static/{name}?v={_hash(name)}", "KINDS": KINDS, "MISSING": MISSING}
+    templates.globals["EVENTS"] = ",".join(events.kinds())
     templates.filters |= {
         "prose": lambda text: Markup(page.prose(html.unescape(str(text)))),
         "duration": lambda seconds: MISSING if seconds is None else duration_text(seconds),

@@ -133,7 +133,7 @@ Without this script every page is as it was when it was loaded. */
       if (document.hidden && source) { source.close(); source = null; }
       if (document.hidden || source) { return; }
       source = new EventSource("/api/v1/events");
-      Object.keys({ begin: 1, plan: 1, note: 1, warning: 1, records: 1, state: 1, progress: 1 }).forEach(function (kind) {
+      here.dataset.kinds.split(",").forEach(function (kind) {
         source.addEventListener(kind, function (event) { hear(JSON.parse(event.data)); });
       });
       source.onopen = function () { hear({ kind: "open", study: "" }); };

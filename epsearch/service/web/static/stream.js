@@ -3,7 +3,7 @@
 Runs as a shared worker. The stream reconnects by itself, and then says which event it knows last. */
 "use strict";
 var tabs = [], source = null;
-var KINDS = ["begin", "plan", "note", "warning", "records", "state", "progress"];
+var KINDS = new URL(self.location.href).searchParams.get("kinds").split(","); // of all events
 
 var lost = false; // whether the service has gone
 

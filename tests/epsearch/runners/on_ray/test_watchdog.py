@@ -98,11 +98,11 @@ def test_the_longest_pause_that_was_seen_says_how_long_silence_may_last():
     clock = Clock()
     heartbeats = watchdog.Heartbeats(None, clock)
     heartbeats.start("slow"), heartbeats.start("stuck")
-    assert heartbeats.limit == watchdog.LEAST
+    assert heartbeats.limit == watchdog.SILENCE_SECONDS
     for _ in clock.pass_(100):
         heartbeats.hanging()
     heartbeats.report("slow")
-    assert heartbeats.limit == 100 * watchdog.TIMES > watchdog.LEAST
+    assert heartbeats.limit == 100 * watchdog.SILENCE_PAUSES > watchdog.SILENCE_SECONDS
     for _ in clock.pass_(heartbeats.limit - 100):
         heartbeats.report("slow")
         assert heartbeats.hanging() == []

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from epsearch import events
 from epsearch.service.app import application
 from epsearch.service.web import pages
 from epsearch.session.session import open_store
@@ -145,6 +146,12 @@ def test_a_finished_study_is_shown_compared_and_extended(trained, web):
     more = post(web, f"/studies/{trained}/extend", seeds="0,1,2", repeats="1")
     assert more.status_code == 303
     assert web.get(f"/api/v1/studies/{trained}").json()["state"] == "queued"
+
+
+def test_a_page_listens_to_every_kind_of_event(web):
+    every = ",".join(events.kinds())
+    page = web.get("/").text
+    assert f'data-kinds="{every}"' in page and f"&amp;kinds={every}" in page
 
 
 def test_the_list_is_filtered_and_paged(web):
