@@ -1,5 +1,7 @@
 """What every registered method promises, on every numeric path."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -30,6 +32,7 @@ every_method = pytest.mark.parametrize("method", METHODS)
 # PROGNN's network is another one; its own tests compare it with explicit columns.
 one_network = pytest.mark.parametrize("method", [n for n, m in METHODS.items() if not isinstance(m.rule, Columns)])
 NETWORK = Architecture(hidden=(24, 16))
+FEW = toy(examples=66, classes=4)  # 16 batches of 4 and one of 2
 VALUES = {"epsilon": 0.3, "batch_size": 4, "memory": 3, "memory_batch": 8, "fisher_every": 5}
 
 
@@ -106,6 +109,12 @@ def test_learners_are_bit_identical_alone_and_together(method, path):
         assert np.array_equal(together.params[row], alone.params[0])
 
 
+@cache
+def plainly_trained(method, form):
+    """Accuracies and parameters after every step, by the plain loop; every numeric path is compared with them."""
+    return plain_run(small(method, penalty_form=form), FEW, NETWORK.hidden)
+
+
 @on_every_path
 @pytest.mark.parametrize("form", ["code", "paper"])
 @one_network
@@ -113,9 +122,8 @@ def test_a_whole_run_agrees_with_a_plain_loop(method, form, path):
     """Three tasks of 17 steps, parameters after every step and accuracies; the rules in float64 by `reference.py`."""
     if form == "paper" and "penalty_form" not in METHODS[method].names:
         pytest.skip("one form only")
-    stream = toy(examples=66, classes=4)  # 16 batches of 4 and one of 2
-    one = small(method, penalty_form=form)
-    accuracies, trace = plain_run(one, stream, NETWORK.hidden)
+    stream, one = FEW, small(method, penalty_form=form)
+    accuracies, trace = plainly_trained(method, form)
     assert len(trace) == 51
     net = MLP((stream.inputs, *NETWORK.hidden, stream.classes))
     engine = engine_of(one, stream, path, NETWORK)

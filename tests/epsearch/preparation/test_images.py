@@ -63,7 +63,15 @@ def data(tmp_path):
     return made.every_layout(tmp_path / "data")
 
 
-@pytest.mark.parametrize("dataset", ["split_cub", "split_cub_je", "split_awa", "split_awa_je"])
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        "split_cub",
+        "split_awa_je",
+        pytest.param("split_cub_je", marks=pytest.mark.slow),
+        pytest.param("split_awa", marks=pytest.mark.slow),
+    ],
+)
 def test_a_search_on_the_published_layouts(dataset, data, epsearch, tmp_path):
     answer = epsearch("run", "--dataset", dataset, "--data-dir", data, *SEARCH, "--name", "one", "--json")
     assert answer.status == 0, answer.err

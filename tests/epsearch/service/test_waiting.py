@@ -117,7 +117,7 @@ def test_the_form_has_the_same_places(tmp_path, endless):
         assert told.count(429) == 12 - MOST_OF_ONE and told.count(503) == MOST_OF_ONE
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_the_end_waits_for_no_plan_and_for_no_ledger(tmp_path, number):
     """A plan is being made, others wait, and somebody holds the ledger."""
     shutil.copytree(ledgers.finished(), tmp_path / "runs")
