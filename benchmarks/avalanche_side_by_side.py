@@ -30,7 +30,7 @@ from results.metrics import average_accuracy, forgetting
 from trainers import Cohort, Learner
 from trainers.cohort import Architecture
 from trainers.engines import fastest_for
-from trainers.foreign.inputs import Scale, StreamView
+from trainers.foreign.inputs import StreamView, write_scaled
 from trainers.foreign.inside.seeds import Seeds
 from trainers.numeric_path import NumericPath
 from trainers.population import Training, train_cohort
@@ -60,8 +60,8 @@ class Stream:
 
     def __init__(self, shown: StreamView) -> None:
         facts, arrays = shown.facts()
-        self._shown, self._scale = shown, Scale(facts, arrays)
-        self.tasks, self.shape, self.outputs = range(len(shown)), self._scale.shape, shown.outputs
+        self._shown, self._facts, self._mean = shown, facts, None if facts["largest"] is not None else arrays[1]
+        self.tasks, self.shape, self.outputs = range(len(shown)), tuple(facts["shape"]), shown.outputs
 
     def labels(self, task: int) -> Any:
         return np.arange(self.outputs)
@@ -75,12 +75,11 @@ class Stream:
     def _all(self, get: Any, task: int) -> tuple[Any, Any]:
         stored, labels, rows = [], [], 1
         while sum(map(len, labels)) < rows:
-            part = get(task, sum(map(len, labels)))
-            rows = part.rows
+            rows, part = get(task, sum(map(len, labels)))
             stored.append(part.inputs)
             labels.append(part.labels)
-        inputs = self._scale.room(rows)
-        self._scale.write(np.concatenate(stored), inputs)
+        inputs = np.empty((rows, *self.shape), np.float32)
+        write_scaled(self._facts, self._mean, np.concatenate(stored), inputs)
         return inputs, np.concatenate(labels)
 
 

@@ -21,7 +21,7 @@ import machine
 import numpy as np
 from objectives import OBJECTIVES, REST_SD, SEED_SD
 
-from epsearch.loop.strategy_driver.race import Scores, Standing, standings
+from epsearch.loop.strategy_driver.race import assign_seeds
 from results.statistics.racing import adjusted_means
 
 VALUES, SEEDS = (5, 11), (3, 5, 10)
@@ -68,9 +68,10 @@ NOISES: dict[str, Draw] = {
 }
 
 
-def raced(means: np.ndarray, noise: np.ndarray, of_seeds: np.ndarray, enough: int) -> list[Standing]:
+def raced(means: np.ndarray, noise: np.ndarray, of_seeds: np.ndarray, enough: int) -> list[tuple[int, bool]]:
+    """(seeds, whether dropped) of each value."""
     table = means[:, None] + REST_SD * noise + SEED_SD * of_seeds
-    return standings(Scores(table, np.zeros(table.shape, dtype=bool)), enough)
+    return assign_seeds(table, np.zeros(table.shape, dtype=bool), enough)
 
 
 def cell(noise: str, values: int, seeds: int, races: int) -> Row:
@@ -80,8 +81,8 @@ def cell(noise: str, values: int, seeds: int, races: int) -> Row:
     dropped, members = 0, 0
     for _ in range(races):
         drawn, of_seeds = NOISES[noise](rng, values, seeds), rng.standard_normal(seeds)
-        dropped += raced(flat, drawn, of_seeds, seeds)[0].dropped
-        members += sum(one.seeds for one in raced(steep, drawn, of_seeds, seeds))
+        dropped += raced(flat, drawn, of_seeds, seeds)[0][1]
+        members += sum(count for count, _ in raced(steep, drawn, of_seeds, seeds))
     return {
         **{"noise": noise, "values": values, "seeds": seeds, "races": races},
         **{"dropped": dropped / races, "saved": 1 - members / (races * values * seeds)},
@@ -99,10 +100,10 @@ def budget(curve: int, seeds: int, most: int, races: int) -> Row:
             rng.standard_normal(BUDGETS[-1][1])[:most],
         )
         found = raced(means, drawn, of_seeds, seeds)
-        beyond = np.arange(most) >= np.array([one.seeds for one in found])[:, None]
+        beyond = np.arange(most) >= np.array([count for count, _ in found])[:, None]
         table = np.where(beyond, np.nan, means[:, None] + REST_SD * drawn + SEED_SD * of_seeds)
         regrets.append(means.max() - means[np.nanargmax(adjusted_means(table, over=seeds))])
-        members.append(sum(one.seeds for one in found))
+        members.append(sum(count for count, _ in found))
     return {
         **{"objective": objective.name, "seeds": seeds, "most": most, "races": races},
         **{"regret": float(np.mean(regrets)), "members": float(np.mean(members))},

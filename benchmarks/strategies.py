@@ -54,8 +54,7 @@ def scored(values: list[float], noisy: Noisy, raced: bool) -> np.ndarray:
     shares = [0] * len(values)
     while True:
         nothing_lost = np.zeros(table.shape, dtype=bool)
-        standings = race.standings(race.Scores(table, nothing_lost), SEEDS)
-        wanted = [one.seeds if raced else SEEDS for one in standings]
+        wanted = [count if raced else SEEDS for count, _ in race.assign_seeds(table, nothing_lost, SEEDS)]
         if wanted == shares:
             return table
         for row, (value, share) in enumerate(zip(values, wanted, strict=True)):

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from epsearch.session.holding import holding
 from listing import made_up
 
 from epsearch.events import ignore
@@ -24,6 +23,7 @@ from epsearch.preparation.build import build
 from epsearch.preparation.data import open_evaluation
 from epsearch.runners.on_ray.trials import Source
 from epsearch.runners.progress import Monitor
+from epsearch.session.lease import hold
 from epsearch.session.session import make_loop, sum_up
 from epsearch.study.description import Disjointness
 from epsearch.study.kinds import Search
@@ -86,7 +86,7 @@ def opened(options: dict[str, Any], folder: Path, storage: str | None = None) ->
         | options,
     )
     images = open_evaluation(study)[0].describe()
-    with Store.open(study.storage) as store, holding(store, study.name, ignore) as held:
+    with Store.open(study.storage) as store, hold(store, study.name, ignore) as held:
         growth.keep(store, study, images, Disjointness(), extend=False)
         loop = make_loop(study, images, store)
         assert isinstance(loop, SearchLoop)

@@ -195,7 +195,7 @@ class TestCompose:
         (settings,) = served
         check(settings)
         assert settings.address == "head:6379" and "service" in settings.hosts and settings.port == 8470
-        assert [token.name for token in settings.tokens.known] == ["admin"]
+        assert [token.name for token in settings.tokens.valid] == ["admin"]
 
     def test_who_waits_for_a_service_waits_for_its_health(self, compose):
         services = compose["services"]

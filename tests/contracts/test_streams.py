@@ -5,7 +5,7 @@ from importlib import import_module
 
 import pytest
 
-from epsearch.testing.streams import PROMISES, Streams
+from epsearch.testing.streams import PROMISES, StreamCase
 from tests.support.stream_kinds import KINDS
 
 
@@ -21,4 +21,4 @@ def own():
 @pytest.mark.parametrize("kind", kinds := KINDS | own())
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
 def test_every_stream(promise, kind):
-    promise(Streams(kinds[kind]))
+    promise(StreamCase(kinds[kind]))
