@@ -70,7 +70,9 @@ def test_a_run_of_a_perceptron(method, transfer):
     assert found - of_rules(one, PIXELS, NETWORK) == total(run_flop(one, PIXELS, NETWORK, transfer))
 
 
-@pytest.mark.parametrize("method", ["van", "mas", "soft_agem", "prognn"])
+@pytest.mark.parametrize(
+    "method", [*(pytest.param(one, marks=pytest.mark.slow) for one in ("van", "mas")), "soft_agem", "prognn"]
+)
 def test_a_run_of_a_residual_network(method, monkeypatch):
     monkeypatch.setattr("trainers.networks.REDUCED", (8, 16, 24, 32))
     one = learner(method, **OF_IMAGES)

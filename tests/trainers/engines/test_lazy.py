@@ -98,7 +98,7 @@ CASES += [(rule, drawn, "two") for rule in list(RULES)[2:] for drawn in (10, 100
 def test_no_decision_differs_from_float64(rule, drawn, network):
     method, values = RULES[rule]
     one = learner(method, memory=30, memory_batch=drawn, lr=0.05, **values)
-    steps = list(forced_steps(one, NETWORKS[network], 300))
+    steps = list(forced_steps(one, NETWORKS[network], 150))
     decided = [(cosine < 0, hit) for cosine, hit, _ in steps if abs(cosine) > ROUNDING]
     assert len(decided) >= len(steps) - 1
     if method == "er":
