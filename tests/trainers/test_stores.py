@@ -129,7 +129,8 @@ def test_files_of_others_are_left_alone(whole, tmp_path, monkeypatch, told):
     for foreign in (folder / "README", folder / "x_1_y.kept", tmp_path / "notes"):
         foreign.write_text("mine")
     assert same(train(LEARNERS, STREAM, MKL, store=tmp_path), whole)
-    assert told == [f"{other} cannot be used, it is damaged: what it kept is trained again"]
+    (line,) = told
+    assert line.startswith(f"{other} ")
     assert kept(tmp_path) == ["README", "notes", "x_1_y.kept"]
 
 

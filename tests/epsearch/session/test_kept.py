@@ -20,5 +20,5 @@ def test_damaged_first_tasks_are_trained_again_and_said_so(small_study, cache, t
         path.write_bytes(content)
     again, said = train("two")
     for path in kept:
-        assert said.count(f"{path} cannot be used, it is damaged: what it kept is trained again") == 1
+        assert sum(line.startswith(f"{path} ") for line in said) == 1
     assert again.keys() == first.keys() and all(str(again[key]) == str(first[key]) for key in first)

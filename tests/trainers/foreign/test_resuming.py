@@ -113,7 +113,7 @@ def test_a_run_that_is_killed_goes_on_after_its_last_task(run, log, tmp_path, mo
     assert log() == list(TASKS) and kept(tmp_path) == []
     assert np.isfinite(whole.initial).all() and np.isfinite(whole.within[0, :, :2]).all()
     (tmp_path / "die").write_text(moment)
-    with pytest.raises(ForeignError, match=r"^trainer 'mine:Mine' was killed by signal 9 \(SIGKILL\)"):
+    with pytest.raises(ForeignError, match="SIGKILL"):
         run()
     log()
     same(run(), whole)
@@ -177,7 +177,7 @@ def test_what_was_kept_is_of_one_run_alone(run, log, tmp_path, write):
     assert log() == list(TASKS)
     assert len(kept(tmp_path)) == 1
     write(MINE + "\n")
-    with pytest.raises(ForeignError, match="changed after the run had begun"):
+    with pytest.raises(ForeignError, match=r"^mine\.py of trainer 'mine:Mine' "):
         run()
     request = Request("mine:Mine", tmp_path, declared("mine:Mine", tmp_path).source)
     train(request, Run({"folder": str(tmp_path)}, SEED, digits(TASKS, examples=200)), folder=tmp_path / "kept")

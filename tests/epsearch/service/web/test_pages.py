@@ -11,6 +11,7 @@ from epsearch.service.app import application
 from epsearch.service.web import pages
 from epsearch.session.session import open_store
 from epsearch.study.kinds import KINDS
+from results.ledger.writers.states import FINISHED
 from tests.epsearch.service.web.conftest import asking
 from tests.support import ledgers
 
@@ -259,8 +260,8 @@ def test_a_finished_study_that_is_submitted_again_leads_to_its_page(trained, web
     answer = post(web, "/new", do="submit", **{n: str(v) for n, v in ledgers.STUDY.items()}, name=trained, kind="run")
     assert answer.headers["location"] == f"/studies/{trained}?already=1", answer.text
     page = web.get(answer.headers["location"]).text
-    assert "This study is finished already; nothing to train." in page and ">finished</span>" in page
-    assert "nothing to train" not in web.get(f"/studies/{trained}").text
+    assert pages.ALREADY[FINISHED] in page and ">finished</span>" in page
+    assert pages.ALREADY[FINISHED] not in web.get(f"/studies/{trained}").text
     verdict = web.get(f"/api/v1/studies/{trained}").json()["verdict"]["text"].split(":")[0]
     assert page.split('id="figures"')[0].count(verdict) == 1
 
