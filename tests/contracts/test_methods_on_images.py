@@ -1,6 +1,7 @@
 """What every method promises on streams of images, with both kinds of stream and of head."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -20,7 +21,12 @@ from trainers.numeric_path import NumericPath
 from trainers.streams.images.split import ReoccurringStream, SplitStream
 
 IN_TURN, TOGETHER = NumericPath(products="onednn"), NumericPath()
-one_network = pytest.mark.parametrize("method", [n for n, m in METHODS.items() if not isinstance(m.rule, Columns)])
+ONE_NETWORK = [name for name, one in METHODS.items() if not isinstance(one.rule, Columns)]
+FEW = ("ewc", "er", "soft_agem")  # a penalty, a reservoir and a projection
+of_each_kind = pytest.mark.parametrize(
+    "method", [pytest.param(name, marks=[] if name in FEW else [pytest.mark.slow]) for name in ONE_NETWORK]
+)
+"""What perceptrons show of every method, in the default suite of a few: networks of images differ in other things."""
 REDUCED = Architecture("reduced_resnet18")
 VALUES = {"epsilon": 0.3, "lr": 0.03, "batch_size": 4, "memory": 2, "memory_batch": 5, "fisher_every": 2}
 # Test sets of different sizes: accuracy on a task is then another number when classes count alike.
@@ -47,19 +53,16 @@ def trained(learners, stream, path, **options):
     return train(learners, stream, path, REDUCED, **options)
 
 
-@pytest.mark.parametrize(
-    ("path", "kind"),
-    [
-        (IN_TURN, "split"),
-        (IN_TURN, "joint embedding"),
-        (TOGETHER, "re-occurring"),
-        pytest.param(TOGETHER, "split", marks=pytest.mark.slow),
-        pytest.param(TOGETHER, "joint embedding", marks=pytest.mark.slow),
-        pytest.param(IN_TURN, "re-occurring", marks=pytest.mark.slow),
-    ],
-    ids=str,
-)
-@one_network
+def runs():
+    """Every method on every kind of stream, in turn and together; in the default suite every method once or twice."""
+    for method, kind, path in product(ONE_NETWORK, KINDS, (IN_TURN, TOGETHER)):
+        few = (kind, path) == ("split", IN_TURN)
+        few |= method in FEW and (kind, path) in (("joint embedding", IN_TURN), ("re-occurring", TOGETHER))
+        name = f"{method}, {kind}, {path}"
+        yield pytest.param(method, kind, path, marks=[] if few else [pytest.mark.slow], id=name)
+
+
+@pytest.mark.parametrize(("method", "kind", "path"), [*runs()])
 def test_a_whole_run_agrees_with_a_plain_loop(method, kind, path, monkeypatch):
     """Parameters after every step, and accuracies: masks, heads, order of the passes, statistics, the rules.
 
@@ -88,7 +91,7 @@ def test_a_whole_run_agrees_with_a_plain_loop(method, kind, path, monkeypatch):
     assert result.steps.tolist() == [len(trace)]
 
 
-@one_network
+@of_each_kind
 def test_learners_in_turn_are_bit_identical_alone_and_together(method):
     learners = [small(method, seed, epsilon=epsilon) for seed in (0, 1) for epsilon in (0.0, 0.5)]
     stream = STREAMS["re-occurring"]
@@ -107,7 +110,7 @@ def test_learners_together_agree_with_learners_in_turn():
         assert np.allclose(one, other, atol=1e-4)
 
 
-@one_network
+@of_each_kind
 def test_a_killed_run_goes_on(method, tmp_path, monkeypatch):
     """Statistics of batch normalisation are kept with the parameters."""
     monkeypatch.setattr("trainers.checkpoints.AT_MOST_EVERY", 0.0)
@@ -121,7 +124,7 @@ def test_a_killed_run_goes_on(method, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("path", [IN_TURN, pytest.param(TOGETHER, marks=pytest.mark.slow)], ids=str)
-@one_network
+@of_each_kind
 def test_a_fork_with_the_same_values_is_the_same_run(method, path, tmp_path):
     learners, stream = [small(method), small(method, epsilon=0.9)], STREAMS["split"]
     whole = trained(learners, stream, path, store=tmp_path, keep="all")
