@@ -254,7 +254,7 @@ def test_a_page_says_that_the_service_has_gone_and_finds_it_again(chrome, tmp_pa
             page.goto(f"{url}/studies/waits")
             assert not page.locator("#gone").is_visible() and page.locator("button:text('Cancel')").is_enabled()
         page.wait_for_selector("#gone:not([hidden])")
-        assert re.fullmatch(r"Connection lost; what is shown is of \d\d:\d\d:\d\d\.", page.inner_text("#gone"))
+        assert re.fullmatch(r"Connection lost; the page is of \d\d:\d\d:\d\d\.", page.inner_text("#gone"))
         assert page.locator("button:text('Cancel')").is_disabled()
         with serving(settings, port=urlsplit(url).port):
             page.wait_for_selector("#gone", state="hidden")
