@@ -311,7 +311,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Builds both images and runs a study, head, workers and database.")
     parser.add_argument("--folder", type=Path, required=True, help="for images, volumes and logs")
     parser.add_argument("--targets", nargs="*", default=["cpu", "cuda"], help="built; none: as they were built before")
-    parser.add_argument("--torch-index", help="instead of the Dockerfile's; empty for the package index")
+    parser.add_argument("--torch-backend", help="instead of the Dockerfile's; empty for the package index")
     parser.add_argument("--options", default="--repeats 3 --points 7 --seeds 3", help="of the study")
     parser.add_argument("--clean", action="store_true", help="remove the folder at the end")
     given = parser.parse_args()
@@ -325,9 +325,9 @@ def main() -> None:
         if not buildah.has(image):
             print(f"{image}: made of Debian's packages", flush=True)
             buildah.base(image)
-    index = [] if given.torch_index is None else [f"--build-arg=TORCH_INDEX={given.torch_index}"]
+    backend = [] if given.torch_backend is None else [f"--build-arg=TORCH_BACKEND={given.torch_backend}"]
     for target in given.targets:
-        buildah.build(target, index if target == "cpu" else [])
+        buildah.build(target, backend if target == "cpu" else [])
     study(buildah, given.options.split())
     if given.clean:
         shutil.rmtree(folder)

@@ -59,7 +59,7 @@ def rounding(device: str) -> str:
 
 
 def cuda_present() -> bool:
-    """Whether torch finds a CUDA GPU.
+    """Returns whether torch finds a CUDA GPU.
 
     Without NVIDIA's driver library it cannot, and need not be imported to say so, which takes seconds.
     """

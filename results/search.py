@@ -174,7 +174,7 @@ class SearchResults:
 
     @property
     def by_curve(self) -> bool:
-        """Whether the chosen point is the one that the curve names."""
+        """True if the chosen point is the one that the curve names."""
         return self.choice is not None and self.choice.point == self.chosen
 
     @cached_property
@@ -187,22 +187,22 @@ class SearchResults:
 
     @property
     def is_curve(self) -> bool:
-        """Whether one numeric parameter was searched, so that A_T is a curve over it."""
+        """True if one numeric parameter was searched, so that A_T is a curve over it."""
         return len(self.parameters) == 1 and all(is_number(s[0]) for r in self.rounds for s in r.points)
 
     @property
     def of_epsilon(self) -> bool:
-        """Whether ε alone was searched."""
+        """True if ε alone was searched."""
         return self.parameters == (EPSILON,)
 
     @property
     def zero_is_agem(self) -> bool:
-        """Whether ε alone was searched, and ε = 0 is A-GEM, another formula than that of ε > 0."""
+        """True if ε alone was searched, and ε = 0 is A-GEM, another formula than that of ε > 0."""
         return self.of_epsilon and is_agem(self.method, self.parameters, (0.0,))
 
     @property
     def has_spans(self) -> bool:
-        """Whether the search went along intervals."""
+        """True if the search went along intervals."""
         return any(r.span is not None for r in self.rounds)
 
     @property

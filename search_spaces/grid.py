@@ -29,7 +29,7 @@ class GridSearch(InRounds):
 
     @property
     def done(self) -> bool:
-        """Whether the score of every point was told."""
+        """True if the score of every point was told."""
         return self._complete and len(self._rounds) == len(self._batches)
 
     def tell(self, observations: Sequence[Observation]) -> None:

@@ -50,7 +50,7 @@ class GridByGrid(InRounds, ABC):
 
     @property
     def done(self) -> bool:
-        """Whether the last round is finished."""
+        """True if the last round is finished."""
         return len(self._closed) == len(self._grids)
 
     @property

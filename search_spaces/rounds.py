@@ -39,7 +39,7 @@ class InRounds:
 
     @property
     def _complete(self) -> bool:
-        """Whether every score of the last round was told."""
+        """True if every score of the last round was told."""
         return not self.ask()
 
     def _take(self, observations: Sequence[Observation]) -> bool:

@@ -135,7 +135,7 @@ class Space:
 
     @property
     def finite(self) -> bool:
-        """Whether the number of different points is finite, so that a sampler may suggest a point twice."""
+        """True if the number of different points is finite, so that a sampler may suggest a point twice."""
         return all(parameter.choices or parameter.whole for parameter in self.parameters)
 
     def __str__(self) -> str:

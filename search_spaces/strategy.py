@@ -131,7 +131,7 @@ class AskTell(Protocol[W_co, R_contra]):
 
     @property
     def done(self) -> bool:
-        """Whether no work is open and none will be."""
+        """True if no work is open and none will be."""
 
     def ask(self) -> Sequence[W_co]:
         """Returns the open pieces of work; asked again before `tell`, the same ones."""

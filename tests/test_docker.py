@@ -79,7 +79,7 @@ class TestDockerfile:
     def test_what_is_installed_has_the_pinned_versions(self, stages, target):
         lines = stages[f"{target}-build"]
         installs = [part for line in lines for part in re.split("&&|;", line) if "pip install" in part]
-        assert len(installs) == {"cpu": 2, "cuda": 1}[target]
+        assert len(installs) == {"cpu": 3, "cuda": 1}[target]
         assert all("--constraint constraints.txt" in install for install in installs)
         (written,) = (line for line in lines if line.endswith("> constraints.txt"))
         code = re.search(r'python3 (-c ".*") > ', written)[1]
@@ -90,11 +90,13 @@ class TestDockerfile:
         assert {"torch", "torchvision", "ray"} <= PINNED.keys()
 
     def test_torch_without_cuda_is_the_default_of_the_cpu_image_alone(self, stages):
-        assert any(re.fullmatch(r"ARG TORCH_INDEX=https://\S+/cpu", line) for line in stages["cpu-build"])
-        assert not any("TORCH_INDEX" in line for line in stages["cuda-build"])
-        (install,) = (line for line in stages["cpu-build"] if "--index-url" in line)
+        assert "ARG TORCH_BACKEND=cpu" in stages["cpu-build"]
+        assert not any("TORCH_BACKEND" in line for line in stages["cuda-build"])
+        (install,) = (line for line in stages["cpu-build"] if "uv pip install" in line)
         # Of that index two packages alone, so that it can put nothing else into the image.
-        assert '--no-deps --constraint constraints.txt --index-url "$TORCH_INDEX" torch torchvision;' in install
+        command = shlex.split(re.search(r"uv (pip install .*?) &&", install)[1])
+        assert {"--no-deps", "--constraint", "--torch-backend"} <= {*command}
+        assert command[-3:] == ["$TORCH_BACKEND", "torch", "torchvision"]
 
     def test_everything_that_is_copied_exists_and_passes_the_ignore_file(self, stages):
         lines = [line for line in stages["cpu-build"] if line.startswith("COPY")]

@@ -169,17 +169,17 @@ class Architecture:
 
     @property
     def perceptron(self) -> bool:
-        """Whether it is the multilayer perceptron, which alone the compiled engine has, and several seeds as one."""
+        """True if it is the multilayer perceptron, which alone the compiled engine has, and several seeds as one."""
         return self.network == "mlp"
 
     @property
     def residual(self) -> bool:
-        """Whether it is a residual network of ours."""
+        """True if it is a residual network of ours."""
         return self.network in IMAGE_NETWORKS
 
     @property
     def own(self) -> bool:
-        """Whether it is a network of the user's own."""
+        """True if it is a network of the user's own."""
         return self.network not in NETWORKS
 
     def check(self, method: methods.Method) -> None:

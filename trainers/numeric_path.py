@@ -47,7 +47,7 @@ class NumericPath:
 
     @property
     def listed(self) -> bool:
-        """Whether a perceptron's pixels are taken from lists of those that are not zero, at most `LISTABLE` of them."""
+        """True if a perceptron's pixels are taken from lists of those that are not zero, at most `LISTABLE` of them."""
         return self.sparse or self.lazy
 
     @property
@@ -57,7 +57,7 @@ class NumericPath:
 
     @property
     def one_by_one(self) -> bool:
-        """Whether members in tensors are trained one after another, which products of a GPU's kind are not.
+        """True if members in tensors are trained one after another, which products of a GPU's kind are not.
 
         Of residual and own networks, that is; "mkl" and "onednn" are the same then, torch's own choice.
         """

@@ -56,7 +56,7 @@ class CheckReport:
 
     @property
     def trusted(self) -> bool:
-        """Whether no finding speaks against the trainer."""
+        """True if no finding speaks against the trainer."""
         return all(finding.trusted is not False for finding in self.findings)
 
     def sentence(self) -> str:

@@ -38,12 +38,12 @@ class Repeatability:
         return Finding("repeats", True, f"repeats as declared: {by}", f"not exactly, as it declares: {twice}, {by}")
 
     def all_the_same(self, results: Iterable[CohortResult]) -> bool:
-        """Whether results are equal bit for bit."""
+        """Returns whether results are equal bit for bit."""
         first, *others = results
         return all(same(first, other) for other in others)
 
     def beyond(self, by: float) -> bool:
-        """Whether a difference of accuracies exceeds the noise between equal trainings."""
+        """Returns whether a difference of accuracies exceeds the noise between equal trainings."""
         return self.exactly or by > self.noise
 
     def seed(self, first: CohortResult, other: CohortResult | None, seeds: tuple[int, int], error: str) -> Finding:
@@ -81,7 +81,7 @@ class Repeatability:
 
 
 def same(first: CohortResult, second: CohortResult) -> bool:
-    """Whether all predictions are the same bit for bit."""
+    """Returns whether all predictions are the same bit for bit."""
     return bool(first.fingerprints[0] == second.fingerprints[0])
 
 

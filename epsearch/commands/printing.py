@@ -87,12 +87,12 @@ def view(answer: "View", as_json: bool) -> int:
 
 
 def at_a_terminal() -> bool:
-    """Whether a user can be asked."""
+    """Returns whether a user can be asked."""
     return sys.stdin is not None and sys.stdin.isatty() and err.is_terminal
 
 
 def ask(question: str, yes: bool) -> bool:
-    """Whether the user agrees, or has with `yes`. Raises UsageError without a terminal."""
+    """Returns whether the user agrees, or has with `yes`. Raises UsageError without a terminal."""
     from epsearch.failures.errors import UsageError
 
     if yes:

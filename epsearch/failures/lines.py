@@ -193,5 +193,5 @@ def _drop_output() -> None:
 
 
 def _is(error: BaseException, name: str, *packages: str) -> bool:
-    """Whether an error is of a class of that name in a package, without importing it."""
+    """Returns whether an error is of a class of that name in a package, without importing it."""
     return any(kind.__name__ == name and kind.__module__.split(".")[0] in packages for kind in type(error).__mro__)

@@ -77,7 +77,7 @@ class Loop(ABC):
 
     @property
     def inert(self) -> bool:
-        """Whether all values have equal scores, bit for bit."""
+        """True if all values have equal scores, bit for bit."""
         return False
 
     def chosen(self) -> dict[str, Value] | None:
@@ -87,7 +87,7 @@ class Loop(ABC):
     @property
     @abstractmethod
     def done(self) -> bool:
-        """Whether nothing is left to train."""
+        """True if nothing is left to train."""
 
     @property
     @abstractmethod

@@ -61,7 +61,7 @@ class Claims:
         return f"giving up on one cohort: {result.error}; the others continue"
 
     def due(self) -> bool:
-        """Whether to read again the removed members, which other studies train."""
+        """Returns whether to read again the removed members, which other studies train."""
         if not self._without or time.monotonic() - self._last_read < LOOK_SECONDS:
             return False
         self._last_read = time.monotonic()

@@ -99,7 +99,7 @@ def determining(images: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def measures_transfer(phase: str) -> bool:
-    """Whether FWT and LCA are measured, by tests between a task's first steps."""
+    """Returns whether FWT and LCA are measured, by tests between a task's first steps."""
     return phase == "eval"
 
 

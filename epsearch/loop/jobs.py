@@ -212,7 +212,7 @@ def mark_self_reported(fingerprint: str) -> str:
 
 
 def is_self_reported(fingerprint: str) -> bool:
-    """Whether a fingerprint is of a self-reported result.
+    """Returns whether a fingerprint is of a self-reported result.
 
     >>> is_self_reported(mark_self_reported("0123456789abcdef")), is_self_reported("0123456789abcdef")
     (True, False)

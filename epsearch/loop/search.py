@@ -71,12 +71,12 @@ class SearchLoop(Loop):
 
     @property
     def done(self) -> bool:
-        """Whether search, evaluation and certificates are complete."""
+        """True if search, evaluation and certificates are complete."""
         return self.strategy.done and not self.missing() and not self._uncertified()
 
     @property
     def evaluating(self) -> bool:
-        """Whether the search is over."""
+        """True if the search is over."""
         return self.strategy.done
 
     @property
@@ -100,7 +100,7 @@ class SearchLoop(Loop):
 
     @property
     def inert(self) -> bool:
-        """Whether all values have equal scores, bit for bit."""
+        """True if all values have equal scores, bit for bit."""
         return all_equal(self.scores())
 
     def chosen(self) -> dict[str, Value] | None:

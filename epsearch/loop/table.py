@@ -103,7 +103,7 @@ class TableLoop(Loop):
 
     @property
     def done(self) -> bool:
-        """Whether all rows are tuned, if required, and evaluated."""
+        """True if all rows are tuned, if required, and evaluated."""
         return not self.tuning and not self.missing()
 
     @property

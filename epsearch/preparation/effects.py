@@ -135,7 +135,7 @@ LIMITS: dict[str, tuple[str, Callable[[Search, TaskStream], Limit | None]]] = {
 
 
 def _is_reservoir(study: Search) -> bool:
-    """Whether the memory is a reservoir sample over all classes."""
+    """Returns whether the memory is a reservoir sample over all classes."""
     return methods.method(study.method).memory == RESERVOIR
 
 

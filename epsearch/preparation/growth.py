@@ -22,8 +22,8 @@ SIZES = ("repeats", "points")
 COMPARED = ("kind", "study", "stream", "numeric_path")
 
 
-class StoredStudy(NamedTuple):
-    """A study read from a ledger."""
+class StudyHistory(NamedTuple):
+    """A study read from a ledger, with its earlier versions."""
 
     study: Study
     earlier: tuple[Search, ...]
@@ -42,7 +42,7 @@ def find(store: Store, name: str) -> StudyRow | None:
     return row
 
 
-def read(row: StudyRow, storage: LedgerUrl, out: Path) -> StoredStudy:
+def read(row: StudyRow, storage: LedgerUrl, out: Path) -> StudyHistory:
     """Returns the study of a row, with the current ledger and out folder.
 
     Raises Unreadable for a damaged row, or one that this version does not understand.
@@ -52,7 +52,7 @@ def read(row: StudyRow, storage: LedgerUrl, out: Path) -> StoredStudy:
         return restore({**row.config, "study": identity}, row.name, out, storage)
 
     with reading(row):
-        return StoredStudy(
+        return StudyHistory(
             study(row.config["study"]),
             tuple(cast(Search, study(identity)) for identity in row.config.get("earlier", ())),  # no others grow
             _proof(row.config["seal"]),
@@ -151,7 +151,7 @@ def check_growth(old: Search, new: Search) -> None:
 
 
 def _same_search(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether two identities have the same strategy and space."""
+    """Returns whether two identities have the same strategy and space."""
     return all(old.get(name) == new.get(name) for name in ("strategy", "strategy_seed", "search", "interval"))
 
 
@@ -172,7 +172,7 @@ def _parts(images: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _grows(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether a study may grow into another: same data and arithmetic, so that runs can be reused."""
+    """Returns whether a study may grow into another: same data and arithmetic, so that runs can be reused."""
     return all(old[name] == new[name] for name in COMPARED if name != "study") and not _fixed(
         old["study"], new["study"]
     )

@@ -73,7 +73,7 @@ def _publish(publication: Publication, url: str, files: Path, artifacts: Path) -
 
 
 def _current(study: optuna.Study, trials: dict[str, Trial], space: dict[str, BaseDistribution]) -> bool:
-    """Whether every trial of the storage is unchanged, so that others can be added."""
+    """Returns whether every trial of the storage is unchanged, so that others can be added."""
     stored = study.get_trials(deepcopy=False)
     return all(each.user_attrs.get(KEY) in trials and each.distributions == space for each in stored)
 

@@ -81,14 +81,14 @@ class Studies:
                 self._until = time.monotonic() + LIST_SECONDS  # set first: a change meanwhile resets it
                 self._list, self._pages = self.all(), {}
             every, pages = self._list, self._pages
-        if (key := (wanted, page, per_page)) not in pages:
-            found = matching(every, *wanted)
-            part = found[(page - 1) * per_page : page * per_page]
+        key = wanted, page, per_page
+        if (encoded := pages.get(key)) is None:  # read once: another thread may clear them
+            rows = matching(every, *wanted)
+            part = rows[(page - 1) * per_page : page * per_page]
             if len(pages) >= MOST_PAGES:
                 pages.clear()
-            pages[key] = answers.LIST.dump_json(answers.Studies(part, len(found), page))
-            return pages[key]
-        return pages[key]
+            encoded = pages[key] = answers.LIST.dump_json(answers.Studies(part, len(rows), page))
+        return encoded
 
     def _audit(self, token: str, action: str, name: str, detail: Mapping[str, Any]) -> None:
         """Logs a change; the next list has it."""

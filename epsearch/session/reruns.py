@@ -55,7 +55,7 @@ class Reruns(Loop):
 
     @property
     def done(self) -> bool:
-        """Whether all runs are trained."""
+        """True if all runs are trained."""
         return not self.missing()
 
     @property

@@ -43,7 +43,7 @@ class Rerun(NamedTuple):
 
     @property
     def agrees(self) -> bool:
-        """Whether the differences are within the tolerance."""
+        """True if the differences are within the tolerance."""
         return self.certificate.within(self.tolerance)
 
 
@@ -65,7 +65,7 @@ class Verification(NamedTuple):
 
     @property
     def agrees(self) -> bool:
-        """Whether every run agrees, and none is damaged."""
+        """True if every run agrees, and none is damaged."""
         return not self.damaged and all(rerun.agrees for rerun in self.reruns)
 
 

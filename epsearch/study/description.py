@@ -252,7 +252,7 @@ class Study:
 
     @property
     def searches(self) -> bool:
-        """Whether anything is chosen by scores on D^CV."""
+        """True if anything is chosen by scores on D^CV."""
         return False
 
     @property
@@ -319,12 +319,12 @@ class Study:
         return str(yaml.safe_dump(self.shown(), sort_keys=False, allow_unicode=True, default_flow_style=None))
 
     def applies(self, option: Option) -> bool:
-        """Whether an option applies to the study."""
+        """Returns whether an option applies to the study."""
         return True
 
     @property
     def foreign(self) -> bool:
-        """Whether a plug-in trainer trains its members."""
+        """True if a plug-in trainer trains its members."""
         return False
 
     @property
@@ -354,7 +354,7 @@ class Study:
 
     @property
     def first_task_alone(self) -> bool:
-        """Whether members of a seed cannot share the first task."""
+        """True if members of a seed cannot share the first task."""
         return False
 
     @property

@@ -208,7 +208,7 @@ class Search(Study):
 
     @property
     def foreign(self) -> bool:
-        """Whether a plug-in trainer trains its members."""
+        """True if a plug-in trainer trains its members."""
         return self.trainer is not None
 
     @property
@@ -221,7 +221,7 @@ class Search(Study):
         return Limits(self.time_limit, self.memory_limit)
 
     def applies(self, option: Option) -> bool:
-        """Whether an option applies: those of a race, a trainer or a method need one."""
+        """Returns whether an option applies: those of a race, a trainer or a method need one."""
         return {RACE: self.race, TRAINER: self.foreign, METHOD: not self.foreign}.get(option.part, True)
 
     def value(self, name: str) -> Any:
@@ -255,7 +255,7 @@ class Search(Study):
 
     @property
     def first_task_alone(self) -> bool:
-        """Whether a searched hyperparameter affects the first task."""
+        """True if a searched hyperparameter affects the first task."""
         return not {*method(self.method).in_first_task}.isdisjoint(self.space.names)
 
     @property
@@ -350,7 +350,7 @@ class Comparison(Table):
 
     @property
     def searches(self) -> bool:
-        """Whether the methods are tuned on D^CV first."""
+        """True if the methods are tuned on D^CV first."""
         return self.tune
 
 

@@ -92,7 +92,7 @@ class Option:
 
     @property
     def identifies(self) -> bool:
-        """Whether it can change results."""
+        """True if it can change results."""
         return self.scope == IDENTITY
 
     @property

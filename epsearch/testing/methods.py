@@ -57,7 +57,7 @@ class MethodCase:
 
     @property
     def grows(self) -> bool:
-        """Whether its network grows."""
+        """True if its network grows."""
         return isinstance(self.method.rule, Columns)
 
     def learner(self, seed: int = 0, /, **changes: Value) -> Learner:

@@ -70,7 +70,7 @@ def tables() -> Iterator[tuple[list[float | None], random.Random]]:
 
 
 def allowed(parameter: Parameter, value: Any) -> bool:
-    """Whether a value of the right type lies in a parameter."""
+    """Returns whether a value of the right type lies in a parameter."""
     if parameter.choices:
         return any(value is choice for choice in parameter.choices)
     low, high = parameter.low, parameter.high

@@ -73,7 +73,7 @@ class ParameterCurve(NamedTuple):
         return tuple(number for number in self.intervals if number > 1)[-MOST_ZOOMS:]
 
     def has_room(self, number: int) -> bool:
-        """Whether the bars of a round stand apart in the upper panel; those of others would be one block of colour."""
+        """Returns whether the bars of a round stand apart in the upper panel; else they would be a block of colour."""
         places = [on_axis(value, self.log) for value in self.points[self.parameter]]
         own = [on_axis(value, self.log) for value in self.points[self.points["repeat"] == number][self.parameter]]
         return (

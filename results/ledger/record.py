@@ -100,7 +100,7 @@ class RunRecord:
 
     @property
     def on_gpu(self) -> bool:
-        """Whether it was trained on a GPU."""
+        """True if it was trained on a GPU."""
         return str(self.content.get("numeric_path", "")).startswith("cuda")
 
     @property

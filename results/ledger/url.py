@@ -62,7 +62,7 @@ class LedgerUrl:
 
     @property
     def from_environment(self) -> bool:
-        """Whether an environment variable gave it, whose name is `variable`."""
+        """True if an environment variable gave it, whose name is `variable`."""
         return bool(self.variable)
 
     @property
@@ -89,7 +89,7 @@ class LedgerUrl:
 
     @property
     def masked(self) -> bool:
-        """Whether the password was masked before, so that this URL cannot be used to connect."""
+        """True if the password was masked before, so that this URL cannot be used to connect."""
         return bool(self._written) and not self.secrets
 
     @property

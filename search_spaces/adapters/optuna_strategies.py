@@ -38,7 +38,7 @@ class _OptunaStrategy(InRounds):
 
     @property
     def done(self) -> bool:
-        """Whether the last batch is complete."""
+        """True if the last batch is complete."""
         return self._complete and len(self._rounds) == self._repeats
 
     def tell(self, observations: Sequence[Observation]) -> None:

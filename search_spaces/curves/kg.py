@@ -34,7 +34,7 @@ class KnowledgeGradient(InRounds):
 
     @property
     def done(self) -> bool:
-        """Whether the budget is used up, or another batch is worth too little."""
+        """True if the budget is used up, or another batch is worth too little."""
         return self._complete and (self._over or len(self._rounds) == self._repeats)
 
     def tell(self, observations: Sequence[Observation]) -> None:

@@ -36,7 +36,7 @@ class Naming:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is to be tried any more."""
+        """True if nothing is to be tried any more."""
         return self._inner.done and not self.ask()
 
     @property

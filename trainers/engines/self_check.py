@@ -192,7 +192,7 @@ def _judge(who: str, what: str, far: list[float], allowed: float) -> None:
 
 
 def _recorded_alike(engine: Engine, cohort: Cohort) -> bool | None:
-    """Whether a whole task by graphs ends as it does step by step, bit for bit; None where no graph was recorded.
+    """Returns whether a task by graphs ends as it does step by step, bit for bit; None without a recorded graph.
 
     Where the code does not repeat itself bit for bit, by no more than a few times as much.
     """

@@ -32,7 +32,7 @@ class SavedState:
 
     @property
     def keeps(self) -> bool:
-        """Whether there is a place."""
+        """True if there is a place."""
         return self._runs is not None
 
     def newest(self, state: Path) -> tuple[int, Arrays] | None:

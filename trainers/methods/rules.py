@@ -178,12 +178,12 @@ class Method:
 
     @property
     def foreign(self) -> bool:
-        """Whether it is somebody else's trainer, and nothing of it is ours."""
+        """True if it is somebody else's trainer, and nothing of it is ours."""
         return isinstance(self.rule, Foreign)
 
     @property
     def takes_any(self) -> bool:
-        """Whether any name may be a hyperparameter's."""
+        """True if any name may be a hyperparameter's."""
         return isinstance(self.rule, Foreign) and not self.rule.declared
 
     @property
@@ -234,7 +234,7 @@ class Method:
 
     @property
     def first_task_is_sgd(self) -> bool:
-        """Whether the first task is plain SGD and leaves nothing but parameters, as for every other such method."""
+        """True if the first task is plain SGD and leaves nothing but parameters, as for every other such method."""
         return isinstance(self.rule, (Mixing, Projection)) and self.memory != RESERVOIR
 
     @property

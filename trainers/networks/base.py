@@ -31,15 +31,15 @@ class Network(Protocol):
 
     @property
     def normalises(self) -> bool:
-        """Whether an example's output in training depends on the batch that it is in, by batch normalisation."""
+        """True if an example's output in training depends on the batch that it is in, by batch normalisation."""
 
     @property
     def together(self) -> bool:
-        """Whether members can be trained in one batch of products."""
+        """True if members can be trained in one batch of products."""
 
     @property
     def recordable(self) -> bool:
-        """Whether a CUDA graph can hold its passes."""
+        """True if a CUDA graph can hold its passes."""
 
     @property
     def least(self) -> int:

@@ -149,7 +149,7 @@ def _neighbours(folder: Path, content: bytes) -> list[Path]:
 
 
 def _hidden(name: str, place: Path) -> bool:
-    """Whether a place has modules that cannot be imported, as a package of ours has the name, and is no copy of it."""
+    """Returns whether a place has modules that a package of ours, of which it is no copy, hides by its name."""
     if not place.is_dir():
         return place.is_file()
     begins = place / "__init__.py"

@@ -162,7 +162,7 @@ class ImageStream(TaskStream, Protocol):
 
     @property
     def balanced(self) -> bool:
-        """Whether accuracy on a task is the mean of its classes' accuracies."""
+        """True if accuracy on a task is the mean of its classes' accuracies."""
 
     def heads(self, seed: int) -> Labels:
         """Returns [outputs], the task that each output belongs to, −1 where it is none of this stream's."""

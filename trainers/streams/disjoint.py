@@ -67,7 +67,7 @@ class _Overlap(NamedTuple):
 
     @property
     def disjoint(self) -> bool:
-        """Whether the two sides share nothing."""
+        """True if the two sides share nothing."""
         return self.shared == 0
 
     @property

@@ -36,7 +36,7 @@ class Pictures(NamedTuple):
 
     @property
     def comparable(self) -> bool:
-        """Whether images of this size can be compared."""
+        """True if images of this size can be compared."""
         return bool(min(self.pixels.shape[1:3]) >= SMALLEST)
 
 

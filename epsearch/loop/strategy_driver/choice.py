@@ -52,7 +52,7 @@ def choose(space: Space, points: Sequence[Point], scores: NDArray[np.float64]) -
 
 
 def _within(space: Space, point: Point) -> bool:
-    """Whether a point lies in the space; an earlier search may have been wider."""
+    """Returns whether a point lies in the space; an earlier search may have been wider."""
     return all(
         value in one.choices if one.choices else one.low <= value <= one.high  # type: ignore[operator]
         for one, value in zip(space.parameters, point, strict=True)

@@ -125,7 +125,7 @@ class StrategyDriver:
         return assigned
 
     def _names(self) -> bool:
-        """Whether a curve may choose an untried value."""
+        """Returns whether a curve may choose an untried value."""
         study = self._study
         curved = len(study.seeds) > 1 and any(not parameter.choices for parameter in study.space.parameters)
         return curved and study.choose == CURVE

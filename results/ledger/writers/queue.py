@@ -43,7 +43,7 @@ class Submission(NamedTuple):
 
     @property
     def readable(self) -> bool:
-        """Whether it says what is to be trained."""
+        """True if it says what is to be trained."""
         return isinstance(self.given.get("options"), dict)
 
 

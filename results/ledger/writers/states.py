@@ -44,7 +44,7 @@ class Standing:
 
     @property
     def held(self) -> bool:
-        """Whether somebody has the lease, as far as can be seen from here."""
+        """True if somebody has the lease, as far as can be seen from here."""
         return self.seconds > 0 and not self.holder.gone()
 
     @property

@@ -81,7 +81,7 @@ def test_any_study_that_was_submitted_is_built_again_as_the_same(client):
     service = client.app.state.service
     accepted = set()
 
-    @settings(max_examples=100, derandomize=True)
+    @settings(max_examples=250, derandomize=True)
     @given(described())
     def same(options):
         own = PLAIN | options

@@ -77,7 +77,7 @@ class Graphs:
 
     @property
     def used(self) -> bool:
-        """Whether steps have been recorded."""
+        """True if steps have been recorded."""
         return bool(self._recorded)
 
     def _wait(self) -> None:

@@ -109,7 +109,7 @@ class _LazyPasses(Passes):
         self._reference(batch, cast(ListedInputs, inputs), into)
 
     def _test_pays(self, current: int) -> bool:
-        """Whether inner products of examples take less than half the work of g_ref, which every third step needs."""
+        """Returns whether products of examples take less than half the work of g_ref, which every third step needs."""
         return 2 * padded(current) * self._tests <= self._makes
 
     def _views(self, rows: int, current: int) -> Batch:

@@ -33,7 +33,7 @@ class Trainer(NamedTuple):
 
     @property
     def resumable(self) -> bool:
-        """Whether it can save and load what it has learned."""
+        """True if it can save and load what it has learned."""
         return callable(getattr(self.made, "save", None)) and callable(getattr(self.made, "load", None))
 
 

@@ -74,7 +74,7 @@ class OwnNetwork(ByAutograd):
 
     @property
     def together(self) -> bool:
-        """Whether torch.func can batch members."""
+        """True if torch.func can batch members."""
         return not self.facts.unbatchable
 
     @property
