@@ -5,6 +5,7 @@ import os
 import secrets
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -51,11 +52,24 @@ def pytest_xdist_make_scheduler(config, log):
     return scheduling.by_file(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)  # marks are looked at by pytest's own hook
 def pytest_collection_modifyitems(config, items):
     """Whole files with a Ray come first: they take longest, and one process runs them all."""
+    mark_further_cases_slow(items)
     if moved := [item.nodeid for item in items if " at 0x" in item.nodeid]:
         raise pytest.UsageError(f"each process of tests gives this one another name: {moved[0]}; pass ids=")
     items.sort(key=lambda item: not scheduling.with_ray(config, item.path))
+
+
+def mark_further_cases_slow(items):
+    """Of a test marked `few(n)`, all cases behind the first n that are not slow themselves become slow."""
+    cases = Counter()
+    for item in items:
+        if (mark := item.get_closest_marker("few")) and not item.get_closest_marker("slow"):
+            test = item.nodeid.partition("[")[0]
+            cases[test] += 1
+            if cases[test] > mark.args[0]:
+                item.add_marker("slow")
 
 
 def pytest_collection_finish():

@@ -57,6 +57,7 @@ def promises(code):
     return [re.search(r"^print\(.*\)  # ([^:\n]+):", line)[1] for line in lines]
 
 
+@pytest.mark.slow
 def test_the_page_on_python_runs(run):
     run("python.md")
 
@@ -78,6 +79,7 @@ def test_the_page_on_adding_a_stream_runs_and_its_stream_keeps_the_contract(run,
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_the_page_on_testing_plug_ins_runs(run):
     plugged = dict(PLUGGED)
     with patch.dict(PLUGGED):

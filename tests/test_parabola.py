@@ -79,6 +79,7 @@ def test_every_member_is_trained_once_and_minutes_come_before_hours():
     assert {curve.seed for curve, _ in pieces if curve.phase == "cv"} == {0, 1, 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("subtracted", [False, True], ids=["exact", "subtraction"])
 def test_members_are_those_of_the_command(tmp_path, data_dir, subtracted):
     import parabola
@@ -165,6 +166,7 @@ def test_a_killed_script_goes_on_and_leaves_no_process(tmp_path, data_dir):
     assert len(mine) == 180 and [one | apart for one in mine] == [one | apart for one in others]
 
 
+@pytest.mark.slow
 def test_bad_input_is_one_line(tmp_path):
     for name in ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1"):
         (tmp_path / f"{name}-ubyte").write_bytes(b"\0\0\x08")

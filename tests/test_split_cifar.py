@@ -42,6 +42,7 @@ def test_the_first_round_comes_first_and_each_member_once(studies):
     assert all(sum(one.method == name for one in members) >= len(SEEDS) for name in METHODS)
 
 
+@pytest.mark.slow
 def test_the_value_that_a_search_names_is_evaluated(studies):
     stored = all_members(studies)
     known = {split_cifar.member_of(one): record_of(one) for one in stored}
@@ -71,6 +72,7 @@ def test_results_open_further_members_of_the_same_iterator(studies):
     assert next(waiting) not in first
 
 
+@pytest.mark.slow
 def test_a_second_run_trains_what_the_first_has_not(monkeypatch, tmp_path, studies):
     trained = []
 

@@ -154,6 +154,7 @@ print("done", flush=True)
 EACH = 20
 
 
+@pytest.mark.slow
 def test_a_reader_misses_none_while_four_processes_write(url: str, store: Store) -> None:
     """It asks for what is behind the last one that it saw of any study."""
     names = [f"study-{number}" for number in range(4)]

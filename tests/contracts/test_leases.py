@@ -275,6 +275,7 @@ while name := input():
 """
 
 
+@pytest.mark.slow
 @needs_proc
 def test_of_eight_processes_that_try_at_once_one_wins(url: str, store: Store) -> None:
     """A lease that is new, over, or of a process that has ended."""

@@ -71,6 +71,7 @@ def test_promises(promise, method):
     promise(case(method))
 
 
+@pytest.mark.few(1)
 @on_paths_by_kind
 @every_method
 @pytest.mark.parametrize("promise", ON_EVERY_PATH, ids=lambda one: one.__name__)
@@ -78,6 +79,7 @@ def test_promises_on_every_path(promise, method, path):
     promise(case(method, path))
 
 
+@pytest.mark.few(4)
 @every_method
 def test_in_tensors_members_are_the_same_up_to_rounding(method):
     members_are_the_same_alone_and_together(case(method, TWIN))

@@ -62,6 +62,7 @@ def runs():
         yield pytest.param(method, kind, path, marks=[] if few else [pytest.mark.slow], id=name)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("method", "kind", "path"), [*runs()])
 def test_a_whole_run_agrees_with_a_plain_loop(method, kind, path, monkeypatch):
     """Parameters after every step, and accuracies: masks, heads, order of the passes, statistics, the rules.
@@ -91,6 +92,7 @@ def test_a_whole_run_agrees_with_a_plain_loop(method, kind, path, monkeypatch):
     assert result.steps.tolist() == [len(trace)]
 
 
+@pytest.mark.few(1)
 @of_each_kind
 def test_learners_in_turn_are_bit_identical_alone_and_together(method):
     learners = [small(method, seed, epsilon=epsilon) for seed in (0, 1) for epsilon in (0.0, 0.5)]
@@ -110,6 +112,7 @@ def test_learners_together_agree_with_learners_in_turn():
         assert np.allclose(one, other, atol=1e-4)
 
 
+@pytest.mark.few(1)
 @of_each_kind
 def test_a_killed_run_goes_on(method, tmp_path, monkeypatch):
     """Statistics of batch normalisation are kept with the parameters."""
@@ -123,6 +126,7 @@ def test_a_killed_run_goes_on(method, tmp_path, monkeypatch):
         assert rows_equal(again, row, whole, row)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("path", [IN_TURN, pytest.param(TOGETHER, marks=pytest.mark.slow)], ids=str)
 @of_each_kind
 def test_a_fork_with_the_same_values_is_the_same_run(method, path, tmp_path):
@@ -134,6 +138,7 @@ def test_a_fork_with_the_same_values_is_the_same_run(method, path, tmp_path):
         assert rows_equal(again, row, whole, row)
 
 
+@pytest.mark.slow
 def test_a_network_learns_what_can_be_learnt():
     """Colour patterns: after a task its accuracy is far above chance, by moving averages of few steps."""
     images = made_images(classes=4, train=150, test=10, size=16)

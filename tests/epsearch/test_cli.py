@@ -68,6 +68,7 @@ class TestRun:
         assert epsearch("run", "--config", "study.yaml", "--quiet").status == 0
         assert (tmp_path / "runs" / yaml.safe_load(text)["name"] / "study.yaml").read_text(encoding="utf-8") == text
 
+    @pytest.mark.slow
     def test_scoring_on_the_evaluation_stream_is_said_everywhere(self, epsearch, small_options):
         answer = epsearch("run", *small_options, "--score-on", "eval", "--quiet")
         assert "selected on the evaluation stream" in answer.out

@@ -37,6 +37,7 @@ def process(tmp_path, *arguments, **environment):
     )
 
 
+@pytest.mark.slow
 def test_json_is_one_document_whatever_plug_ins_print(tmp_path):
     (tmp_path / "noisy.py").write_text(NOISY, encoding="utf-8")
     done = process(tmp_path, "run", *SHORT.split(), "--objective", "noisy:last", "--name", "one", "--json")
@@ -47,6 +48,7 @@ def test_json_is_one_document_whatever_plug_ins_print(tmp_path):
     assert json.loads(process(tmp_path, "show", "one", "--json").stdout)["name"] == "one"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("columns", ["0", "00", "1", "7", "-5", "x", ""])
 def test_tables_have_letters_whatever_columns_says(tmp_path, columns):
     done = process(tmp_path, "datasets", COLUMNS=columns, LINES="0")

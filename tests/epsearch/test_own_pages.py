@@ -38,6 +38,7 @@ def commands(page):
     return [line.removeprefix("epsearch ").split() for block in blocks(page, "console") for line in block.splitlines()]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("page", [pytest.param(one, marks=[pytest.mark.slow] * (one in SLOW)) for one in PAGES])
 def test_the_examples_of_a_page_run(page, epsearch, tmp_path):
     write(page, tmp_path)

@@ -23,6 +23,7 @@ WIDE = Architecture()
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 32, 33, 55)  # around those at which vectors and tiles are full
 
 
+@pytest.mark.few(2)
 @on_compiled_paths
 @pytest.mark.parametrize("sizes", [SIZES, pytest.param(range(1, 56), marks=pytest.mark.slow)], ids=["some", "all"])
 def test_a_learner_is_bit_identical_in_any_cohort_of_1_to_55_in_any_order(path, sizes):

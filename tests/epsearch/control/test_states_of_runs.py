@@ -182,6 +182,7 @@ def test_an_interruption_is_seen_and_not_stored(study):
     assert (there.state, there.now) == ("running", "interrupted")
 
 
+@pytest.mark.slow
 def test_a_time_budget_ends_after_the_running_cohorts(small_study):
     study = small_study(**OPTIONS | {"time_budget": "1s", "workers": 1})
 

@@ -106,6 +106,7 @@ def test_every_exception_is_one_line(listing, error, status, parts):
     assert GO_ON not in line  # nothing was to be trained
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("command", ["run", "compare", "memory"])
 @pytest.mark.parametrize(
     ("error", "status"),

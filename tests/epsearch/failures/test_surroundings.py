@@ -25,6 +25,7 @@ def limited(mib):
     return lambda: resource.setrlimit(resource.RLIMIT_AS, (mib * MIB, mib * MIB))
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(sys.platform != "linux", reason="others need not limit the address space")
 @pytest.mark.parametrize("mib", [100, pytest.param(200, marks=pytest.mark.slow), 400, 800, 1600])
 def test_a_run_without_memory_for_its_libraries(tmp_path, mib):
@@ -75,6 +76,7 @@ def closures():
             yield pytest.param(arguments, status, closed, marks=marks, id=f"{' '.join(arguments)} {closed}")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("arguments", "status", "closed"), [*closures()])
 def test_streams_that_are_closed(tmp_path, arguments, status, closed):
     place = [] if arguments[0] in ("--help", "datasets") else ["--out", tmp_path]
@@ -98,6 +100,7 @@ def gone(tmp_path):
     return leave
 
 
+@pytest.mark.few(1)
 @pytest.mark.skipif(sys.platform != "linux", reason="others do not let a folder go that somebody works in")
 @pytest.mark.parametrize(
     "arguments", [["list"], ["show", NAME], ["report", NAME], ["run", *ARGUMENTS, "--name", NAME], ["plan", *ARGUMENTS]]
@@ -107,6 +110,7 @@ def test_a_working_folder_that_is_gone(gone, arguments):
     assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="others do not let a folder go that somebody works in")
 def test_a_relative_path_leads_nowhere_then(gone):
     for arguments in (["list"], ["run", *ARGUMENTS]):

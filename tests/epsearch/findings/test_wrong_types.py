@@ -69,6 +69,7 @@ def cases(column_of, file, share):
     return table, column, row, value, every[::share]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "share"),
     [
@@ -95,6 +96,7 @@ def test_list_shows_all_other_studies(epsearch, folder, name, share):
         assert "bug" not in answer.err, (at, junk, answer.err)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("table", [schema.studies, schema.runs, schema.certificates], ids=lambda table: table.name)
 @pytest.mark.parametrize("text", ["", "yesterday", "9999-99-99T00:00:00", "2026", "1e400", "\x00"])
 def test_times_that_are_none_are_no_bug(epsearch, folder, table, text):

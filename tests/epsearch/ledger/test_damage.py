@@ -64,6 +64,7 @@ STUDIES = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("config", "why"), STUDIES.values(), ids=STUDIES)
 def test_a_study_that_cannot_be_read_is_one_line(epsearch, out, config, why):
     add_study(out, config=config(out))
@@ -114,6 +115,7 @@ RECORDS = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("change", RECORDS.values(), ids=RECORDS)
 def test_a_damaged_record_is_not_used(epsearch, out, change):
     check_that_it_is_not_used(epsearch, out, f"UPDATE epsearch_runs SET {change}")

@@ -49,6 +49,7 @@ def test_every_command_takes_it(epsearch, tmp_path, monkeypatch, name):
     assert missing.status == 2 and missing.err.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["~", f"a%20b\n?#[red]'{NAMES['not utf-8']}"], ids=["home", "all at once"])
 def test_what_a_run_writes_there_runs_again(epsearch, tmp_path, monkeypatch, name):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))

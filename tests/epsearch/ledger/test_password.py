@@ -72,6 +72,7 @@ def nothing_has_the_password(*texts):
             assert form.encode() not in found, form
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "url"),
     [("option", URLS["login"]), pytest.param("environment", URLS["encoded parameter"], marks=pytest.mark.slow)],
@@ -151,6 +152,7 @@ def test_a_url_of_a_file_is_masked_in_what_is_printed(epsearch, tmp_path, url):
     nothing_has_the_password(printed.out, printed.err)
 
 
+@pytest.mark.slow
 def test_a_written_study_runs_again_where_the_environment_has_the_url(epsearch, monkeypatch):
     epsearch("run", *ARGUMENTS, "--name", "first", "--storage", URLS["login"], "--quiet")
     again = ["run", "--config", "runs/first/study.yaml", "--json"]

@@ -31,6 +31,7 @@ def moved(url):
     return {key: one for key, one in found.items() if key not in records}, found
 
 
+@pytest.mark.slow
 def test_a_search_that_was_stopped_between_them_trains_what_is_missing_and_gets_the_same(study, small_study, tmp_path):
     whole = small_study(**OPTIONS, out=tmp_path / "whole")
     run(whole)
@@ -75,6 +76,7 @@ def test_they_move_with_their_study_and_are_deleted_with_it(study, epsearch, tmp
         assert store.certificates(before[1]) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "count"),
     [

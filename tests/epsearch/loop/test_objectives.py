@@ -49,6 +49,7 @@ def test_the_usual_one_is_no_part_of_a_study(small_study):
     assert small_study(objective="anytime").digest() != small_study().digest()
 
 
+@pytest.mark.slow
 def test_what_is_maximised_chooses_and_members_are_the_same(small_study, epsearch, small_options):
     """Trained once; the second study chooses another way among the same members."""
     grid = [*small_options, "--strategy", "grid", "--repeats", "1", "--json", "--certify", "0"]

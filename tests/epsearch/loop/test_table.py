@@ -372,6 +372,7 @@ def test_the_command_studies_the_memory(epsearch, tmp_path):
     assert shared["effort"]["reused"] == 6 and shared["effort"]["trained"] == 2  # the raw average is new
 
 
+@pytest.mark.slow
 def test_a_killed_comparison_goes_on(epsearch, tmp_path, monkeypatch):
     """Everything that was told is kept; the rest is trained by the same command."""
     from epsearch.failures.errors import Interrupted

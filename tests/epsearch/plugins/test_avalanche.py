@@ -111,6 +111,7 @@ OPTIONS_WRONG = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("values", OPTIONS_WRONG, ids=" ".join)
 def test_a_value_that_cannot_be_is_one_line(values, epsearch):
     one_line(epsearch("run", *OPTIONS, *AGEM, "--set", *values, "--quiet"), OPTIONS_WRONG[values])

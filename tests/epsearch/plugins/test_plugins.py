@@ -226,6 +226,7 @@ class TestEntryPoints:
         study = small_study(**SEARCH | {"method": "pulled", "strategy": "ends"})
         assert (study.method, study.strategy) == ("mine:PULLED", "mine:ENDS")
 
+    @pytest.mark.slow
     def test_ours_is_not_shadowed_and_that_is_said(self, installed, mine, epsearch, small_options):
         installed(("epsearch.methods", "agem", "mine:PULLED"))
         shown = epsearch("run", *small_options, "--method", "agem", "--search", "lr=0.01..0.1", "--json")

@@ -69,6 +69,7 @@ def test_it_is_searched_evaluated_and_certified(study):
     assert train(study())[1].trained == 0
 
 
+@pytest.mark.slow
 def test_the_ledger_has_what_another_study_wants(study):
     train(study())
     assert train(study(name="two", strategy="grid", points=3, certify=0))[1].trained == 0
@@ -112,6 +113,7 @@ def test_nothing_of_it_is_needed_to_read_a_study(mine, study, epsearch, tmp_path
 
 
 class TestDeclared:
+    @pytest.mark.slow
     def test_parameters_baseline_version_and_requirements(self, study):
         made = study("Declared", search="pull=0..1 count=1..5", strategy="random")
         assert dict(made.set) == {"pull": 0.5, "kind": "a", "count": 3}
@@ -173,6 +175,7 @@ WRONG = {
 }
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("options", WRONG, ids=" ".join)
 def test_what_cannot_be_is_one_line(options, epsearch, tmp_path):
     one_line(epsearch("run", *OPTIONS, *options, "--quiet"), WRONG[options])
@@ -186,6 +189,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_misbehaves_ends_the_study_in_one_line(name, epsearch):
     options, line = HOSTILE[name]
@@ -264,6 +268,7 @@ def train(values, stream, seed, report):
 """
 
 
+@pytest.mark.slow
 def test_truth_values_and_none_reach_one_that_declares_nothing(mine, study, epsearch, tmp_path):
     mine(SHOWS)
     text = "set: {clip: null, on: on}\nsearch: [{augment: [true, false]}]\n"

@@ -89,6 +89,7 @@ def test_where_there_is_no_numba_nothing_compiled_is_taken(cache, measured, caps
     assert len(measured) == 2 and "names 'cpu-float32-onednn', which cannot be used here" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [b'{"any": "cuda-float32"}', b"[" * 100_000])
 def test_commands_survive_a_damaged_file_of_paths(cache, epsearch, small_options, measured, content):
     cache.mkdir()
@@ -99,6 +100,7 @@ def test_commands_survive_a_damaged_file_of_paths(cache, epsearch, small_options
     assert answer.err.count("is damaged: the fastest arithmetic is measured again") == 1
 
 
+@pytest.mark.slow
 def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "file"))
@@ -278,6 +280,7 @@ def test_names_of_paths(text, path):
     assert NumericPath.parse(text) == path and str(path) == text
 
 
+@pytest.mark.slow
 def test_published_arithmetic_is_another_result(small_study):
     """The subtraction has keys of its own, and is only taken where it is asked for."""
     study = small_study(numeric_path="cpu-float32-mkl-subtracted", certify=0)

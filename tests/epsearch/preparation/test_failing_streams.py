@@ -228,6 +228,7 @@ class TestWhatItRaises:
         assert line.startswith(f"{method}() of mine:factory must return ") and got in line
         assert "of integers in 0…71" in line  # 8 classes with 6 images to train on and 3 to test on
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("missing", ["return getattr(self._inner, name)", "raise AttributeError(name)"])
     def test_one_that_delegates_lacks_what_it_lacks(self, missing, mine, epsearch):
         known = "if hasattr(type(self._inner), name) or name in vars(self._inner): return getattr(self._inner, name)"

@@ -63,6 +63,7 @@ def data(tmp_path):
     return made.every_layout(tmp_path / "data")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "dataset",
     [
@@ -88,6 +89,7 @@ def test_what_is_said_before_a_run(data, epsearch):
     assert "1 of 1" in answer.err and "evaluation" in answer.err
 
 
+@pytest.mark.slow
 def test_every_method_is_compared_and_the_memory_studied(data, epsearch):
     folder = f"folder:{data / 'mine'}"
     compared = epsearch("compare", "--dataset", folder, *TINY, "--batch-size", "5", "--json")
@@ -100,6 +102,7 @@ def test_every_method_is_compared_and_the_memory_studied(data, epsearch):
     assert searched["effort"]["reused"] == 1  # A-GEM on the evaluation stream, with two examples a class
 
 
+@pytest.mark.slow
 def test_pretrained_weights_are_part_of_a_result(data, epsearch, tmp_path):
     net = ResNet(WIDTHS, True, Linear(5, random_bias=False))
     rows = torch.rand(1, net.row, generator=torch.Generator().manual_seed(0)) - 0.5
@@ -121,6 +124,7 @@ def test_pretrained_weights_are_part_of_a_result(data, epsearch, tmp_path):
     one_line(epsearch(*told, "--pretrained", tmp_path / "text.pth"), "cannot read weights from")
 
 
+@pytest.mark.slow
 def test_the_imagenet_weights_are_said_to_be_missing(data, epsearch, monkeypatch):
     """What torchvision raises without a network, in one line, before anything is trained."""
     from urllib.error import URLError

@@ -103,6 +103,7 @@ def test_a_study_that_turns_out_to_be_long_starts_ray_after_all(small_study, soo
         assert ray.take_over(loop) is starting and len(lines) == 1
 
 
+@pytest.mark.slow
 def test_what_has_ended_ray_is_no_part_of_the_start_of_threads(small_study, soon, plain, monkeypatch):
     soon(True)
     kept, tuned = {}, Tuned(monkeypatch)
@@ -113,6 +114,7 @@ def test_what_has_ended_ray_is_no_part_of_the_start_of_threads(small_study, soon
     assert tuned.trained and kept["auto"] == 1234.0 and results(study.out) == plain
 
 
+@pytest.mark.slow
 def test_without_a_speed_nothing_is_decided(small_study, plain, monkeypatch):
     monkeypatch.setattr(auto.Monitor, "seconds_left", None)
     monkeypatch.setattr(tune, "_start", lambda *_: pytest.fail("it was started"))
@@ -121,6 +123,7 @@ def test_without_a_speed_nothing_is_decided(small_study, plain, monkeypatch):
     assert results(study.out) == plain
 
 
+@pytest.mark.slow
 def test_a_ray_that_cannot_be_had_is_done_without(small_study, soon, plain, monkeypatch):
     def broken(*_):
         raise Unavailable("Ray does not start here (why not); try --runner local")
@@ -134,6 +137,7 @@ def test_a_ray_that_cannot_be_had_is_done_without(small_study, soon, plain, monk
     assert told.notes.count("threads of this process go on: Ray does not start here (why not); try --runner local") == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("place", ["_start", "ready"])
 def test_threads_go_on_without_room_for_ray(small_study, soon, plain, monkeypatch, place):
     """Whether it is its folder that cannot be made, or a file of its own."""

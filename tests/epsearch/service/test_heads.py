@@ -44,6 +44,7 @@ def said(url, *parts, wait=0.0):
     return got
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "parts", [[], [b"G"], [ASK], [ASK, b"X: y"], [b"\r\n"], [ASK + b"\r\n", b"GET /he"], [ASK + b"\r\n", b"\r\n"]]
 )

@@ -77,6 +77,7 @@ def client(tmp_path_factory):
         yield made
 
 
+@pytest.mark.slow
 def test_any_study_that_was_submitted_is_built_again_as_the_same(client):
     service = client.app.state.service
     accepted = set()
@@ -149,6 +150,7 @@ def test_mutated_studies_through_the_api(tmp_path, count, monkeypatch):
     assert 0 < accepted < count and not (tmp_path / "cache").exists(), "no crash report"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [60, pytest.param(5000, marks=pytest.mark.fuzz)])
 def test_mutated_studies_through_the_command_line(tmp_path, count, monkeypatch, capsys):
     """The same files; whoever trains one by --config is told the same."""

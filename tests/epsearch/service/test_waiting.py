@@ -56,6 +56,7 @@ async def all_at_once(url, count, path, body=None, secret=None):
         return await asyncio.gather(*asks)
 
 
+@pytest.mark.slow
 def test_two_hundred_plans_at_once_keep_nobody_from_an_answer(tmp_path, endless):
     own = settings(tmp_path / "runs", tokens=TOKENS)
     with listening(own, works=True) as (url, app):
@@ -117,6 +118,7 @@ def test_the_form_has_the_same_places(tmp_path, endless):
         assert told.count(429) == 12 - MOST_OF_ONE and told.count(503) == MOST_OF_ONE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_the_end_waits_for_no_plan_and_for_no_ledger(tmp_path, number):
     """A plan is being made, others wait, and somebody holds the ledger."""
@@ -178,6 +180,7 @@ def test_changes_that_wait_for_the_ledger_are_refused_soon_and_readers_are_answe
         assert httpx.post(f"{url}{API}/studies", json=STUDY | {"name": "n"}).status_code == 201
 
 
+@pytest.mark.slow
 def test_findings_that_take_long_keep_nobody_from_lists(tmp_path, monkeypatch):
     own, begun, go_on = with_a_finished_study(tmp_path / "runs"), threading.Semaphore(0), threading.Event()
     with listening(own, works=True) as (url, app):

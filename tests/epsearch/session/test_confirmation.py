@@ -95,6 +95,7 @@ def harms():
             yield pytest.param(harm, after, marks=marks, id=f"{name}, {place}")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("harm", "after"), [*harms()])
 def test_what_the_ledger_has_lost_is_stored_again(small_study, undisturbed, harm, after):
     study = small_study(**OPTIONS)
@@ -116,6 +117,7 @@ def test_it_is_said_in_one_line(small_study):
     assert any("is not the file that it was" in one for one in events.warnings)
 
 
+@pytest.mark.slow
 def test_a_comparison_has_its_rows_again(tmp_path):
     options = TINY | {"methods": "van,agem", "name": "table"}
     study = build(Comparison, options | {"out": tmp_path / "runs"})
@@ -125,6 +127,7 @@ def test_a_comparison_has_its_rows_again(tmp_path):
     assert content(study.storage) == content(other.storage)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("after", [pytest.param(5, marks=pytest.mark.slow), None], ids=["middle", "last"])
 @pytest.mark.parametrize("harm", ["truncated", "overwritten", "no database"])
 def test_a_file_that_is_damaged_in_place_loses_nothing(small_study, undisturbed, tmp_path, harm, after, monkeypatch):
@@ -173,6 +176,7 @@ def broken(monkeypatch):
     return go
 
 
+@pytest.mark.slow
 def test_results_that_cannot_be_stored_are_in_a_file(epsearch, small_options, monkeypatch, tmp_path, broken):
     broken()
     answer = epsearch("run", *small_options, "--name", "mine")

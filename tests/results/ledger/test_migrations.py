@@ -341,6 +341,7 @@ Store.open(sys.argv[1])
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("change", KILLED.values(), ids=KILLED)
 def test_a_kill_leaves_the_old_ledger_and_no_more_than_one_copy(tmp_path: Path, change: str) -> None:
     url, file = on_sqlite(tmp_path)

@@ -114,6 +114,7 @@ def test_no_browser_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         write_vectors(KINDS["search"](), tmp_path, ("pdf",))
 
 
+@pytest.mark.slow
 def test_a_browser_that_fails_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = tmp_path / "browser"
     broken.write_text("#!/bin/sh\nexit 3\n")

@@ -30,6 +30,7 @@ def searches(curve: Callable[[np.ndarray], np.ndarray], seeds: int, smooth: bool
 
 
 # Margin: three standard errors of a share of 95 % in 150 searches are 5.3 points.
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seeds", [3, 5, 10])
 @pytest.mark.parametrize("smooth", [False, True])
 def test_the_set_holds_the_top_of_a_parabola_as_often_as_it_says(seeds: int, smooth: bool) -> None:
@@ -41,6 +42,7 @@ def test_the_set_holds_the_top_of_a_parabola_as_often_as_it_says(seeds: int, smo
     assert short < {3: 0.85, 5: 0.9, 10: 0.95}[seeds]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seeds", [3, 5, 10])
 @pytest.mark.parametrize("smooth", [False, True])
 def test_a_flat_curve_is_seldom_resolved(seeds: int, smooth: bool) -> None:

@@ -39,6 +39,7 @@ STUDIES = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("make", STUDIES.values(), ids=STUDIES)
 def test_nothing_that_is_written_names_it(make, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     results = of_another_method(make())

@@ -62,6 +62,7 @@ def trained(one, stream, architecture, transfer):
     return counted(lambda: train([one], stream, TWIN, architecture, transfer=transfer))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("transfer", [True, False])
 @pytest.mark.parametrize("method", ["van", "ewc", "mas", "er", "soft_agem", "prognn"])
 def test_a_run_of_a_perceptron(method, transfer):
@@ -70,6 +71,7 @@ def test_a_run_of_a_perceptron(method, transfer):
     assert found - of_rules(one, PIXELS, NETWORK) == total(run_flop(one, PIXELS, NETWORK, transfer))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method", [*(pytest.param(one, marks=pytest.mark.slow) for one in ("van", "mas")), "soft_agem", "prognn"]
 )

@@ -85,6 +85,7 @@ def test_a_perceptron(method, path):
     assert (found.task, found.learners, found.threads) == (2 if method in ("gem", "prognn") else 1, 2, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [NumericPath(products="onednn"), TWIN], ids=str)
 def test_a_residual_network(path, monkeypatch):
     monkeypatch.setattr("trainers.networks.REDUCED", (8, 16, 24, 32))

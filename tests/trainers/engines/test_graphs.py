@@ -32,6 +32,7 @@ def trained(method, engine_of):
     return train_rest(cohort, training, training.checkpoints(cohort), {}, engine_of=engine_of)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("method", [name for name, one in METHODS.items() if not isinstance(one.rule, Columns)])
 def test_graphs_take_the_same_steps_as_no_graphs(method):
     made = []

@@ -61,6 +61,7 @@ def test_signs_are_those_of_the_seed():
     assert not torch.equal(both[0], both[1])
 
 
+@pytest.mark.few(1)
 def test_a_moved_network_learns_the_same_but_for_rounding(training):
     plain, first, again = (trained(make, training) for make in (make_engine, make_moved, make_moved))
     assert first.fingerprints[0] == again.fingerprints[0] != plain.fingerprints[0]

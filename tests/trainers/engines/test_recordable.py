@@ -44,6 +44,7 @@ def of_images():
         yield pytest.param(method, network, attributes, marks=[] if few else [pytest.mark.slow], id=name)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("method", "network", "attributes"), [*of_images()])
 def test_residual_networks_with_every_head(method, network, attributes):
     assert audited(method, network, images(network, attributes)) > 1000
@@ -57,6 +58,7 @@ class TestFaults:
         with pytest.raises(NotRecordable, match="looks at the host"):
             audited("agem", "reduced_resnet18", images("reduced_resnet18", 7))
 
+    @pytest.mark.few(1)
     @pytest.mark.parametrize(
         ("fault", "what"),
         [

@@ -85,6 +85,7 @@ def lost(g, references):
     return g, references
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("method", METHODS)
 def test_it_passes_as_things_are(method):
     found = checked(method)
@@ -113,6 +114,7 @@ def test_outputs_of_8_bits_fail_where_columns_grow():
         checked("prognn", with_fault(plant))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("fault", [exchanged, lost])
 @pytest.mark.parametrize("method", WITH_REFERENCE)
 def test_wrong_references_fail(method, fault):
@@ -153,6 +155,7 @@ class TestImages:
         found = check(few(method), self.stream(attributes), self.architecture, TWIN, emulated())
         assert found.graphs is True and 0 < max(found.plain, found.projected) < 2e-4
 
+    @pytest.mark.slow
     def test_exchanged_gradients_fail(self):
         with pytest.raises(SelfCheckFailed):
             engine_of = with_fault(with_references(exchanged))

@@ -25,6 +25,7 @@ def threads():
     torch.set_num_threads(before)
 
 
+@pytest.mark.few(4)
 @on((*COMPILED, TWIN))
 @pytest.mark.parametrize("method", ["van", "soft_agem", "gem", "er", "ewc", "prognn"])
 def test_results_do_not_depend_on_their_number(threads, method, path):

@@ -149,6 +149,7 @@ WRONG = {
 }
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("text", "line"), WRONG.values(), ids=WRONG)
 def test_one_line_says_what_is_wrong(declares, text, line):
     with pytest.raises(ForeignError, match=line) as error:

@@ -71,7 +71,7 @@ ENDS = {
     "returns": "",
     "fails": "1 / 0",
     "is ended": (
-        "for end in range(3, 40):\n    try:\n        os.write(end, b'\\x01' * 100)\n    except OSError:\n        pass\n"
+        "for end in range(3, 1024):\n    try:\n        os.write(end, b'\\x01' * 100)\n    except OSError:\n        pass\n"
         "time.sleep(600)"
     ),
 }
@@ -85,6 +85,7 @@ def leftovers():
         yield pytest.param(ENDS[end], SEGMENTS[segment], marks=marks, id=f"{segment}, {end}")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("end", "segment"), [*leftovers()])
 def test_shared_memory_is_removed(trained, left, tmp_path, segment, end):
     said = tmp_path / "name"
@@ -162,6 +163,7 @@ DAEMONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("daemon", DAEMONS.values(), ids=DAEMONS)
 def test_a_trainer_that_kills_its_guard_leaves_no_daemon(trained, tmp_path, daemon):
     file = tmp_path / "pid"

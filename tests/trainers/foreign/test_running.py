@@ -98,6 +98,7 @@ def test_the_same_values_and_seed_have_the_same_fingerprint_and_others_another(t
     assert first[0] == first[1] != first[2] and len(first[0]) == 16
 
 
+@pytest.mark.slow
 def test_the_generators_are_seeded_for_each_task_and_tests_do_not_move_them(trained, tmp_path):
     """Torch, too, though `train` imports it late; whatever `predict` draws."""
     text = f"""

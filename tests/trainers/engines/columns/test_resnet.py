@@ -109,6 +109,7 @@ def test_a_whole_run_forgets_nothing():
     assert plain.fingerprints[0] == result.fingerprints[0]
 
 
+@pytest.mark.slow
 def test_a_learner_is_bit_identical_alone_and_together():
     chosen = [one(seed, lr=rate) for seed in (0, 1) for rate in (0.05, 0.01, 0.2)]
     together = trained(chosen, split_stream())
@@ -117,6 +118,7 @@ def test_a_learner_is_bit_identical_alone_and_together():
         assert rows_equal(together, row, trained([each], split_stream()), 0)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("after", [1, 2])
 def test_a_killed_run_goes_on_bit_for_bit(after, tmp_path, monkeypatch):
     monkeypatch.setattr(trainers.checkpoints, "AT_MOST_EVERY", 0.0)
@@ -129,6 +131,7 @@ def test_a_killed_run_goes_on_bit_for_bit(after, tmp_path, monkeypatch):
     assert counted.total() == 2 * 4 * (3 - after)  # 4 steps a task
 
 
+@pytest.mark.slow
 def test_a_fork_goes_on_with_another_rate_in_later_columns_alone(tmp_path):
     stream, before = split_stream(range(4)), one()
     whole = trained([before, one(lr=0.01)], stream, store=tmp_path, keep="all")
