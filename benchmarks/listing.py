@@ -19,7 +19,7 @@ import numpy as np
 from epsearch.findings import listing
 from epsearch.ledger.location import ledger_url
 from epsearch.loop.jobs import Job, JobResult
-from epsearch.preparation import growth
+from epsearch.preparation import history
 from epsearch.preparation.build import build
 from epsearch.preparation.data import open_evaluation
 from epsearch.session.confirmation import sum_up
@@ -56,7 +56,7 @@ def finish(study: Search) -> None:
     """Stores a study with made-up results, to its end."""
     images = open_evaluation(study)[0].describe()
     with Store.open(study.storage) as store:
-        growth.keep(store, study, images, Disjointness(), extend=False)
+        history.save(store, study, images, Disjointness(), extend=False)
         loop = make_loop(study, images, store)
         sum_up(loop, store.study(study.name))
         while not loop.done:

@@ -18,7 +18,7 @@ from listing import made_up
 from epsearch.events import ignore
 from epsearch.loop.jobs import Job, encode
 from epsearch.loop.search import SearchLoop
-from epsearch.preparation import growth
+from epsearch.preparation import history
 from epsearch.preparation.build import build
 from epsearch.preparation.data import open_evaluation
 from epsearch.runners.on_ray.trials import Source
@@ -87,7 +87,7 @@ def opened(options: dict[str, Any], folder: Path, storage: str | None = None) ->
     )
     images = open_evaluation(study)[0].describe()
     with Store.open(study.storage) as store, hold(store, study.name, ignore) as held:
-        growth.keep(store, study, images, Disjointness(), extend=False)
+        history.save(store, study, images, Disjointness(), extend=False)
         loop = make_loop(study, images, store)
         assert isinstance(loop, SearchLoop)
         held.runs()

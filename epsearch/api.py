@@ -15,8 +15,8 @@ from epsearch.findings.notebook import SideBySide, StoredStudy
 from epsearch.findings.reports import REPORTS
 from epsearch.ledger.location import ledger_url
 from epsearch.loop.base import Loop
-from epsearch.preparation import growth
-from epsearch.preparation.build import grow, places
+from epsearch.preparation import history
+from epsearch.preparation.build import extend_search, places
 from epsearch.publishing import targets
 from epsearch.publishing.report import PublishReport
 from epsearch.publishing.targets import live as live
@@ -51,7 +51,7 @@ def run(
 ) -> Outcome:
     """Trains a study from its state in the ledger, and writes its report.
 
-    listener: called with every event; extend: a stored search may grow into this one; wait: for the end of another run
+    listener: called with every event; extend: extends a stored search to this one; wait: for the end of another run
     of this study, instead of raising UsageError; resume: also a cancelled study, instead of raising Cancelled.
 
     Running the same study again trains nothing twice, and writes the report anew. Raises UsageError (bad input; nothing
@@ -67,7 +67,7 @@ def run(
     return replace(outcome, effort=replace(effort, seconds=effort.seconds + seconds))
 
 
-def grown(given: Mapping[str, Any], config: Path | None = None) -> Search:
+def build_extension(given: Mapping[str, Any], config: Path | None = None) -> Search:
     """Returns the stored search `given["name"]`, extended by other options.
 
     given, config: as of `build`; other options keep their values. Raises UsageError for an unknown search, and for
@@ -77,11 +77,11 @@ def grown(given: Mapping[str, Any], config: Path | None = None) -> Search:
     if name is None:
         raise UsageError("--extend needs --name, the study to extend")
     before = listing.load(name, storage, out).study
-    if not before.grows:
-        raise UsageError(f"extend lets searches grow, {before.name!r} is a study of `epsearch {before.kind}`")
+    if not before.extendable:
+        raise UsageError(f"only searches can be extended: {before.name!r} is a study of `epsearch {before.kind}`")
     search = cast(Search, before)
-    after = grow(search, given, config)
-    growth.check_growth(search, after)
+    after = extend_search(search, given, config)
+    history.check_extension(search, after)
     return after
 
 

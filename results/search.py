@@ -157,7 +157,7 @@ class SearchResults:
     """Every choice that was evaluated so far on data of this evaluation stream, oldest first."""
     disjointness: str = ""
     """A sentence of proof that search and evaluation share no task; "" where there is none."""
-    grown: tuple[str, ...] = ()
+    earlier: tuple[str, ...] = ()
     """The study before it was extended, one line for each earlier state."""
 
     def __post_init__(self) -> None:

@@ -43,7 +43,7 @@ def _command(kind: type[Study], act: Callable[..., int]) -> Callable[..., int]:
             return act(side, request, values["quiet"], values["as_json"])
 
     others = inspect.signature(besides).parameters.items()
-    left_out = set() if kind.grows else {"extend"}
+    left_out = set() if kind.extendable else {"extend"}
     left_out |= {"wait", "live"} if act is _plan else set()
     own = [one for name, one in others if name not in left_out]
     signature = inspect.Signature([*map(parameter, kind.options().values()), *own])

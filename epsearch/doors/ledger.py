@@ -111,7 +111,7 @@ def described(request: Request) -> Study:
     from epsearch.preparation.build import build
 
     if request.extend:
-        return api.grown(request.options, request.config)
+        return api.build_extension(request.options, request.config)
     return build(request.kind, request.options, request.config)
 
 

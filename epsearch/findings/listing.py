@@ -12,7 +12,7 @@ from epsearch.events import Progress, read
 from epsearch.failures.errors import NoStudy, UsageError, brief, unknown
 from epsearch.ledger.damage import Unreadable
 from epsearch.ledger.evaluation_log import user_log
-from epsearch.preparation import growth
+from epsearch.preparation import history
 from epsearch.status import UNKNOWN, StudyStatus
 from results.labels import on_one_line
 from results.ledger.errors import StoreUnavailable
@@ -195,7 +195,7 @@ def _described(
         dataset = options.get("dataset", UNKNOWN) if isinstance(options, dict) else UNKNOWN
         return replace(status, kind=str(request.get("kind", UNKNOWN)), dataset=str(dataset))
     try:
-        study = growth.read(row, storage, out).study
+        study = history.read(row, storage, out).study
     except Unreadable as error:
         return replace(status, unreadable=error.why, chosen=None, score=None, inert=False)
     return replace(status, kind=study.kind, dataset=study.dataset, objective=study.maximised)

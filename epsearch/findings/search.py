@@ -125,7 +125,7 @@ def _results(
         race=_race(loop),
         looks=evaluated,
         disjointness=_disjointness(loop),
-        grown=tuple(part.heading() for part in loop.earlier),
+        earlier=tuple(part.heading() for part in loop.earlier),
     )
 
 

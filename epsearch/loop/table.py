@@ -191,7 +191,7 @@ class TableLoop(Loop):
 def open_table(study: Table, images: Mapping[str, Any], store: "Store", earlier: Sequence[Search] = ()) -> TableLoop:
     """Returns the loop of a comparison or a memory study, caught up with the ledger.
 
-    earlier: as in `open_search`; empty, as tables do not grow.
+    earlier: as in `open_search`; empty, as tables are not extended.
     """
     return TableLoop(study, images, store).catch_up()
 

@@ -104,8 +104,8 @@ def places(given: Mapping[str, Any], config: Path | None = None) -> tuple[str | 
     return parsed.get("name"), parsed["out"], ledger_url(parsed["out"], parsed.get("storage"))
 
 
-def grow(stored: Search, given: Mapping[str, Any], config: Path | None = None) -> Search:
-    """Returns a stored search with other options, see `growth.check_growth`.
+def extend_search(stored: Search, given: Mapping[str, Any], config: Path | None = None) -> Search:
+    """Returns a stored search with other options, see `history.check_extension`.
 
     Its ledger and out folder do not change. Raises UsageError.
     """

@@ -11,7 +11,7 @@ from epsearch.ledger.damage import Unreadable, reading
 from epsearch.plugins.loading import all_parts
 from epsearch.preparation.build import restore
 from epsearch.study.description import Disjointness, Study
-from epsearch.study.kinds import GROWS, REQUESTS, Search
+from epsearch.study.kinds import EXTENDABLE, REQUESTS, Search
 from results.ledger.errors import StoreUnavailable, conflict
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
@@ -54,7 +54,9 @@ def read(row: StudyRow, storage: LedgerUrl, out: Path) -> StudyHistory:
     with reading(row):
         return StudyHistory(
             study(row.config["study"]),
-            tuple(cast(Search, study(identity)) for identity in row.config.get("earlier", ())),  # no others grow
+            tuple(
+                cast(Search, study(identity)) for identity in row.config.get("earlier", ())
+            ),  # only searches have any
             _proof(row.config["seal"]),
             row.config["stream"],
         )
@@ -69,12 +71,12 @@ def _proof(stored: Mapping[str, Any]) -> Disjointness:
 
 
 @refused(StoreError, but=StoreUnavailable)
-def keep(
+def save(
     store: Store, study: Study, images: Mapping[str, Any], proof: Disjointness, extend: bool, write: bool = True
 ) -> tuple[Search, ...]:
     """Stores a new study, or finds or extends the stored one; returns its earlier versions, oldest first.
 
-    images: the stream's description; extend: whether the study may grow; write: False for a check without writing.
+    images: the stream's description; extend: extends the stored study; write: False for a check without writing.
     Raises UsageError where another study has the name, code of a plug-in has changed, or the ledger cannot be written
     to; StoreUnavailable where another try may help.
     """
@@ -98,9 +100,9 @@ def keep(
         raise UsageError(f"{study.name!r} is a study of `epsearch {stored.study.kind}`; choose another --name")
     # Before the general conflict, as its message names the changed files.
     _check_source(store, study.name, old["stream"] or {}, new["stream"] or {})
-    grows = _grows(old, new)
-    if not (extend and grows):
-        raise UsageError(f"{conflict(study.name, old, new)}{', or let it grow with --extend' if grows else ''}")
+    extendable = _extendable(old, new)
+    if not (extend and extendable):
+        raise UsageError(f"{conflict(study.name, old, new)}{', or extend it with --extend' if extendable else ''}")
     described |= {"earlier": [*row.config.get("earlier", ()), row.config["study"]], **requests}
     if write:
         store.change_study(row, described)
@@ -126,7 +128,7 @@ def _described(study: Study, images: Mapping[str, Any], proof: Disjointness) -> 
     return dict(json.loads(json.dumps(described)))
 
 
-def check_growth(old: Search, new: Search) -> None:
+def check_extension(old: Search, new: Search) -> None:
     """Raises UsageError where options would make a study another one, instead of extending it.
 
     Seeds may only be added at the end: a race gives its first seeds to all points.
@@ -134,7 +136,7 @@ def check_growth(old: Search, new: Search) -> None:
     before, after = old.identity(), new.identity()
     if fixed := _fixed(before, after):
         was, now = before.get(fixed[0]), after.get(fixed[0])
-        raise UsageError(f"extend can change {', '.join(GROWS)}; {fixed[0]} is {was} there, {now} here")
+        raise UsageError(f"extend can change {', '.join(EXTENDABLE)}; {fixed[0]} is {was} there, {now} here")
     if old.space.names != new.space.names:
         raise UsageError(
             f"extend goes on searching {', '.join(old.space.names)}, got {', '.join(new.space.names)}; "
@@ -142,12 +144,12 @@ def check_growth(old: Search, new: Search) -> None:
         )
     for name, first, now in (("seeds", old.seeds, new.seeds), ("eval-seeds", old.final_seeds, new.final_seeds)):
         if now[: len(first)] != first:  # a race begins with the first ones
-            raise UsageError(f"{name} can only grow at their end; got {list(now)}, which were {list(first)}")
+            raise UsageError(f"{name} can only be added at the end; got {list(now)}, which were {list(first)}")
     # Another strategy or interval is a second search of any size. The same search with fewer rounds or points would
     # leave unused runs, and a report that its options do not describe.
     for name in SIZES if _same_search(before, after) else ():
         if after[name] < before[name]:
-            raise UsageError(f"{name} can only grow; got {after[name]}, which were {before[name]}")
+            raise UsageError(f"{name} can only increase; got {after[name]}, which were {before[name]}")
 
 
 def _same_search(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
@@ -171,8 +173,8 @@ def _parts(images: Mapping[str, Any]) -> dict[str, str]:
     return {name: part for parts in all_parts("", images).values() for name, part in parts.items()}
 
 
-def _grows(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Returns whether a study may grow into another: same data and arithmetic, so that runs can be reused."""
+def _extendable(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Returns whether a study may be extended to another: same data and arithmetic, so that runs can be reused."""
     return all(old[name] == new[name] for name in COMPARED if name != "study") and not _fixed(
         old["study"], new["study"]
     )
@@ -180,5 +182,5 @@ def _grows(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 def _fixed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Returns options that differ between two identities and must not."""
-    may = (*GROWS, "race_rule")  # which comes and goes with the race
+    may = (*EXTENDABLE, "race_rule")  # which comes and goes with the race
     return [name for name in dict.fromkeys((*old, *new)) if name not in may and old.get(name) != new.get(name)]

@@ -19,7 +19,7 @@ from rich.console import RenderableType
 from epsearch import api
 from epsearch.failures.errors import NoStudy, UsageError
 from epsearch.failures.lines import one_line
-from epsearch.preparation import growth
+from epsearch.preparation import history
 from epsearch.service.answers import Figure, Ledger, Sharing
 from epsearch.service.results_cache import ResultsCache, StudyResults
 from epsearch.service.studies import Studies
@@ -85,7 +85,7 @@ class Reporter:
     def description(self, name: str) -> tuple[RenderableType, dict[str, Any]]:
         """Returns the output of `epsearch show`, as a renderable and as JSON. Raises NoStudy."""
         status = self._studies.status(name)
-        row = growth.find(self._studies.store, name)
+        row = history.find(self._studies.store, name)
         if row is None:
             return lists.waiting(status, self._studies.study(name)), lists.as_json(status)
         own = self._studies.settings
@@ -135,7 +135,7 @@ class Reporter:
 
     def _write(self, name: str) -> api.Outcome:
         self._studies.status(name)
-        if growth.find(self._studies.store, name) is None:
+        if history.find(self._studies.store, name) is None:
             raise NoStudy(f"study {name!r} has not begun: there is nothing to report yet")
         own = self._studies.settings
         with self._writing:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from epsearch.api import grown
+from epsearch.api import build_extension
 from epsearch.failures.errors import UsageError, brief, refused
 from epsearch.plugins.kinds import NAMING
 from epsearch.preparation.build import build
@@ -105,8 +105,8 @@ def submitted_study(submission: Submission, settings: Settings) -> Study:
         options = {name: value for name, value in options.items() if name != "interval"}
     kind = KINDS[one_of(request.get("kind", Search.kind), "kind", KINDS)]
     options = {**options, **server_options(settings)}
-    # A search that grows keeps its folder of datasets.
-    return grown(options | {"data_dir": None}) if request.get("extend") else build(kind, options)
+    # A search that is extended keeps its folder of datasets.
+    return build_extension(options | {"data_dir": None}) if request.get("extend") else build(kind, options)
 
 
 def is_same(submission: Submission, study: Study, extend: bool, settings: Settings) -> bool:

@@ -15,7 +15,7 @@ from epsearch.failures.errors import UsageError
 from epsearch.findings.reports import REPORTS, AnyResults, Groups, Report
 from epsearch.findings.search import search_so_far
 from epsearch.loop.base import Loop
-from epsearch.preparation import growth
+from epsearch.preparation import history
 from epsearch.service.settings import Settings
 from epsearch.session.session import stored_loop
 from epsearch.study.kinds import Search
@@ -60,7 +60,7 @@ class ResultsCache:
 
     def get(self, name: str) -> StudyResults | None:
         """Returns the results of a stored study, None if there is none of that name. Raises UsageError."""
-        row = growth.find(self._store, name)
+        row = history.find(self._store, name)
         if row is None:
             with self._lock:
                 self._cache.pop(name, None)

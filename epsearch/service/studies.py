@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from epsearch.api import grown
+from epsearch.api import build_extension
 from epsearch.control.cancelling import cancel
 from epsearch.control.removing import Removal, delete
 from epsearch.control.resuming import stored_study
@@ -19,7 +19,7 @@ from epsearch.failures.errors import NoStudy, Unavailable, UsageError, brief, un
 from epsearch.findings import listing
 from epsearch.findings.listing import matching, study_names
 from epsearch.ledger.damage import Unreadable
-from epsearch.preparation import growth
+from epsearch.preparation import history
 from epsearch.preparation.build import check_name
 from epsearch.service import answers
 from epsearch.service.requests import (
@@ -101,10 +101,10 @@ class Studies:
 
     def study(self, name: str) -> Study:
         """Returns a stored study, or else a submitted one. Raises NoStudy, and UsageError if it cannot be read."""
-        row = growth.find(self.store, name)
+        row = history.find(self.store, name)
         if row is not None:
             try:
-                return growth.read(row, self.settings.storage, self.settings.out).study
+                return history.read(row, self.settings.storage, self.settings.out).study
             except Unreadable as error:
                 raise UsageError(str(error)) from error
         submission = self.store.queue.submissions().get(name)
@@ -147,7 +147,7 @@ class Studies:
 
     def _is_finished(self, study: Study) -> bool:
         """Returns whether a stored study is finished, with every number that this one requests."""
-        standing, row = self.store.leases.standing(study.name), growth.find(self.store, study.name)
+        standing, row = self.store.leases.standing(study.name), history.find(self.store, study.name)
         if row is None or standing is None or standing.state != FINISHED or standing.held:
             return False
         requests = {name: one.show(study.value(name)) for name, one in study.options().items() if name in REQUESTS}
@@ -165,12 +165,12 @@ class Studies:
             if options.pop(fixed, value) != value:
                 raise UsageError(f"{fixed} cannot be changed by extend")
         options = {**self._run_options(name), **options, **server_options(self.settings)}
-        study = grown(options | {"name": name, "data_dir": None})
+        study = build_extension(options | {"name": name, "data_dir": None})
         return self.submit(study, token, priority, extend=True, action="extend")
 
     def resume(self, name: str, token: str, priority: int = 0) -> StudyStatus:
         """Queues a cancelled, failed or interrupted study again. Raises NoStudy, Busy and UsageError."""
-        row, own = growth.find(self.store, name), self.settings
+        row, own = history.find(self.store, name), self.settings
         study = self.study(name) if row is None else stored_study(name, own.storage, own.out, self._run_options(name))
         earlier = self.store.queue.submissions().get(name)
         extend = earlier is not None and bool(earlier.given.get("extend"))
@@ -217,13 +217,13 @@ class Studies:
 
     def _check_new(self, study: Study) -> None:
         """Raises UsageError if the ledger has another study of that name."""
-        row = growth.find(self.store, study.name)
+        row = history.find(self.store, study.name)
         if row is None:
             return
         kind = row.config.get("kind", Search.kind)
         if kind != study.kind:
             raise UsageError(f"{study.name!r} is a study of `epsearch {kind}`; choose another name")
-        old, new = growth.read(row, study.storage, study.out).study.identity(), study.identity()
+        old, new = history.read(row, study.storage, study.out).study.identity(), study.identity()
         if old != new:
             raise UsageError(str(conflict(study.name, old, new)))
 

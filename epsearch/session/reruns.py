@@ -15,7 +15,7 @@ from epsearch.loop.cohorts import Order
 from epsearch.loop.content import content, records
 from epsearch.loop.jobs import Certify, Job, JobResult, Run
 from epsearch.machine import cuda_present
-from epsearch.preparation import growth
+from epsearch.preparation import history
 from epsearch.preparation.arithmetic import numeric_path
 from epsearch.preparation.data import prepare
 from epsearch.preparation.memory import limit_workers
@@ -131,7 +131,7 @@ def train_again(
         study = limit_workers(replace(study, numeric_path=path), prepared.stream, listener)
         with hide_storage(), open_store(study.storage, Store.read) as store:
             # Refuses other data and changed code, as a run of the study does.
-            growth.keep(store, study, prepared.images, prepared.proof, extend=False, write=False)
+            history.save(store, study, prepared.images, prepared.proof, extend=False, write=False)
             again = Reruns(study, prepared.images, store, runs, {record.key: record for record in stored})
             monitor = Monitor(again, listener)
             with ready(study) as train:

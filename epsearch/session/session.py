@@ -18,7 +18,7 @@ from epsearch.loop.ahead import Eta, Plan
 from epsearch.loop.base import Loop
 from epsearch.loop.search import open_search
 from epsearch.loop.table import open_table
-from epsearch.preparation import growth
+from epsearch.preparation import history
 from epsearch.preparation.arithmetic import numeric_path
 from epsearch.preparation.checkpoints import check_checkpoints
 from epsearch.preparation.data import Prepared, prepare
@@ -86,7 +86,7 @@ def train(
 ) -> tuple[Loop, Effort]:
     """Trains a study from its state in the ledger to the end; returns its loop and the work of the session.
 
-    listener: called with all events; extend: a stored study of that name may grow into this one; wait: for the end of
+    listener: called with all events; extend: extends a stored study of that name; wait: for the end of
     another run of this study, which is an error otherwise; resume: also a cancelled study.
 
     Raises UsageError for bad input, a study that another run has, or a cancelled one: nothing has been trained.
@@ -111,12 +111,12 @@ def _train(study: Study, prepared: Prepared, store: Store, lease: StudyLease, ex
     with ExitStack() as stack:
         study = _placed(study, prepared, store, listener)
         described = (study, prepared.images, prepared.proof, extend)
-        earlier = growth.keep(store, *described, write=False)
+        earlier = history.save(store, *described, write=False)
         loop = make_loop(study, prepared.images, store, earlier)
         if not loop.done:
             refuse_inert(study, prepared.images)
         before = store.study(study.name)
-        growth.keep(store, *described)  # only now, as the ledger must not have a study that cannot begin
+        history.save(store, *described)  # only now, as the ledger must not have a study that cannot begin
         row = store.study(study.name)
         assert row is not None
         if row != before:
@@ -192,13 +192,13 @@ def plan(study: Study, listener: Listener = ignore, extend: bool = False) -> Pla
         with hide_storage(), open_store(study.storage, Store.read) as store:
             study = _placed(study, prepared, store, ignore)  # the plan contains these notes
             refuse_inert(study, prepared.images)
-            earlier = growth.keep(store, study, prepared.images, prepared.proof, extend, write=False)
+            earlier = history.save(store, study, prepared.images, prepared.proof, extend, write=False)
             return _plan(make_loop(study, prepared.images, store, earlier))
 
 
 def _placed(study: AnyStudy, prepared: Prepared, store: Store, listener: Listener) -> AnyStudy:
     """Returns the study with the numeric path and workers for this machine; a stored study keeps its path."""
-    row = growth.find(store, study.name)
+    row = history.find(store, study.name)
     path = numeric_path(study, prepared.stream, row.config.get("numeric_path") if row else None, listener)
     return limit_workers(replace(study, numeric_path=path), prepared.stream, listener)
 
@@ -224,7 +224,7 @@ def stored_loop(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> L
 
     storage, out: current ledger and folder of reports, which may have moved.
     """
-    stored = growth.read(row, storage, out)
+    stored = history.read(row, storage, out)
     with reading(row):
         loop = make_loop(stored.study, stored.images, store, stored.earlier)
         loop.proof = stored.proof

@@ -14,7 +14,7 @@ from epsearch.failures.errors import UsageError, refused
 from epsearch.findings.listing import load, opened
 from epsearch.ledger.damage import Unreadable
 from epsearch.ledger.location import check_no_file_of
-from epsearch.preparation import growth
+from epsearch.preparation import history
 from epsearch.session.confirmation import sum_up
 from epsearch.session.session import make_folder, open_store, stored_loop
 from epsearch.study.kinds import REQUESTS
@@ -106,7 +106,7 @@ def import_file(file: Path, storage: LedgerUrl, out: Path, name: str | None = No
         for row, own in zip(studies, names, strict=True):
             study_name(own, f"{on_one_line(file)}: a study's name")  # becomes that of a folder
             check_no_file_of(storage, out, own)
-            growth.read(row, storage, out)
+            history.read(row, storage, out)
         if storage.file is not None:
             make_folder(out)
         with _refusing(), open_store(storage) as store:

@@ -111,7 +111,7 @@ class Study:
     """Hyperparameters of the identity even with their neutral values."""
     names_its_kind: ClassVar[bool] = True
     """Whether ledgers and default names have the kind: all but searches, the first kind."""
-    grows: ClassVar[bool] = False
+    extendable: ClassVar[bool] = False
     """Whether a stored study of this kind can be extended."""
 
     # fmt: off
@@ -121,7 +121,8 @@ class Study:
         STREAM, "permuted_digits", level=BASIC,
     )
     seeds: tuple[int, ...] = option(
-        values.SEED_NUMBERS, "A count, a list 0,1,2 or a range 0..4.", SEEDS, usual=DATASETS, level=BASIC, grows=True,
+        values.SEED_NUMBERS, "A count, a list 0,1,2 or a range 0..4.", SEEDS, usual=DATASETS, level=BASIC,
+        extendable=True,
     )
     """A race begins with the first two."""
     cv_tasks: int = option(

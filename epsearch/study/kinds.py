@@ -55,7 +55,7 @@ class Search(Study):
 
     kind = "run"
     named = (*Study.named, "lr")
-    grows = True
+    extendable = True
     names_its_kind = False
     searches = True
 
@@ -78,16 +78,16 @@ class Search(Study):
     strategy: str = option(
         values.STRATEGY,
         f"How the search chooses the values of the next round: {', '.join(STRATEGIES)}; or module:attribute.", SEARCHED,
-        "narrowing", level=BASIC, later=True, grows=True,
+        "narrowing", level=BASIC, later=True, extendable=True,
     )
     choose: str = option(
         values.words(CURVE, TRIED),
         "What is chosen: the top of a curve through all scores, trained like any value, or the best tried value.",
-        SEARCHED, CURVE, grows=True,
+        SEARCHED, CURVE, extendable=True,
     )
     search: Space | None = option(
         values.SPACE, "What is searched, like epsilon=0..1 or lr=log:0.003..0.3 memory=10,25,50.", SEARCHED,
-        usual="ε over --interval", level=BASIC, later=True, grows=True,
+        usual="ε over --interval", level=BASIC, later=True, extendable=True,
     )
     set: tuple[tuple[str, Value], ...] = option(
         values.METHOD_VALUES, "Hyperparameters of a plug-in method, e.g. pull=0.5 when=odd.", SEARCHED, (),
@@ -101,34 +101,34 @@ class Search(Study):
     """(name, value); () for nothing."""
     strategy_seed: int = option(
         values.whole(0, limits.STRATEGY_SEED), "Seed of strategies that draw at random.", SEARCHED, 0, later=True,
-        grows=True,
+        extendable=True,
     )
     race: bool = option(
         values.FLAG,
         "Train every value with two seeds, and with more only if it is not significantly worse than the best.",
-        SEARCHED, False, later=True, grows=True,
+        SEARCHED, False, later=True, extendable=True,
     )
     most_seeds: int | None = option(
         values.whole(3, limits.SEEDS), "In a race, seeds that a value may get while several cannot be told apart.",
-        SEEDS, usual="those of --seeds", later=True, part=RACE, grows=True,
+        SEEDS, usual="those of --seeds", later=True, part=RACE, extendable=True,
     )
     repeats: int = option(
-        values.whole(1, limits.ROUNDS), "Rounds of the search.", SEARCHED, usual=DATASETS, level=BASIC, grows=True,
+        values.whole(1, limits.ROUNDS), "Rounds of the search.", SEARCHED, usual=DATASETS, level=BASIC, extendable=True,
     )
     """M of the ε-SOFT-GEM paper."""
     points: int = option(
         values.whole(1, limits.VALUES), "Values tried in each round.", SEARCHED, usual=DATASETS, level=BASIC,
-        grows=True,
+        extendable=True,
     )
     """N of the paper."""
     eval_seeds: tuple[int, ...] | None = option(
         values.SEED_NUMBERS, "Seeds of the evaluation, as --seeds.", SEEDS, usual="those of the search", later=True,
-        grows=True, after="seeds",
+        extendable=True, after="seeds",
     )
     allow_shared: bool = _allow_shared()
     interval: tuple[float, float] = option(
-        values.INTERVAL, "Interval in which ε is searched, LOW HIGH.", SEARCHED, usual="0 1", part=METHOD, grows=True,
-        after="hyperparameters",
+        values.INTERVAL, "Interval in which ε is searched, LOW HIGH.", SEARCHED, usual="0 1", part=METHOD,
+        extendable=True, after="hyperparameters",
     )
     score_on: str = option(
         values.words("cv", "eval"),
@@ -387,5 +387,5 @@ REQUESTS = tuple(
     {name: each for kind in KINDS.values() for name, each in kind.options().items() if each.scope == REQUEST}
 )
 """Options that a ledger stores for the newest run."""
-GROWS = tuple(name for name, each in Search.options().items() if each.grows)
+EXTENDABLE = tuple(name for name, each in Search.options().items() if each.extendable)
 """Options that may change when a stored search is extended."""

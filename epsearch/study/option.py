@@ -76,7 +76,7 @@ class Option:
     """True for an option that older stored studies lack: part of the identity only if not the default."""
     part: str = ""
     """RACE, TRAINER or METHOD, which it requires; "" for all studies."""
-    grows: bool = False
+    extendable: bool = False
     """Whether it may change when a stored search is extended."""
     aliases: tuple[str, ...] = ()
     """Further flags."""

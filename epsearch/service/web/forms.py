@@ -11,7 +11,7 @@ from epsearch.failures.errors import UsageError
 from epsearch.preparation.build import build
 from epsearch.service.requests import SERVER_SET
 from epsearch.study.description import Study
-from epsearch.study.kinds import GROWS, KINDS, Search
+from epsearch.study.kinds import EXTENDABLE, KINDS, Search
 from epsearch.study.option import DATASETS, GROUPS, SEARCHED, SEEDS, Option
 from epsearch.study.published import published
 from results.labels import label
@@ -84,7 +84,7 @@ def extension_form(study: Study, values: Mapping[str, str], error: str = "") -> 
     """Returns the form to extend a search, with its present values in empty fields."""
     texts, options = field_values(study) | dict(values), study.options()
     wrong = wrong_field(options, values, error)
-    return [_field(options[name], None, texts.get(name, ""), name == wrong) for name in GROWS if name in options]
+    return [_field(options[name], None, texts.get(name, ""), name == wrong) for name in EXTENDABLE if name in options]
 
 
 def wrong_field(options: Mapping[str, Option], values: Mapping[str, str], error: str) -> str | None:
@@ -138,8 +138,8 @@ def field_values(study: Study) -> dict[str, str]:
 def changes(study: Study, values: Mapping[str, str]) -> dict[str, str]:
     """Returns the values of a form that differ from a study; "false" for a flag that is off."""
     before = field_values(study)
-    flags = {name for name, option in study.options().items() if name in GROWS and option.default is False}
-    after = {name: values.get(name, "false" if name in flags else "") for name in GROWS}
+    flags = {name for name, option in study.options().items() if name in EXTENDABLE and option.default is False}
+    after = {name: values.get(name, "false" if name in flags else "") for name in EXTENDABLE}
     return {name: value for name, value in after.items() if value and value != (before.get(name) or "false")}
 
 

@@ -83,7 +83,7 @@ def what_was_run(results: SearchResults) -> str:
         "Seeds": ", ".join(map(str, results.seeds)),
         "Members trained": f"{len(members)} in the search, {len(results.evaluation)} in the evaluation"
         + (f" (of these {shared} are members of the search)" if shared else ""),
-        **({"Before it was extended": "; ".join(results.grown)} if results.grown else {}),
+        **({"Before it was extended": "; ".join(results.earlier)} if results.earlier else {}),
         **({} if results.trainer_repeats is not None else {"SGD steps": f"{sum(r.steps for r in runs.values()):,}"}),
     }
     return page.section("What was run", page.facts(items))

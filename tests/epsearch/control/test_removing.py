@@ -7,7 +7,7 @@ import pytest
 from epsearch import Interrupted, UsageError, run
 from epsearch.cache import cache_folder
 from epsearch.control.removing import LEARNERS, clean, delete
-from epsearch.preparation import growth
+from epsearch.preparation import history
 from results.ledger.store import Store
 from results.ledger.writers.holder import here
 from tests.support.events import Recorded
@@ -49,6 +49,7 @@ def test_a_deleted_study_leaves_what_another_one_uses(two, epsearch):
     assert run(first).effort.trained == len(removal.runs), "what was deleted is trained again"
 
 
+@pytest.mark.slow
 def test_a_study_that_begins_while_the_question_is_asked_keeps_its_members(small_study):
     first, second = (small_study(**OPTIONS, name=name, seeds="0,1") for name in ("first", "second"))
     run(first)
@@ -75,18 +76,19 @@ def test_a_study_that_begins_while_the_question_is_asked_keeps_its_members(small
     assert keys(first) == before
 
 
+@pytest.mark.slow
 def test_a_study_is_stored_before_it_takes_members(small_study, monkeypatch):
     """Members that another command deletes while the study begins are trained again."""
     first, second = (small_study(**OPTIONS, name=name, seeds="0,1") for name in ("first", "second"))
     run(first)
-    before, keep = keys(first), growth.keep
+    before, keep = keys(first), history.save
 
     def keep_late(store, study, *rest, write=True):
         if write and study.name == "second":
             delete("first", first.storage, first.out, yes)
         return keep(store, study, *rest, write=write)
 
-    monkeypatch.setattr(growth, "keep", keep_late)
+    monkeypatch.setattr(history, "save", keep_late)
     assert run(second).effort.trained == len(before)
     assert keys(second) == before
 
@@ -103,6 +105,7 @@ def test_members_that_are_claimed_stay(small_study):
         assert keys(first) == {one}
 
 
+@pytest.mark.slow
 def test_members_of_a_search_with_an_evaluation_ahead_stay(small_study):
     """The baseline may be trained before the search ends; it is used from then on."""
     first = small_study(**OPTIONS, name="first")
@@ -117,6 +120,7 @@ def test_members_of_a_search_with_an_evaluation_ahead_stay(small_study):
     assert run(second).effort.trained == len(keys(second)) - removal.shared - begun
 
 
+@pytest.mark.slow
 def test_nothing_is_deleted_unless_somebody_is_sure(two, epsearch):
     first, *_ = two
     before = keys(first)
@@ -144,6 +148,7 @@ def test_a_study_that_is_being_trained_is_not_deleted(two):
             delete("first", first.storage, first.out, yes)
 
 
+@pytest.mark.slow
 def test_beside_a_study_that_cannot_be_read_all_members_stay(two):
     first, *_ = two
     before = keys(first)

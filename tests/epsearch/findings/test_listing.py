@@ -12,8 +12,8 @@ import pytest
 
 from epsearch.findings.listing import list_studies, upgrade
 from epsearch.ledger.location import ledger_url
-from epsearch.preparation import growth
-from epsearch.preparation.build import build, grow
+from epsearch.preparation import history
+from epsearch.preparation.build import build, extend_search
 from epsearch.preparation.data import open_evaluation
 from epsearch.session import session
 from epsearch.session.session import make_folder, stored_loop, sum_up
@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[3]
 
 def begun(study, store, extend=False):
     """The loop of a study that stands in the ledger, as a command that trains has it."""
-    earlier = growth.keep(store, study, open_evaluation(study)[0].describe(), Disjointness(), extend)
+    earlier = history.save(store, study, open_evaluation(study)[0].describe(), Disjointness(), extend)
     loop = make(study, store, earlier=earlier)
     sum_up(loop, store.study(study.name))
     return loop
@@ -78,6 +78,7 @@ SEARCHES = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("options", SEARCHES.values(), ids=SEARCHES)
 def test_a_search_is_listed_as_its_records_have_it(small_study, options):
     found = follow(small_study(name="one", certify=1, **options))
@@ -106,7 +107,7 @@ def test_a_table_is_listed_as_its_records_have_it(tmp_path, kind, own):
 def test_a_study_that_grows_is_listed_as_it_is_now(small_study):
     study = small_study(name="one", certify=0)
     follow(study)
-    after = follow(grow(study, {"seeds": 3}), extend=True)
+    after = follow(extend_search(study, {"seeds": 3}), extend=True)
     assert after[0][0].startswith("repeat 1 of 2: ") and after[-1][0] == "finished"
 
 
@@ -150,6 +151,7 @@ LOST = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("statement", LOST.values(), ids=LOST)
 def test_without_a_summary_show_replays_and_a_run_writes_it(epsearch, out, statement):
     before, kept = epsearch("list", "--json").json, summaries(out)
@@ -196,7 +198,7 @@ def test_what_another_program_made_of_the_study_is_not_summed_up(small_study):
     with Store.open(study.storage) as store:
         before = begun(study, store)
         before.tell([PEAK(before.ask()[0])])
-        after = begun(grow(study, {"points": 5}), store, extend=True)
+        after = begun(extend_search(study, {"points": 5}), store, extend=True)
         now = listed(study)
         before.tell([PEAK(before.ask()[0])])
         assert listed(study) == now
@@ -228,6 +230,7 @@ main()
 
 # A function, after whose so-manieth call a run is killed: before the end of a transaction, after it, after the loop has
 # moved on.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "count"),
     [

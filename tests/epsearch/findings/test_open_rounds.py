@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from epsearch.findings.search import search_results, search_so_far
-from epsearch.preparation.build import grow
+from epsearch.preparation.build import extend_search
 from results.ledger.store import Store
 from results.verdict.assessment import trust
 from tests.support.drive import fake, finish, make
@@ -29,7 +29,7 @@ def test_members_of_an_open_round_count_for_figures_alone(small_study):
         whole = search_results(loop, {})
         assert whole.search == loop.search_records() and {one.spread.n for one in trust(whole).points} == {2}
 
-        grown = make(grow(study, {"seeds": 4}), store, workers=5, earlier=(study,))
+        grown = make(extend_search(study, {"seeds": 4}), store, workers=5, earlier=(study,))
         while grown.best is None:
             one_job_more(grown)
         one_job_more(grown)  # of the second round, whose points have two seeds of four

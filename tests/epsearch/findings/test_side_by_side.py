@@ -2,7 +2,7 @@
 
 import pytest
 
-from epsearch.preparation import growth
+from epsearch.preparation import history
 from epsearch.preparation.build import build
 from epsearch.preparation.data import open_evaluation
 from epsearch.study.description import Disjointness
@@ -32,7 +32,7 @@ def run(small_study, store):
 
     def one(name, **options):
         study = small_study(name=name, **{"repeats": 1, "points": 3, "seeds": 1, "certify": 0} | options)
-        growth.keep(store, study, open_evaluation(study)[0].describe(), Disjointness(), extend=False)
+        history.save(store, study, open_evaluation(study)[0].describe(), Disjointness(), extend=False)
         finish(make(study, store), SCORED)
 
     return one
@@ -75,7 +75,7 @@ def test_what_is_no_finished_search_is_refused_in_one_line(run, epsearch, store,
     run("whole")
     given = TINY | {"methods": "van", "out": tmp_path / "runs", "name": "methods"}
     for study in (build(Comparison, given), small_study(name="begun")):
-        growth.keep(store, study, {"examples_per_task": 60}, Disjointness(), extend=False)
+        history.save(store, study, {"examples_per_task": 60}, Disjointness(), extend=False)
     refused(epsearch("report", "whole", "methods"), "'methods' is a study of `epsearch compare`")
     refused(epsearch("report", "whole", "begun"), "study 'begun' has no finished round yet; run it again to go on")
     refused(epsearch("report", "whole", "whole"), "must be different ones, got whole, whole")

@@ -8,8 +8,8 @@ from epsearch.events import ignore
 from epsearch.findings import listing
 from epsearch.findings.facts import unfinished_notes
 from epsearch.findings.search import search_results
-from epsearch.preparation import growth
-from epsearch.preparation.build import build, grow
+from epsearch.preparation import history
+from epsearch.preparation.build import build, extend_search
 from epsearch.preparation.data import prepare
 from epsearch.session.session import make_folder, sum_up
 from epsearch.status import UNKNOWN
@@ -40,7 +40,7 @@ def run():
         make_folder(study.out)
         with Store.open(study.storage) as store:
             described = (study, prepared.images, prepared.proof, extend)
-            loop = make(study, store, earlier=growth.keep(store, *described))
+            loop = make(study, store, earlier=history.save(store, *described))
             sum_up(loop, store.study(study.name))
             finish(loop, train)
         return loop
@@ -95,10 +95,10 @@ def test_what_is_still_to_be_certified_is_said(one, run):
 def test_a_study_that_grows_keeps_it(one, run):
     run(one(certify=0))
     before = listing.load("mine", one().storage, one().out).study
-    run(grow(before, {"points": 5}), extend=True)
+    run(extend_search(before, {"points": 5}), extend=True)
     assert states(before) == FINISHED
     assert listing.load("mine", before.storage, before.out).study.certify == 0
-    run(grow(before, {"points": 5, "repeats": 2, "certify": 1}), extend=True)
+    run(extend_search(before, {"points": 5, "repeats": 2, "certify": 1}), extend=True)
     assert states(before) == FINISHED
     assert listing.load("mine", before.storage, before.out).study.certify == 1
 
@@ -124,7 +124,7 @@ def test_how_far_members_moved_is_reported(one, run):
     prepared = prepare(study, ignore)
     make_folder(study.out)
     with Store.open(study.storage) as store:
-        loop = make(study, store, earlier=growth.keep(store, study, prepared.images, prepared.proof, False))
+        loop = make(study, store, earlier=history.save(store, study, prepared.images, prepared.proof, False))
         sum_up(loop, store.study(study.name))
         while not loop.done:
             loop.tell([(train_moved if job.certify and job.certify.moved else train)(job) for job in loop.ask()])

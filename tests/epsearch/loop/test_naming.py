@@ -4,8 +4,8 @@ import pytest
 
 from epsearch.failures.errors import UsageError
 from epsearch.findings.search import search_results
-from epsearch.preparation import growth
-from epsearch.preparation.build import grow, restore
+from epsearch.preparation import history
+from epsearch.preparation.build import extend_search, restore
 from epsearch.study.description import Disjointness
 from results.ledger.store import Store
 from results.verdict.answer import answer
@@ -121,7 +121,7 @@ class TestStored:
     """Development versions stored searches by the best tried value without the option."""
 
     def stored(self, study, store):
-        growth.keep(store, study(choose="tried", name="old"), {"kind": "made up"}, Disjointness(), extend=False)
+        history.save(store, study(choose="tried", name="old"), {"kind": "made up"}, Disjointness(), extend=False)
         row = store.study("old")
         assert row.config["study"]["choose"] == "tried"
         without = {name: value for name, value in row.config["study"].items() if name != "choose"}
@@ -131,17 +131,17 @@ class TestStored:
     def test_it_chooses_the_best_tried_value(self, study, store, tmp_path):
         row = self.stored(study, store)
         old = study(choose="tried", name="old")
-        assert growth.read(row, study().storage, tmp_path).study.identity() == old.identity()
-        growth.keep(store, old, {"kind": "made up"}, Disjointness(), extend=False)
+        assert history.read(row, study().storage, tmp_path).study.identity() == old.identity()
+        history.save(store, old, {"kind": "made up"}, Disjointness(), extend=False)
         with pytest.raises(UsageError, match='choose is "tried" there, "curve" here'):
-            growth.keep(store, study(name="old"), {"kind": "made up"}, Disjointness(), extend=False)
+            history.save(store, study(name="old"), {"kind": "made up"}, Disjointness(), extend=False)
 
     def test_a_study_by_the_curve_says_so(self, study, store, tmp_path):
-        growth.keep(store, study(name="new"), {"kind": "made up"}, Disjointness(), extend=False)
+        history.save(store, study(name="new"), {"kind": "made up"}, Disjointness(), extend=False)
         row = store.study("new")
         assert row.config["study"]["choose"] == "curve"
         with pytest.raises(UsageError, match="choose"):
-            growth.keep(store, study(name="new", choose="tried"), {"kind": "made up"}, Disjointness(), extend=False)
+            history.save(store, study(name="new", choose="tried"), {"kind": "made up"}, Disjointness(), extend=False)
         assert restore(row.config, "new", tmp_path, study().storage).choose == "curve"
 
     def test_names_that_nobody_chose_are_those_of_before(self, study):
@@ -150,8 +150,8 @@ class TestStored:
     def test_it_may_grow_to_the_curve(self, study, store):
         old = study(choose="tried", name="old")
         finish(make(old, store), LUCKY)
-        after = grow(old, {"choose": "curve"})
-        growth.check_growth(old, after)
+        after = extend_search(old, {"choose": "curve"})
+        history.check_extension(old, after)
         loop = make(after, store, earlier=(old,))
         finish(loop, LUCKY)
         assert loop.best.point != (0.7,) and loop.rounds()[-1].named

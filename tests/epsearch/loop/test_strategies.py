@@ -10,8 +10,8 @@ from epsearch.failures.errors import UsageError
 from epsearch.findings import evaluations
 from epsearch.ledger.damage import Unreadable
 from epsearch.loop.strategy_driver import race
-from epsearch.preparation import growth
-from epsearch.preparation.build import grow
+from epsearch.preparation import history
+from epsearch.preparation.build import extend_search
 from epsearch.preparation.data import open_evaluation
 from epsearch.study.description import Disjointness
 from results.ledger.record import same_result
@@ -45,6 +45,7 @@ def shared_results(one, other):
 
 
 class TestStrategies:
+    @pytest.mark.few(3)
     @pytest.mark.parametrize("strategy", STRATEGIES)
     def test_every_strategy_searches_evaluates_and_is_found_again(self, small_study, store, strategy):
         study = small_study(strategy=strategy, points=5, repeats=3, seeds=3)
@@ -216,14 +217,14 @@ class TestRace:
     def test_the_rule_of_a_race_is_stored_with_it(self, small_study, store):
         race, plain = small_study(name="one", race=True), small_study(name="one")
         assert race.identity()["race_rule"] == "pairs" and "race_rule" not in plain.identity()
-        assert grow(plain, {"race": True}).identity() == race.identity()
-        growth.check_growth(plain, race)
-        growth.keep(store, race, {}, Disjointness(), extend=False)
+        assert extend_search(plain, {"race": True}).identity() == race.identity()
+        history.check_extension(plain, race)
+        history.save(store, race, {}, Disjointness(), extend=False)
         row = store.study("one")
-        assert growth.read(row, race.storage, race.out).study.identity() == race.identity()
+        assert history.read(row, race.storage, race.out).study.identity() == race.identity()
         del row.config["study"]["race_rule"]  # as of a development version
         with pytest.raises(Unreadable, match=r"^study 'one' cannot be read, needs another version .* pooled noise"):
-            growth.read(row, race.storage, race.out)
+            history.read(row, race.storage, race.out)
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -282,8 +283,8 @@ class TestGrowth:
         first = small_study(points=4, repeats=1)
         finish(make(first, store))
         known = {record.key for record in store.all_runs()}
-        after = grow(first, {"repeats": 2, "seeds": 3})
-        growth.check_growth(first, after)
+        after = extend_search(first, {"repeats": 2, "seeds": 3})
+        history.check_extension(first, after)
         loop = make(after, store, earlier=(first,))
         finish(loop)
         assert known < {record.key for record in store.all_runs()}
@@ -294,7 +295,7 @@ class TestGrowth:
     def test_another_strategy_keeps_what_the_first_one_found(self, small_study, store):
         first = small_study(points=11, repeats=3, choose="tried")
         finish(make(first, store), PEAK)
-        after = grow(first, {"strategy": "random", "points": 3, "repeats": 1})
+        after = extend_search(first, {"strategy": "random", "points": 3, "repeats": 1})
         loop = make(after, store, earlier=(first,))
         finish(loop, PEAK)
         before = make(first, store)
@@ -305,7 +306,7 @@ class TestGrowth:
     def test_rounds_that_are_gone_through_again_stand_there_once(self, small_study, store):
         first = small_study(points=11, repeats=2)
         finish(make(first, store), PEAK)
-        loop = make(grow(first, {"repeats": 3}), store, earlier=(first,))
+        loop = make(extend_search(first, {"repeats": 3}), store, earlier=(first,))
         finish(loop, PEAK)
         assert loop.rounds() == loop.strategy.rounds and len(loop.rounds()) == 3
 
@@ -313,7 +314,7 @@ class TestGrowth:
         first = small_study(points=10, repeats=1, seeds=4, choose="tried")
         lucky = fake(lambda one: 0.95 if one.epsilon == 8 / 9 else 0.9 - (one.epsilon - 0.4) ** 2 + 0.001 * one.seed)
         finish(make(first, store), lucky)
-        loop = make(grow(first, {"strategy": "interval-ci", "points": 11}), store, earlier=(first,))
+        loop = make(extend_search(first, {"strategy": "interval-ci", "points": 11}), store, earlier=(first,))
         finish(loop, lucky)
         assert loop.earlier[0].best.point == (8 / 9,) and loop.earlier[0].best.value > loop.strategy.best.value
         assert loop.best == loop.strategy.best
@@ -321,30 +322,30 @@ class TestGrowth:
     def test_on_other_data_or_arithmetic_nothing_grows(self, small_study, store):
         study = small_study(name="one")
         images, proof = {"kind": "made up", "sizes": (1, 2)}, Disjointness()
-        growth.keep(store, study, images, proof, extend=False)
-        assert growth.keep(store, study, images, proof, extend=False) == ()
-        more = grow(study, {"seeds": 3})
+        history.save(store, study, images, proof, extend=False)
+        assert history.save(store, study, images, proof, extend=False) == ()
+        more = extend_search(study, {"seeds": 3})
         for other, data in ((more, {"kind": "others"}), (replace(more, numeric_path="cpu-float32-onednn"), images)):
             with pytest.raises(UsageError) as error:
-                growth.keep(store, other, data, proof, extend=True)
+                history.save(store, other, data, proof, extend=True)
             assert "--extend" not in str(error.value) and "exists with another configuration" in str(error.value)
-        (before,) = growth.keep(store, more, images, proof, extend=True)
+        (before,) = history.save(store, more, images, proof, extend=True)
         assert before.seeds == (0, 1) and store.study("one").config["study"]["seeds"] == [0, 1, 2]
 
     @pytest.mark.parametrize(
         ("options", "message"),
         [
             ({"lr": 0.5}, "lr is"),
-            ({"seeds": "1,2"}, "seeds can only grow at their end; got [1, 2], which were [0, 1]"),
+            ({"seeds": "1,2"}, "seeds can only be added at the end; got [1, 2], which were [0, 1]"),
             ({"search": "lr=0.1..1"}, "extend goes on searching epsilon, got lr"),
-            ({"repeats": 1}, "repeats can only grow; got 1, which were 2"),
-            ({"points": 3, "race": True}, "points can only grow; got 3, which were 4"),
+            ({"repeats": 1}, "repeats can only increase; got 1, which were 2"),
+            ({"points": 3, "race": True}, "points can only increase; got 3, which were 4"),
         ],
     )
     def test_what_may_not_change(self, small_study, options, message):
         first = small_study()
         with pytest.raises(UsageError) as error:
-            growth.check_growth(first, grow(first, options))
+            history.check_extension(first, extend_search(first, options))
         assert message in str(error.value)
 
 
@@ -428,10 +429,11 @@ class TestCommands:
         again = epsearch("run", *options, "--name", "new", "--json").json["effort"]
         assert again["trained"] == 0 and again["reused"] > 0
 
+    @pytest.mark.slow
     def test_a_study_grows_and_says_how(self, epsearch, small_options):
         epsearch("run", *small_options, "--name", "grows")
         refused = epsearch("run", *small_options, "--name", "grows", "--seeds", "3")
-        assert refused.status == 2 and refused.err.strip().endswith("or let it grow with --extend")
+        assert refused.status == 2 and refused.err.strip().endswith("or extend it with --extend")
         extend = ["run", "--name", "grows", "--extend", "--runner", "local", "--json"]
         grown = epsearch(*extend, "--seeds", "3", "--repeats", "3")
         assert grown.status == 0, grown.err
@@ -452,18 +454,20 @@ class TestCommands:
             (["--eval-seeds", "x"], "eval-seeds must be"),
         ],
     )
-    def test_growth_that_is_refused_is_one_line(self, epsearch, small_options, options, message):
+    def test_an_extension_that_is_refused_is_one_line(self, epsearch, small_options, options, message):
         if "one" in options:
             epsearch("run", *small_options, "--name", "one", "--repeats", "1")
         answer = epsearch("run", *options, "--runner", "local")
         assert answer.status == 2 and message in answer.err and answer.err.count("\n") == 1, answer.err
 
+    @pytest.mark.slow
     def test_a_file_names_the_study_that_grows(self, epsearch, small_options, tmp_path):
         epsearch("run", *small_options, "--name", "filed", "--repeats", "1")
         file = tmp_path / "runs" / "filed" / "study.yaml"
         grown = epsearch("run", "--config", str(file), "--extend", "--repeats", "2", "--json")
         assert grown.status == 0 and grown.json["effort"]["reused"] >= 8, grown.err
 
+    @pytest.mark.slow
     def test_searches_side_by_side(self, epsearch, small_options, tmp_path):
         for strategy in ("narrowing", "random"):
             epsearch("run", *small_options, "--name", strategy, "--strategy", strategy)

@@ -7,7 +7,7 @@ import pytest
 from epsearch.failures.errors import UsageError
 from epsearch.loop.jobs import execute
 from epsearch.preparation import effects
-from epsearch.preparation.build import build, grow
+from epsearch.preparation.build import build, extend_search
 from epsearch.preparation.checks import CHECKS
 from epsearch.preparation.data import open_evaluation
 from epsearch.session.plan import make_plan
@@ -164,7 +164,7 @@ def test_nothing_that_cannot_differ_is_tuned_or_compared(tmp_path):
 def test_a_study_cannot_grow_into_what_cannot_differ(small_study):
     raced = small_study(search="lr=0.03..0.1")
     with pytest.raises(UsageError, match="to search epsilon, got 1"):
-        grow(raced, {"search": "epsilon=0..1", "cv_tasks": 1})
+        extend_search(raced, {"search": "epsilon=0..1", "cv_tasks": 1})
 
 
 @pytest.mark.parametrize("command", ["run", "plan"])
@@ -188,6 +188,7 @@ def of_old(epsearch, small_options, anything_goes):
     return run
 
 
+@pytest.mark.slow
 def test_a_search_of_old_is_inert_wherever_it_is_told(of_old, epsearch, tmp_path):
     found = of_old("old")
     assert (found["trust"]["kind"], found["trust"]["interval"], found["trust"]["curve"]) == ("inert", None, None)
@@ -202,6 +203,7 @@ def test_a_search_of_old_is_inert_wherever_it_is_told(of_old, epsearch, tmp_path
     assert 'class="banner inert"' in page and "brings no benefit" not in page
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "options",
     [
@@ -218,6 +220,7 @@ def test_other_searches_are_inert_too(of_old, epsearch, options):
     assert found["answer"].count("bit for bit") >= 1
 
 
+@pytest.mark.slow
 def test_grown_ones_too_and_side_by_side(of_old, epsearch, tmp_path):
     before = of_old("one")
     of_old("two", "--strategy", "random", "--strategy-seed", "3")

@@ -3,7 +3,7 @@
 import pytest
 
 from epsearch.failures.errors import UsageError
-from epsearch.preparation import growth
+from epsearch.preparation import history
 from epsearch.preparation.build import build
 from epsearch.study.description import Disjointness
 from epsearch.study.kinds import Comparison
@@ -15,8 +15,8 @@ def test_a_study_of_another_kind_is_said_to_be_one(small_study, tmp_path):
     compared = build(Comparison, {"name": "mine", "out": str(tmp_path), "numeric_path": "cpu-float32-mkl"})
     searched = small_study(name="mine", numeric_path="cpu-float32-mkl")
     with Store.open(f"sqlite:///{tmp_path}/ledger.sqlite") as store:
-        growth.keep(store, compared, {}, Disjointness(), extend=False)
+        history.save(store, compared, {}, Disjointness(), extend=False)
         for extend in (False, True):
             with pytest.raises(UsageError, match=r"^.mine. is a study of `epsearch compare`; choose another --name$"):
-                growth.keep(store, searched, {}, Disjointness(), extend)
+                history.save(store, searched, {}, Disjointness(), extend)
         assert [row.config["kind"] for row in store.studies()] == ["compare"]

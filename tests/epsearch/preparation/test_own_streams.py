@@ -6,7 +6,7 @@ import pytest
 
 from epsearch.failures.errors import UsageError
 from epsearch.loop.content import content
-from epsearch.preparation import growth
+from epsearch.preparation import history
 from epsearch.preparation.build import build
 from epsearch.preparation.data import open_evaluation
 from epsearch.session.session import open_store, train
@@ -45,10 +45,11 @@ def begin(study):
     """What the beginning of a run writes down, or refuses."""
     study.out.mkdir(exist_ok=True)
     with open_store(study.storage) as store:
-        growth.keep(store, study, open_evaluation(study)[0].describe(), Disjointness(), extend=False)
+        history.save(store, study, open_evaluation(study)[0].describe(), Disjointness(), extend=False)
 
 
 class TestSource:
+    @pytest.mark.slow
     def test_a_study_whose_source_changed_is_shown_and_reported_but_not_gone_on_with(
         self, mine, study, epsearch, tmp_path
     ):

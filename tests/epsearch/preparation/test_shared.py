@@ -5,7 +5,7 @@ import pytest
 
 from epsearch.failures.errors import UsageError
 from epsearch.findings.search import search_results
-from epsearch.preparation import data, growth
+from epsearch.preparation import data, history
 from epsearch.preparation.build import build
 from epsearch.preparation.data import open_evaluation, prepare
 from epsearch.session.session import open_store
@@ -83,8 +83,8 @@ def test_near_duplicates_are_a_warning_in_the_run_and_in_the_report(search, tmp_
     assert proof.sound and events.warnings == [proof.warning]
     assert proof.warning.startswith("0 of 8 test images of the cross-validation and 1 of 8 of the evaluation are near-")
     with open_store(LedgerUrl(f"sqlite:///{tmp_path}/ledger.sqlite")) as store:
-        growth.keep(store, study, {}, proof, extend=False)
-        assert growth.read(growth.find(store, study.name), study.storage, study.out).proof == proof
+        history.save(store, study, {}, proof, extend=False)
+        assert history.read(history.find(store, study.name), study.storage, study.out).proof == proof
 
 
 def test_only_what_searches_is_checked(search, tmp_path):
@@ -114,9 +114,9 @@ def test_a_ledger_keeps_what_was_allowed_and_nothing_else(small_study, tmp_path)
     assert plain.digest() == allowed.digest()
     with open_store(LedgerUrl(f"sqlite:///{tmp_path}/ledger.sqlite")) as store:
         for study in (plain, allowed):
-            growth.keep(store, study, {}, data.Disjointness(), extend=False)
-        assert "allow_shared" not in growth.find(store, "one").config
-        assert "warning" not in growth.find(store, "one").config["seal"]
-        assert growth.read(growth.find(store, "two"), plain.storage, plain.out).study.value("allow_shared")
-        growth.keep(store, small_study(name="two"), {}, data.Disjointness(), extend=False)
-        assert not growth.read(growth.find(store, "two"), plain.storage, plain.out).study.value("allow_shared")
+            history.save(store, study, {}, data.Disjointness(), extend=False)
+        assert "allow_shared" not in history.find(store, "one").config
+        assert "warning" not in history.find(store, "one").config["seal"]
+        assert history.read(history.find(store, "two"), plain.storage, plain.out).study.value("allow_shared")
+        history.save(store, small_study(name="two"), {}, data.Disjointness(), extend=False)
+        assert not history.read(history.find(store, "two"), plain.storage, plain.out).study.value("allow_shared")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from epsearch.preparation import growth
-from epsearch.preparation.build import build, grow
+from epsearch.preparation import history
+from epsearch.preparation.build import build, extend_search
 from epsearch.preparation.data import open_evaluation
 from epsearch.session.session import make_folder
 from epsearch.study.description import Disjointness
@@ -30,14 +30,14 @@ class Studies:
         )
         return self._keep(study, jobs, train)
 
-    def grown(self, loop, **options):
+    def extended(self, loop, **options):
         """The same with other options, trained to its end."""
-        return self._keep(grow(loop.study, options), None, SCORED, extend=True)
+        return self._keep(extend_search(loop.study, options), None, SCORED, extend=True)
 
     def _keep(self, study, jobs, train, extend=False):
         make_folder(study.out)
         with Store.open(study.storage) as store:
-            earlier = growth.keep(store, study, open_evaluation(study)[0].describe(), Disjointness(), extend)
+            earlier = history.save(store, study, open_evaluation(study)[0].describe(), Disjointness(), extend)
             loop = make(study, store, earlier=earlier)
             if jobs is None:
                 finish(loop, train)

@@ -117,6 +117,7 @@ def test_a_point_is_a_run_with_means_and_a_run_for_each_seed(studies, publish, t
     assert study.data.tags["state"] == "finished" and "report.html" in tracked.files[study.info.run_id]
 
 
+@pytest.mark.slow
 def test_publishing_again_adds_nothing_and_growing_replaces_means(studies, publish, tracked):
     studies.trained(name="one", jobs=1)
     publish("one")
@@ -128,7 +129,7 @@ def test_publishing_again_adds_nothing_and_growing_replaces_means(studies, publi
     told = publish("one")
     assert (told.added, told.files) == (0, 0)
     assert json.dumps({key: vars(run.data) for key, run in tracked.runs.items()}, default=str) == before
-    studies.grown(loop, seeds=3)
+    studies.extended(loop, seeds=3)
     publish("one")
     searched = [run for (stream, _), run in points(tracked).items() if stream == "cv"]
     assert {len(children(tracked, run)) for run in searched} == {3}

@@ -53,6 +53,7 @@ def test_a_point_is_a_trial_with_its_mean_its_seeds_and_its_curve(studies, publi
     assert facts["evaluation, chosen: A_T"] == pytest.approx(mean)
 
 
+@pytest.mark.slow
 def test_publishing_again_changes_nothing(studies, publish, tmp_path):
     studies.trained(name="one")
     before = publish("one")[1]
@@ -82,7 +83,7 @@ def test_an_unfinished_study_is_published_as_far_as_it_is_and_then_to_its_end(st
 def test_a_study_with_more_seeds_is_written_anew(studies, publish):
     loop = studies.trained(name="one")
     publish("one")
-    studies.grown(loop, seeds=3)
+    studies.extended(loop, seeds=3)
     told, found = publish("one")
     assert {trial.user_attrs["seeds"] for trial in found.trials} == {3}
     points = [trial.params["epsilon"] for trial in found.trials]
@@ -137,6 +138,7 @@ def test_what_is_not_ours_is_left_alone(studies, publish):
         publish("one")
 
 
+@pytest.mark.slow
 def test_bad_input_is_one_line_without_passwords(studies, epsearch, tmp_path):
     studies.trained(name="one")
     publish = ("publish", "one", "--out", studies.out, "--to")

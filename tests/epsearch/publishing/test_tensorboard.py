@@ -34,7 +34,7 @@ def test_a_point_is_a_run_with_a_run_for_each_seed_and_is_written_once(studies, 
     members = {f"{phase}/epsilon={epsilon}/seed-{seed}" for phase, epsilon, seed in records}
     assert runs == members | {run.rpartition("/")[0] for run in members}
     assert publish("one").added == 0 and files(tmp_path / "logs") == before
-    studies.grown(loop, seeds=3)
+    studies.extended(loop, seeds=3)
     assert publish("one").added > 0
     assert len({path.parent for path in files(tmp_path / "logs")}) == len(files(tmp_path / "logs"))  # one file a run
 

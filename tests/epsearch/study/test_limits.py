@@ -8,7 +8,7 @@ import yaml
 from epsearch.commands.training import TRAINING
 from epsearch.failures.errors import UsageError
 from epsearch.loop import search
-from epsearch.preparation.build import build, grow
+from epsearch.preparation.build import build, extend_search
 from epsearch.preparation.data import prepare
 from epsearch.study import limits
 from epsearch.study.description import Disjointness
@@ -176,7 +176,7 @@ def test_numbers_that_fit_alone_may_be_too_many_together(kind, given, message, t
 
 def test_a_study_cannot_grow_beyond_them():
     with pytest.raises(UsageError, match="points × repeats must be <= 10000 values"):
-        grow(build(Search, {}), {"points": 9000})
+        extend_search(build(Search, {}), {"points": 9000})
 
 
 @pytest.mark.parametrize("command", [*TRAINING, "plan"])

@@ -271,7 +271,7 @@ def test_looks_are_told_when_there_are_several() -> None:
 
 def test_the_section_and_the_files(tmp_path: Path) -> None:
     results = study(repeats=1, diverged=(0.5,))
-    html = write_report(replace(results, grown=("3 seeds until 2025-11-20",)), tmp_path).read_text(encoding="utf-8")
+    html = write_report(replace(results, earlier=("3 seeds until 2025-11-20",)), tmp_path).read_text(encoding="utf-8")
     section = html.split("<h2>How far to trust it</h2>")[1].split("</section>")[0]
     text = plain(section)
     found = trust(results)

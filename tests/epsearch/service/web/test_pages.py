@@ -143,7 +143,7 @@ def test_a_finished_study_is_shown_compared_and_extended(trained, web):
     same = post(web, f"/studies/{trained}/extend", repeats="1")
     assert same.status_code == 422 and "no field differs from the study" in same.text
     fewer = post(web, f"/studies/{trained}/extend", seeds="1")
-    assert fewer.status_code == 422 and "seeds can only grow at their end" in fewer.text
+    assert fewer.status_code == 422 and "seeds can only be added at the end" in fewer.text
     more = post(web, f"/studies/{trained}/extend", seeds="0,1,2", repeats="1")
     assert more.status_code == 303
     assert web.get(f"/api/v1/studies/{trained}").json()["state"] == "queued"
