@@ -70,7 +70,7 @@ def run(
 def build_extension(given: Mapping[str, Any], config: Path | None = None) -> Search:
     """Returns the stored search `given["name"]`, extended by other options.
 
-    given, config: as of `build`; other options keep their values. Raises UsageError for an unknown search, and for
+    given, config: see `build`; other options keep their values. Raises UsageError for an unknown search, and for
     options that would make it another one.
     """
     name, out, storage = places(given, config)
@@ -97,7 +97,7 @@ def load(name: str | None = None, out: Path | str = "runs", storage: str | None 
 def compare(*searches: str | StoredStudy, out: Path | str = "runs", storage: str | None = None) -> SideBySide:
     """Sets several stored searches on one stream side by side, as `epsearch report A B`.
 
-    searches: names in the ledger, or results of `run` and `load`; out, storage: as of `load`. Nothing is written. To
+    searches: names in the ledger, or results of `run` and `load`; out, storage: see `load`. Nothing is written. To
     compare methods, use `run(Comparison(…))`. Raises UsageError for other studies, and for different streams.
     """
     ledger = _ledger(out, storage)
@@ -117,7 +117,7 @@ def publish(
     """Publishes a stored study, finished or not, in Optuna, MLflow or TensorBoard.
 
     tool, where: "optuna" and the URL of a storage, "mlflow" and a tracking URI, "tensorboard" and a folder; out,
-    storage: as of `load`; artifacts: folder of Optuna's artifact store, by default OUT/artifacts. Raises UsageError.
+    storage: see `load`; artifacts: folder of Optuna's artifact store, by default OUT/artifacts. Raises UsageError.
     """
     ledger, folder = _ledger(out, storage)
     return targets.publish(listing.load(name, ledger, folder), tool, where, artifacts or folder / "artifacts")
@@ -126,7 +126,7 @@ def publish(
 def report(name: str | None, storage: LedgerUrl, out: Path, figures: Sequence[str] = ()) -> Outcome:
     """Writes the report of a stored study again, from the ledger alone; name: None for the newest.
 
-    figures: formats, svg or pdf, of each figure for a paper. Raises UsageError as `load`; Unavailable where figures
+    figures: formats, svg or pdf, of each figure for a paper. Raises UsageError like `load`; Unavailable where figures
     cannot be drawn here.
     """
     outcome = _report(listing.load(name, storage, out), None)
@@ -139,7 +139,7 @@ def side_by_side(
 ) -> tuple[SideBySide, Path]:
     """Writes the page that sets several stored searches side by side; returns its data and path.
 
-    The page is in OUT/strategies; figures: as of `report`. Raises UsageError as `compare`.
+    The page is in OUT/strategies; figures: see `report`. Raises UsageError like `compare`.
     """
     from results.pages.side_by_side import write_strategies
 
@@ -213,7 +213,7 @@ def _write_figures(drawings: "Figures", page: Path, formats: Sequence[str]) -> N
 
 
 def _ledger(out: Path | str, storage: LedgerUrl | str | None) -> tuple[LedgerUrl, Path]:
-    """Returns ledger and folder of arguments, parsed as those of commands."""
+    """Returns ledger and folder of arguments, parsed like the arguments of commands."""
     known = Study.options()
     folder = known["out"].parse(out)
     return ledger_url(folder, None if storage is None else known["storage"].parse(storage)), folder

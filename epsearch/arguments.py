@@ -62,7 +62,7 @@ Names = Annotated[
 
 
 def _without_flag_types(parameters: list[Any]) -> list[Any]:
-    """Removes types of flags from help, `--help` included."""
+    """Removes the types of flags from the help, also for `--help` itself."""
     for each in parameters:
         if getattr(each, "is_flag", False):
             each.metavar = ""
@@ -104,7 +104,10 @@ class Commands(typer.Typer):
     def command(  # type: ignore[override]
         self, name: str | None = None, here: str = "", **settings: Any
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Returns Typer's decorator; here: READS or CHANGES for a command on a local ledger, without --server."""
+        """Returns Typer's decorator.
+
+        here: READS or CHANGES if the command works only on a local ledger and has no --server.
+        """
         return super().command(name, cls=_Command, context_settings={"obj": here}, **settings)
 
 

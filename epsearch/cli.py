@@ -12,6 +12,7 @@ from rich.text import Text
 from typer.main import get_command
 
 from epsearch.arguments import (
+    CHANGES,
     DATA,
     DATASET,
     OUT,
@@ -126,7 +127,7 @@ db = Commands(help="Bring a ledger of an older epsearch up to date.", add_comple
 app.add_typer(db, name="db")
 
 
-@db.command(here="changes")
+@db.command(here=CHANGES)
 def upgrade(folder: Out = OUT.default, storage: Storage = None, as_json: Json = False) -> None:
     """Bring a ledger up to date: its tables, and what `list` shows; an SQLite file is copied beside itself first."""
     from epsearch.findings.listing import upgrade

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def hidden(name: str) -> str | None:
-    """Returns the path of a module that would replace one of our packages; None without one."""
+    """Returns the path of a module that would replace one of our packages; None if there is none."""
     spec = find_spec(name)
     place = None if spec is None else spec.origin or next(iter(spec.submodule_search_locations or ()), None)
     return None if place is None or Path(place).resolve().is_relative_to(ROOT / name) else place

@@ -39,9 +39,9 @@ PARTS: dict[Table, str] = {
 LARGEST_MANIFEST = 2**20
 """Bytes, as the limits below."""
 LARGEST = 2**36
-"""Of all parts, unpacked."""
+"""Largest size of all parts, unpacked."""
 LONGEST_LINE = 2**26
-"""Of one row: the longest, of a stream with a thousand tasks, has less than half of it."""
+"""Largest size of one row: the longest, for a stream with a thousand tasks, has less than half of it."""
 WHEN = (1980, 1, 1, 0, 0, 0)  # zip has no earlier time, and none is wanted
 UNREADABLE = (
     *(zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, struct.error, EOFError, NotImplementedError),
@@ -96,7 +96,8 @@ def _entry(name: str) -> zipfile.ZipInfo:
 class Archive:
     """A file that was checked to its last byte as it was opened; also a context manager.
 
-    Raises ArchiveError where the file cannot be read, is damaged, is none of ours, or was written by a newer program.
+    Raises ArchiveError where the file cannot be read, is damaged, is not an epsearch archive, or was written by a newer
+    program.
     """
 
     def __init__(self, path: Path) -> None:

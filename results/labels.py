@@ -248,7 +248,7 @@ OBJECTIVES = (A_T, "A_T-0.5F_T", WORST, ANYTIME)
 
 
 def is_objective(name: str) -> bool:
-    """Returns whether a search can maximise it by a name of ours."""
+    """Returns whether a search can maximise it by a built-in name."""
     return name in OBJECTIVES or MIXED.fullmatch(name) is not None
 
 

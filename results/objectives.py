@@ -18,14 +18,14 @@ from results.metrics import METRICS, PERCENT, Metric, average_accuracy, average_
 Score = Callable[[NDArray[np.float64]], float]
 
 PLUGGED: dict[str, Score] = {}
-"""Functions of others in this process: module:attribute -> function of accuracies [T, T] in [0, 1], NaN where not
+"""Plug-in functions in this process: maps module:attribute to a function of accuracies [T, T] in [0, 1], NaN where not
 measured."""
 
 
 def score(name: str, accuracies: NDArray[np.float64]) -> float:
-    """Returns a run's number, of ours a fraction, for accuracies [T, T].
+    """Returns a run's objective for accuracies [T, T]; a fraction if it is built in.
 
-    Raises KeyError where it is a function of others that is not loaded.
+    Raises KeyError where it is a plug-in function that is not loaded.
 
     >>> a = np.array([[0.9, np.nan], [0.5, 0.7]])
     >>> [round(score(one, a), 3) for one in ("A_T", "A_T-0.5F_T", "worst-task", "anytime")]

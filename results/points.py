@@ -90,8 +90,10 @@ def group(
     return {p: (*exact.get(p, ()), *(r for values, r in loose if matches(values, p))) for p in points}
 
 
-def by_point(groups: Mapping[Point, Sequence[RunRecord]], names: Sequence[str]) -> pd.DataFrame:
-    """Returns one row a point, in order, with the mean and spread of every metric.
+def by_point(
+    groups: Mapping[Point, Sequence[RunRecord]] | Mapping[tuple[str, str], Sequence[RunRecord]], names: Sequence[str]
+) -> pd.DataFrame:
+    """Returns one row per point, in order, with the mean and spread of every metric.
 
     Columns: one for each of `names`, n (seeds averaged), diverged, then <metric>_mean and <metric>_std (see
     `mean_std`). A point without members has n = 0.

@@ -19,17 +19,17 @@ class TableRow:
     """
 
     label: str
-    """Name of the row: "ER, reference batch 10"; in a memory study that of the method, the same for every size."""
+    """Name of the row: "ER, reference batch 10"; in a memory study the name of the method, the same for every size."""
     method: str
     """Our name: "er", "a_agem", … of `PRINTED_METHODS` in `results.paper.reference`, or one that is not printed."""
     settings: Mapping[str, Any]
     """The hyperparameters that identify the row, {"lr": 0.03, "λ": 10}; shown in the table."""
     records: tuple[RunRecord, ...]
-    """Its members on the evaluation stream, one a seed, diverged ones included; empty where not trained yet."""
+    """Its members on the evaluation stream, one per seed, including diverged ones; empty where not trained yet."""
     memory: int | None = None
     """Examples per class and task, where the table compares sizes of the memory."""
     remark: str = ""
-    """Our own footnote on this row; "" without one."""
+    """Our own footnote on this row; "" if there is none."""
 
     @property
     def identity(self) -> tuple[str, ...]:

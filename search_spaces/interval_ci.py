@@ -68,7 +68,7 @@ class IntervalConfidence(GridByGrid):
         return Closed(None, NOT_NARROWER.format(100 * float(part))) if part > NARROWER else self._next(following)
 
     def _confidence_set(self) -> tuple[float, float] | None:
-        """Returns the ends of the confidence set, on the axis, clipped to the present interval; None without one."""
+        """Returns the ends of the confidence set on the axis, within the present interval; None if there is none."""
         known = self._known()
         if not known:
             return None

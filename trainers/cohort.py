@@ -174,7 +174,7 @@ class Architecture:
 
     @property
     def residual(self) -> bool:
-        """True if it is a residual network of ours."""
+        """True if it is a built-in residual network."""
         return self.network in IMAGE_NETWORKS
 
     @property

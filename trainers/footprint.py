@@ -88,7 +88,7 @@ def bytes_of_images(stream: TaskStream, path: NumericPath) -> int:
 
 
 def check_images(stream: TaskStream, path: NumericPath, free: int | None) -> None:
-    """Raises MemoryError, with one line, where images do not fit into so many free bytes; fewer members would not."""
+    """Raises MemoryError, with one line, where images do not fit into `free` bytes; fewer members would not."""
     needed = bytes_of_images(stream, path)
     if free is not None and needed > free:
         raise MemoryError(

@@ -132,7 +132,7 @@ def _in_lockstep(cohort: Cohort, done: Mapping[Learner, int], one_seed: bool) ->
 
 
 def next_stride(stride: int, seconds: float) -> int:
-    """Returns how many steps are to be taken before the next look, where so many took so long."""
+    """Returns the number of steps before the next look, given that `stride` steps took `seconds`."""
     # No constant, with which slow networks told nothing for minutes. Twice the steps still fit between two reports.
     return min(2 * stride, CHECK_EVERY) if seconds < REPORT_SECONDS / 2 else max(stride // 2, 1)
 

@@ -31,8 +31,8 @@ from trainers.plugins.calls import ForeignError
 def check(options: Mapping[str, Any], listener: Listener = ignore) -> CheckReport:
     """Trains a trainer with the same values twice, once with another seed, and with far values of each setting.
 
-    options: as of a search, by name: trainer, stream, limits, what is searched and set. The settings of `search` vary;
-    without it, those that the trainer declares. listener: called with a note before each training.
+    options: those of a search, by name: trainer, stream, limits, what is searched and set. The settings of `search`
+    vary; without it, those that the trainer declares. listener: called with a note before each training.
 
     The report is cached for the reports of studies, and so that `run` refuses settings without effect. Raises
     UsageError for a trainer that cannot be loaded or options that do not fit it; its own errors are findings. Raises
@@ -116,7 +116,7 @@ class _Check:
     def _train(self, title: str, values: Mapping[str, Any], seed: int | None = None) -> tuple[CohortResult | None, str]:
         """Trains once in a process of its own; returns (result, ""), or (None, the error in a line).
 
-        seed: None for that of the data.
+        seed: None for the seed of the data.
         """
         ours, observations = self._study.seeds[0], Observations()
         self._observations.append(observations)
@@ -132,7 +132,7 @@ class _Check:
             raise Interrupted
 
     def _requested(self) -> Request:
-        """Returns a request like that of a member of a search, trained alone."""
+        """Returns a request like the one for a member of a search, trained alone."""
         study, every = self._study, self._images[PLUGINS]
         path, limits = NumericPath.parse(str(study.numeric_path)), study.limits
         assert limits is not None

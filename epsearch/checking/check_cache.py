@@ -50,7 +50,7 @@ class CheckReport:
     inert: Mapping[str, tuple[Any, ...]]
     """Setting -> values, the usual one first, that all gave the same results."""
     seconds: float | None
-    """Per task, tests included; None if no task was reported."""
+    """Per task, including tests; None if no task was reported."""
     bytes: int
     """Largest resident memory."""
 
@@ -65,7 +65,7 @@ class CheckReport:
 
 
 def read(study: Study, images: Mapping[str, Any]) -> CheckReport | None:
-    """Returns this computer's last report on a study's trainer and stream; None without one.
+    """Returns this computer's last report on a study's trainer and stream; None if there is none.
 
     images: the description of the stream, with the parts of the trainer; the study has its numeric path.
     """
@@ -76,7 +76,7 @@ def read(study: Study, images: Mapping[str, Any]) -> CheckReport | None:
 
 
 def write(study: Search, images: Mapping[str, Any], report: CheckReport, settings: tuple[Setting, ...]) -> None:
-    """Stores a report in place of an earlier one with the same values; arguments as of `read`."""
+    """Stores a report in place of an earlier one with the same values; for the arguments see `read`."""
     path, mark = _file(study, images)
     keys = {setting.name: _key(setting, settings, report.values) for setting in settings}
     others = [entry for entry in _content(path, mark)["inert"] if entry["key"] not in keys.values()]
@@ -90,7 +90,7 @@ def write(study: Search, images: Mapping[str, Any], report: CheckReport, setting
 
 
 def refuse_inert(study: Study, images: Mapping[str, Any]) -> None:
-    """Raises UsageError if a searched setting is known to have no effect; arguments as of `read`.
+    """Raises UsageError if a searched setting is known to have no effect; for the arguments see `read`.
 
     Only for exactly the values of the check: others may have an effect.
     """

@@ -92,7 +92,7 @@ def at_a_terminal() -> bool:
 
 
 def ask(question: str, yes: bool) -> bool:
-    """Returns whether the user agrees, or has with `yes`. Raises UsageError without a terminal."""
+    """Returns whether the user agrees; always True with `yes`. Raises UsageError without a terminal."""
     from epsearch.failures.errors import UsageError
 
     if yes:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from epsearch.arguments import OUT, Commands, Json, Out, Storage
+from epsearch.arguments import OUT, READS, Commands, Json, Out, Storage
 from epsearch.commands.printing import printed
 from epsearch.study import parsers as of
 from results.labels import count_text
@@ -14,7 +14,7 @@ from results.labels import count_text
 
 def add_to(app: Commands) -> None:
     """Adds the command."""
-    app.command("publish", here="reads")(publish)
+    app.command("publish", here=READS)(publish)
 
 
 def publish(

@@ -67,7 +67,7 @@ def serve(  # noqa: PLR0913  an option each
 def token(
     tokens: Annotated[Path, typer.Option("--tokens", metavar="FILE", help="File of their hashes.")],
     name: Annotated[
-        str | None, typer.Argument(help="Whose it is: stands on the studies that are submitted with it.")
+        str | None, typer.Argument(help="Name of the owner, shown on studies submitted with this token.")
     ] = None,
     role: Annotated[str, typer.Option(metavar="read|write", help="What it may do.")] = "write",
     expires: Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from epsearch.arguments import DATA, OUT, Commands, DataDir, Json, Name, Out, Storage
+from epsearch.arguments import CHANGES, DATA, OUT, READS, Commands, DataDir, Json, Name, Out, Storage
 from epsearch.commands.printing import listener, printed, url_of
 from epsearch.failures.errors import UsageError
 from epsearch.study import parsers as of
@@ -15,10 +15,10 @@ from epsearch.study.limits import LARGEST_SEED
 
 def add_to(app: Commands) -> None:
     """Adds the commands of this module."""
-    app.command("verify", here="changes")(verify)  # it stores certificates
-    app.command("train", here="reads")(train)
-    app.command("export", here="reads")(export)
-    app.command("import", here="changes")(import_)
+    app.command("verify", here=CHANGES)(verify)  # it stores certificates
+    app.command("train", here=READS)(train)
+    app.command("export", here=READS)(export)
+    app.command("import", here=CHANGES)(import_)
 
 
 def _seed(value: str) -> int:
@@ -30,7 +30,11 @@ def verify(
     sample: Annotated[str, typer.Option(help="Runs to train again, or all.", metavar="INT|all")] = "5",
     seed: Annotated[
         int | None,
-        typer.Option(parser=_seed, metavar="INT", help=escape("Draws the sample. [default: another one every time]")),
+        typer.Option(
+            parser=_seed,
+            metavar="INT",
+            help=escape("Seed for drawing the sample. [default: another one every time]"),
+        ),
     ] = None,
     folder: Out = OUT.default,
     storage: Storage = None,
@@ -88,7 +92,9 @@ def train(  # noqa: PLR0913  an option each
     name: Name = None,
     row: Annotated[
         str | None,
-        typer.Option(help=escape("Of a search chosen or baseline, else one of its table. [default: the first]")),
+        typer.Option(
+            help=escape("For a search: chosen or baseline; otherwise a row of the study's table. [default: the first]")
+        ),
     ] = None,
     seed: Annotated[
         int | None,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from epsearch.arguments import OUT, Commands, Json, Live, Out, Server, Storage, parameter
+from epsearch.arguments import CHANGES, OUT, Commands, Json, Live, Out, Server, Storage, parameter
 from epsearch.commands import printing
 from epsearch.commands.printing import ask, listener, printed, url_of, view
 from epsearch.doors import door
@@ -26,7 +26,7 @@ RESUMES = tuple(
     for name, option in Study.options().items()
     if option.scope in (RESUME, PLACE) and name not in ("out", "storage")
 )
-"""Options of where and how a resumed study runs, without its ledger."""
+"""Options that may change when a study is resumed, except `out` and `storage`, which name the ledger."""
 
 
 def train(side: Door, request: Request, quiet: bool, as_json: bool) -> int:
@@ -168,4 +168,4 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 def add_to(app: Commands) -> None:
     """Adds the commands."""
     for name, act in COMMANDS.items():
-        app.command(name, here="changes" if act is clean else "")(act)
+        app.command(name, here=CHANGES if act is clean else "")(act)

@@ -25,7 +25,7 @@ TRAINING: dict[str, str] = {
 
 
 def _command(kind: type[Study], act: Callable[..., int]) -> Callable[..., int]:
-    """Returns a command that takes a study: the options of its description, and those of the output.
+    """Returns a command that takes a study: the options of its description, and the options of the output.
 
     act: called with a door, the request, quiet, as_json.
     """
@@ -54,7 +54,10 @@ def _command(kind: type[Study], act: Callable[..., int]) -> Callable[..., int]:
 
 
 def _unless_another(command: Callable[..., int]) -> Callable[..., int]:
-    """Returns the command of a group without a subcommand; with one, its options must follow its name."""
+    """Returns the command that runs if a group is called without a subcommand.
+
+    With a subcommand, options must follow its name.
+    """
 
     def own(context: typer.Context, **values: Any) -> int:
         if (name := context.invoked_subcommand) is None:

@@ -24,9 +24,9 @@ AFTER_A_KILL = 10.0  # seconds that a killed process may take to disappear
 def cancel(name: str, storage: LedgerUrl, out: Path, deadline: float) -> StudyStatus:
     """Cancels a study, and returns its status then; finished members stay stored.
 
-    deadline: seconds until its process is killed, with its children, if it is on this machine. Raises UsageError if the
-    study is not being trained; Unavailable if its process is on another machine and has not stopped by the deadline: it
-    stops when it reads the ledger next.
+    deadline: seconds until its process is killed, with its children. Kills the process only on this machine. Elsewhere
+    raises Unavailable after the deadline; that process stops the next time it reads the ledger. Raises UsageError if
+    the study is not being trained.
     """
     with writable_ledger(name, storage) as store:
         standing = store.leases.cancel(name)
@@ -68,7 +68,7 @@ def _is_local(holder: Holder) -> bool:
 
 
 def _wait(store: Store, standing: Standing, name: str, seconds: float) -> Standing:
-    """Waits until a study is not cancelling any more, at most so many seconds; returns its standing."""
+    """Waits up to `seconds` until the state is no longer "cancelling"; returns the standing."""
     deadline = time.monotonic() + seconds
     while standing.state == CANCELLING and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)

@@ -40,8 +40,8 @@ class Removal:
 def delete(name: str, storage: LedgerUrl, out: Path, sure: Callable[[Removal], bool]) -> Removal:
     """Deletes a study from the ledger, with its members that no other study uses; its folder of reports stays.
 
-    sure: returns whether to delete; members that another study uses by then stay. Raises UsageError for an unknown
-    study, and one that is being trained; Interrupted if the answer is no.
+    sure: asks the user, True to delete. Members that another study has begun to use meanwhile are kept. Raises
+    UsageError for an unknown study, and one that is being trained; Interrupted if the answer is no.
     """
     with writable_ledger(name, storage) as store:
         acquire(store, name, ignore, resume=True)
@@ -56,9 +56,9 @@ def delete(name: str, storage: LedgerUrl, out: Path, sure: Callable[[Removal], b
 
 
 def clean(storage: LedgerUrl, out: Path, older_than: float, sure: Callable[[Removal], bool]) -> Removal:
-    """Removes members that no study uses, events and cached tasks, if they are older than so many seconds.
+    """Removes members that no study uses, events and cached tasks, if they are older than `older_than` seconds.
 
-    Studies are never removed. Members that are being trained now are new, and stay. sure: as of `delete`.
+    Studies are never removed. Members being trained now are too new to be removed. sure: see `delete`.
     """
     with writable_ledger(None, storage) as store:
         before = (datetime.now(UTC) - timedelta(seconds=older_than)).isoformat()

@@ -1,4 +1,4 @@
-"""Stored studies to resume, without their options on the command line."""
+"""Finds stored studies to resume, so that their options need not be typed again."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,9 +13,9 @@ from results.ledger.writers.states import FAILED
 
 
 def stored_study(name: str | None, storage: LedgerUrl, out: Path, options: Mapping[str, Any]) -> Study:
-    """Returns a stored study, the newest without a name, to be trained with some new options.
+    """Returns a stored study, to be trained with some new options; name: None for the newest study.
 
-    options: those of the command line that change no result, such as runner and workers; None for the stored value.
+    options: run options that replace the stored ones (such as workers); None keeps the stored value.
     """
     return elsewhere(load(name, storage, out).study, options)
 

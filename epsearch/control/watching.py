@@ -34,7 +34,7 @@ def follow(
 ) -> StudyStatus:
     """Calls a listener with new events until a study is not active any more; returns its status.
 
-    events: returns the events behind a number; last: number behind which to begin, 0 for the begin of the last run.
+    events: returns the events after a given id; last: id after which to start, 0 for the start of the last run.
     """
     begun = last > 0
     while True:

@@ -1,4 +1,4 @@
-"""Opens a ledger to change a study of it."""
+"""Opens a ledger to change one of its studies."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from results.ledger.url import LedgerUrl
 @contextmanager
 def writable_ledger(name: str | None, storage: LedgerUrl) -> Iterator[Store]:
     """Opens an existing ledger to write to. Raises UsageError if it has no study of that name."""
-    with opened(storage) as store:  # to read, which makes no ledger
+    with opened(storage) as store:  # opened for reading first, so that a missing ledger is not created
         names = study_names(store)
     if name is not None and name not in names:
         raise UsageError(unknown("study", name, names))

@@ -28,7 +28,7 @@ class DataRange(NamedTuple):
     """Range of the data of an evaluation."""
 
     data: str
-    """Identity of the whole: equal for the same data."""
+    """A text that identifies the full data set; equal for equal data."""
     unit: str
     """"tasks", or "classes" of images."""
     first: int
@@ -53,7 +53,7 @@ Choice = tuple[str, str]
 
 
 def evaluations(loop: SearchLoop, store: Store) -> tuple[Evaluated, ...]:
-    """Returns the choices of this method evaluated on any of this evaluation's data, oldest first.
+    """Returns the choices of this method that were evaluated on data that this evaluation also uses, oldest first.
 
     Data are the tasks of a stream, or the classes that its tasks draw from, in any number, with any number of examples.
     Choices differ in a hyperparameter or in the presentation of the data, not in the seed. A baseline is no choice, as
@@ -95,7 +95,7 @@ def _data_range(content: Mapping[str, Any]) -> DataRange:
     stream = content["stream"]
     first, end = stream["tasks"]
     if stream.get("kind") in BY_CLASSES:
-        # Network and numbers of images and classes of a task do not change the images.
+        # The network, and the number of images or classes per task, do not change the images.
         return DataRange(str(stream["images"]), "classes", first * stream["classes_per_task"], math.inf)
     data = {name: value for name, value in stream.items() if name not in (*PRESENTATION, "tasks")}
     return DataRange(json.dumps(data, sort_keys=True), "tasks", first, end)

@@ -20,7 +20,7 @@ from trainers.numeric_path import NumericPath
 def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
     """Returns facts about the work of a study: members, steps, times, machine, versions.
 
-    effort: of the session that ends with the report; None for a report that is written again.
+    effort: work of the session that writes this report; None if a stored study's report is rewritten.
     """
     records = loop.records.values()
     facts = {
@@ -66,7 +66,7 @@ def gpu_checks(loop: Loop) -> dict[str, str]:
 
 
 def verification(loop: Loop, waiting: Patience | None = None) -> dict[str, str]:
-    """Returns the results of the last `epsearch verify` of the runs; empty without one.
+    """Returns the results of the last `epsearch verify` of the runs; empty if there is none.
 
     waiting: how long to wait for the ledger.
     """

@@ -30,9 +30,10 @@ if TYPE_CHECKING:  # a list of studies needs neither loops nor arrays
 
 
 def load(name: str | None, storage: LedgerUrl, out: Path) -> "Loop":
-    """Loads a stored study, the newest without a name.
+    """Loads a stored study; name: None for the newest study.
 
-    out: present folder of reports. Raises UsageError: no ledger, no study, no such name, a study that cannot be read.
+    out: the current report folder. Raises UsageError if there is no ledger, no study or no such name, or if the study
+    cannot be read.
     """
     with opened(storage) as store:
         rows = {row.name: row for row in store.studies()}  # oldest first
@@ -56,7 +57,7 @@ def load(name: str | None, storage: LedgerUrl, out: Path) -> "Loop":
 def list_studies(storage: LedgerUrl, out: Path) -> list[StudyStatus]:
     """Returns the studies of a ledger, oldest first, also those that cannot be read. Raises UsageError.
 
-    Reads no member: the progress of a study is in its summary.
+    Does not read the runs: the summary already has the progress.
     """
     with opened(storage) as store:
         return statuses(store, storage, out)
@@ -162,7 +163,8 @@ def _status(
     if first is None and submission is not None and row is None:
         first = submission.submitted
     times = [] if row is None else [row.created]
-    times += [] if first is None else [datetime.fromtimestamp(first, UTC).isoformat()]  # may be long before its begin
+    # The submission may be long before training began.
+    times += [] if first is None else [datetime.fromtimestamp(first, UTC).isoformat()]
     status = StudyStatus(
         name=name,
         state=UNKNOWN if standing is None else standing.now,
@@ -173,7 +175,7 @@ def _status(
     )
     if summary is None:
         return status
-    # Imported from another ledger; or it ended while it wrote the report, and lost nothing.
+    # The study was imported, or its process ended while it wrote the report. No result is missing.
     over = summary.status.startswith(FINISHED) and status.state in (UNKNOWN, INTERRUPTED)
     return replace(
         status,
@@ -202,7 +204,7 @@ def _described(
 
 
 def _in_queue(status: StudyStatus, queue: tuple[list[str], list[str]]) -> StudyStatus:
-    """Returns a status with its place in the queue, which is that of `_queue`."""
+    """Returns a status with its place in the queue; queue: as returned by `_queue`."""
     running, waiting = queue
     if status.name not in waiting:
         return status
@@ -220,7 +222,10 @@ def _queue(submissions: Mapping[str, Submission], standings: Mapping[str, Standi
 def matching(
     statuses: Iterable[StudyStatus], state: str | None, dataset: str | None, kind: str | None, search: str | None
 ) -> list[StudyStatus]:
-    """Returns the studies with these values, the newest first; search: part of the name. None and "" match all."""
+    """Returns the studies that match these filters, newest first; None or "" means no filter.
+
+    search: part of the name.
+    """
     return [
         status
         for status in reversed([*statuses])

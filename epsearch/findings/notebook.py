@@ -60,7 +60,7 @@ class StoredStudy(_PageData):
     study: Study
     """Its description in the ledger."""
     results: AnyResults
-    """Results as of its report."""
+    """Results, as in its report."""
 
     @cached_property
     def tables(self) -> "dict[str, pd.DataFrame]":

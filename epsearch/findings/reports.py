@@ -13,7 +13,7 @@ from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.labels import method_label, settings_text
 from results.ledger.record import RunRecord
 from results.ledger.retry import Patience
-from results.points import Point, point_of, point_text, value
+from results.points import point_of, point_text, value
 from results.search import SearchResults
 from results.table import TableResults, TableRow
 from search_spaces.published.definition import load_definition
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 UNTUNED = "Every candidate of the tuning lost a seed; trained with the definition's values."
 
-Groups: TypeAlias = dict[Point, tuple[RunRecord, ...]]
-"""(stream: "cv" or "eval"; point or row in words) -> its members, which differ in their seeds."""
+Groups: TypeAlias = dict[tuple[str, str], tuple[RunRecord, ...]]
+"""Maps (stream: "cv" or "eval"; point or row in words) to its members, which differ in their seeds."""
 AnyResults: TypeAlias = SearchResults | TableResults
 
 
@@ -72,7 +72,7 @@ class Report(NamedTuple):
 
 
 def comparison(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> TableResults:
-    """Returns every row with its members; arguments as of `Report.results`, never waits."""
+    """Returns every row with its members; for the arguments see `Report.results`; it never waits for the ledger."""
     study = loop.study
     rows = tuple(TableRow(*_row(loop, row), remark=UNTUNED if row.label in loop.untuned else "") for row in loop.rows)
     sizes = study.hyperparameters.memory == load_definition(study.dataset).memory
@@ -82,7 +82,10 @@ def comparison(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | No
 
 
 def memory_study(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> TableResults:
-    """Returns every method and size with its members; arguments as of `Report.results`, never waits."""
+    """Returns every method and size with its members.
+
+    For the arguments see `Report.results`; it never waits for the ledger.
+    """
     study = loop.study
     rows = tuple(TableRow(*_row(loop, row), row.hyperparameters.memory) for row in loop.rows)
     return TableResults(study.name, study.dataset, rows, study.shown(), facts, _notes(loop), _full_size(loop))

@@ -28,7 +28,7 @@ from trainers.streams.permuted import PermutedStream
 
 
 def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> SearchResults:
-    """Returns the results of the finished rounds; arguments as of `Report.results`.
+    """Returns the results of the finished rounds; for the arguments see `Report.results`.
 
     Raises UsageError before the first round is finished, and if no value has a score.
     """
@@ -46,7 +46,7 @@ def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: Patience
 def search_so_far(loop: SearchLoop, waiting: Patience | None = None) -> SearchResults | None:
     """Returns the results with open rounds, for growing figures; None before the first member.
 
-    During the first round the leading point is the choice, which is no basis for a verdict.
+    During the first round the leading point stands in for the choice; no verdict can be based on it.
     """
     best = loop.best
     if best is not None:
@@ -130,7 +130,10 @@ def _results(
 
 
 def _disjointness(loop: SearchLoop) -> str:
-    """Returns the proof that search and evaluation share no data; of permuted tasks with the images they share."""
+    """Returns the proof that search and evaluation share no data.
+
+    For permuted tasks it adds that all tasks show the same images.
+    """
     permuted = loop.proof.sentence and loop.images.get("kind") == PermutedStream.kind
     return loop.proof.sentence + ("; all tasks show the same images, permuted" if permuted else "")
 

@@ -73,7 +73,7 @@ class Plan:
     """Plan of a study: its largest remaining work."""
 
     study: Study
-    ahead: Outlook
+    outlook: Outlook
     steps: int
     """SGD steps of all members."""
     flop: float
@@ -106,7 +106,7 @@ class Plan:
         return {
             "study": self.study.name,
             "config": self.study.shown(),
-            "ahead": {**self.ahead._asdict(), "fewest": self.ahead.fewest, "largest": self.ahead.largest},
+            "ahead": {**self.outlook._asdict(), "fewest": self.outlook.fewest, "largest": self.outlook.largest},
             "steps": self.steps,
             "flop": self.flop,
             "at_once": self.at_once,
@@ -137,7 +137,7 @@ class Plan:
         ]
         return cls(
             study=study,
-            ahead=Outlook(*(data["ahead"][name] for name in Outlook._fields)),
+            outlook=Outlook(*(data["ahead"][name] for name in Outlook._fields)),
             eta=None if data["eta_seconds"] is None else Eta(**data["eta_seconds"]),
             usable=data["usable_workers"],
             resolutions=tuple(Resolution(**each) for each in resolutions),

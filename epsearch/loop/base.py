@@ -56,7 +56,7 @@ class Loop(ABC):
         self.damaged: dict[str, str] = {}  # unusable records, some trained again since
         self.proof = Disjointness()  # stored proof that search and evaluation are disjoint
         self.evaluation_log = EvaluationLog()  # of all ledgers of this user
-        self.row = ""  # checksum of the study's row in the ledger; with one, its summary there is kept up to date
+        self.row = ""  # checksum of the study's row; if set, the study's summary in the ledger is kept up to date
         self.images, self._store = dict(images), store
         self._jobs, self._numbers = dict[int, Job](), itertools.count()
         self._members = lru_cache(1)(self._find_members)  # computed several times for each cohort
@@ -107,11 +107,11 @@ class Loop(ABC):
         """Returns the numbers of stored and remaining members."""
 
     @abstractmethod
-    def ahead(self) -> list[tuple[int, list[Run]]]:
+    def remaining(self) -> list[tuple[int, list[Run]]]:
         """Returns, for each stream, the largest number of remaining members, and examples of them."""
 
     @abstractmethod
-    def work_of(self, ahead: Outlook) -> tuple[float, float]:
+    def work_of(self, outlook: Outlook) -> tuple[float, float]:
         """Returns the smallest and the largest remaining work, in FLOP."""
 
     @abstractmethod
@@ -201,7 +201,7 @@ class Loop(ABC):
         return Summary(self.study.name, self.row, status, self.chosen(), score, self.inert)
 
     def stage_members(self) -> tuple[int, int]:
-        """Returns the numbers of stored and of all members of this stage; equal ones count once."""
+        """Returns the numbers of stored and of all members of this stage; members with equal keys count once."""
         count, missing = self._members(len(self.records), self.stage)
         return count - len(missing), count
 
@@ -210,7 +210,7 @@ class Loop(ABC):
         return self._members(len(self.records), self.stage)[1]
 
     def unused(self) -> dict[str, str]:
-        """Returns damaged records that were not replaced: key -> reason."""
+        """Returns a map from the key of each damaged record that was not replaced to the reason."""
         return {key: why for key, why in self.damaged.items() if key not in self.records}
 
     def state(self) -> str:
@@ -228,7 +228,7 @@ class Loop(ABC):
         return tuple(self.records[key] for key in map(self._key, runs) if key in self.records)
 
     def _find_members(self, known: int, stage: str) -> tuple[int, list[Run]]:
-        """Returns the number of members of the stage, and missing ones; equal ones count once."""
+        """Returns the number of members of the stage, and the missing ones; members with equal keys count once."""
         wanted = self._wanted()
         return len(set(map(self._key, wanted))), self._unstored(wanted)
 

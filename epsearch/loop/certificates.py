@@ -20,8 +20,8 @@ TOLERANCE = 0.02
 """Largest difference of an accuracy between a member alone and in its cohort that is only rounding.
 
 On a GPU a batched matrix product may add in another order for another number of members, and a step along a tiny
-gradient makes a rounding error large. So it is on a CPU where members of a residual network are trained in one grouped
-convolution, and between processors of two kinds.
+gradient makes a rounding error large. The same happens on a CPU where members of a residual network are trained in one
+grouped convolution, and between processors of two kinds.
 """
 
 
@@ -29,7 +29,7 @@ def tolerance(study: Study, images: Mapping[str, Any], alike: bool = True) -> fl
     """Returns the largest difference of an accuracy, a fraction, that a certificate may have.
 
     It is 0 where the arithmetic is the same, and infinite for a trainer that declares not to repeat itself. images: the
-    stream's description, as of `Loop`; alike: whether both runs were trained on the same kind of machine.
+    stream's description, see `Loop`; alike: whether both runs were trained on the same kind of machine.
     """
     if study.foreign:
         return math.inf if NOISY in images.get(PLUGINS, {}).get(study.value("method"), {}) else 0.0
@@ -49,14 +49,14 @@ def sample(study: str, records: Iterable[RunRecord], count: int) -> list[str]:
 
 
 def required(study: Search, records: Iterable[RunRecord]) -> dict[str, str]:
-    """Returns the key of each required certificate -> that of its member: alone, and from a perturbed start."""
+    """Returns a map from the key of each required certificate, alone or moved, to the key of its member."""
     members = list(records)
     alone = {key: key for key in sample(study.name, members, study.certify)}
     return alone | {moved_key(key): key for key in sample(study.name, members, study.moved_starts)}
 
 
 def damaged(damage: Mapping[str, str]) -> dict[str, str]:
-    """Returns why certificates cannot be used, under keys that begin as those of their members.
+    """Returns why certificates cannot be used, with keys that begin with the member's key.
 
     >>> damaged({"00ff": "its checksum does not match"})
     {'00ff certificate': 'certificate: its checksum does not match'}

@@ -28,7 +28,7 @@ class Claims:
     """
 
     def __init__(self, store: "Store", key: Callable[[Run], str]) -> None:
-        self.closing = False  # whether no other job is to begin
+        self.closing = False  # True if no further job may begin
         self._store, self._key = store, key
         self._ours: set[int] = set()
         self._failed: dict[int, JobResult] = {}
@@ -37,10 +37,10 @@ class Claims:
         self._last_read = 0.0
 
     def of(self, pools: Iterable[dict[int, Job]], most: int) -> list[Job]:
-        """Returns the jobs that may be trained, earlier ones included; most: their number, with claims.
+        """Returns the jobs that may be trained, including those returned before.
 
-        pools: open jobs by number, in order; members of other studies are removed from them. Raises TrainingFailed
-        where only failed jobs are left.
+        most: the largest number of jobs if members are claimed. pools: open jobs by number, in order; members of other
+        studies are removed from them. Raises TrainingFailed where only failed jobs are left.
         """
         leased, jobs = self._store.lease is not None, list[Job]()
         self._claim_again([job for pool in pools for job in pool.values()])

@@ -71,7 +71,7 @@ def run_of(record: RunRecord) -> Run:
 
 
 def run_key(study: Study, images: Mapping[str, Any], run: Run) -> str:
-    """Returns the key of a run's result in the ledger; arguments as of `content`."""
+    """Returns the key of a run's result in the ledger; for the arguments see `content`."""
     return content_key(content(study, images, run))
 
 

@@ -30,7 +30,7 @@ NETWORK = ("params", "statistics")
 
 
 class Run(NamedTuple):
-    """A learner on a stream, of which a record has the result."""
+    """A learner and the stream it is trained on. Its result is stored as a record."""
 
     phase: str
     """`cv` (D^CV) or `eval` (D^EV)."""
@@ -74,19 +74,22 @@ class Job:
 
 
 Progress = Callable[[int, float], None]
-"""Called with member-steps and their FLOP, tests included; of plug-in trainers with tasks, twice."""
+"""Called with member-steps and their FLOP, including tests.
+
+For plug-in trainers both arguments are the number of tasks.
+"""
 
 
 @dataclass(frozen=True)
 class Certify:
-    """Makes a job a certificate: its one learner is trained again, and compared with its stored result."""
+    """Marks a job whose one learner is trained again and compared with its stored result."""
 
     mates: tuple[Learner, ...]
-    """The cohort of the stored result, itself included; empty to compare with the stored result alone."""
+    """The learners of the stored result's cohort, including this one; empty to compare with the stored result alone."""
     fingerprint: str
-    """Of the stored result; "" without one."""
+    """Fingerprint of the stored result; "" if there is none."""
     moved: bool = False
-    """Whether its start is perturbed by rounding noise, see `trainers/engines/perturbed_start.py`."""
+    """Whether the learner's start is perturbed by rounding noise, see `trainers/engines/perturbed_start.py`."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ class JobResult:
     foreign: bool = False
     """Whether code of a plug-in failed."""
     parameter_difference: float = 0.0
-    """Of a certificate: largest difference of parameters between alone and in the cohort; infinite without one."""
+    """For a certificate: largest parameter difference between training alone and in the cohort; infinite if unknown."""
     stops: bool = False
     """Whether the machine failed, so that every other job would fail alike."""
     self_check: str = ""
@@ -118,7 +121,9 @@ class JobResult:
 def execute(
     job: Job, progress: Progress | None = None, images: Images | ImageSet | None = None, share: float = 1.0
 ) -> JobResult:
-    """Trains the job's cohort in this process, on one thread: the thread count may change a sum's rounding.
+    """Trains the job's cohort in this process, on one thread.
+
+    The number of threads can change how sums are rounded.
 
     Notes of the training become part of the result's note, as a worker's standard error is not displayed.
 
@@ -221,7 +226,7 @@ def is_self_reported(fingerprint: str) -> bool:
 
 
 def training_of(job: Job, stream: TaskStream) -> "Training":
-    """Returns how the job's cohort is trained; a certificate without checkpoints."""
+    """Returns the training settings of the job. Certificates use no checkpoints."""
     from trainers.checkpoints import NEWEST, TRAINING
     from trainers.population import Training
 
@@ -251,7 +256,7 @@ def bytes_free(path: NumericPath, at_once: int, share: float = 1.0) -> int | Non
 
 
 def encode(value: CohortResult) -> str:
-    """Returns the result as JSON, without the network; floats, NaN included, are restored bit for bit."""
+    """Returns the result as JSON, without the network; floats, including NaN, are restored bit for bit."""
     names = (field.name for field in fields(value) if field.name not in NETWORK)
     return json.dumps({name: np.asarray(getattr(value, name)).tolist() for name in names})
 

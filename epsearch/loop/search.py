@@ -38,7 +38,7 @@ class SearchLoop(Loop):
     the last one is the evaluation of the chosen point and the baseline, with the seeds of the evaluation, and the
     certificates.
 
-    study, images, store   as of `Loop`
+    study, images, store   see `Loop`
     earlier                the loops of earlier versions of the study, oldest first, whose records count, too
     """
 
@@ -88,8 +88,8 @@ class SearchLoop(Loop):
     def best(self) -> Best | None:
         """The best point of this search, or of an earlier one with the same seeds.
 
-        A curve decides for all searches. A strategy that excludes points in spite of high means decides for the present
-        search alone.
+        If a curve made the choice, it covers all versions of the study. If the strategy may exclude points with high
+        means, only the present search counts.
         """
         own, choice = self.strategy.best, self.driver.choice
         named = choice is not None and own is not None and own.point == choice.point
@@ -104,7 +104,7 @@ class SearchLoop(Loop):
         return all_equal(self.scores())
 
     def chosen(self) -> dict[str, Value] | None:
-        """Returns the best point so far, by names of hyperparameters; None without one."""
+        """Returns the best point so far, by names of hyperparameters; None if there is none."""
         best = self.best
         return None if best is None else dict(zip(self.study.space.names, best.point, strict=True))
 
@@ -152,27 +152,27 @@ class SearchLoop(Loop):
         final = 0 if study.score_on == "eval" else len(study.final_seeds) + len(baseline)
         return Outlook(len(self.records), now, *self.driver.later_members(), final, certified)
 
-    def ahead(self) -> list[tuple[int, list[Run]]]:
-        """Returns members of the search with certificates, and of the evaluation."""
-        ahead, missing = self.outlook(), self.missing()
+    def remaining(self) -> list[tuple[int, list[Run]]]:
+        """Returns (number, examples) for the search, including certificates, and for the evaluation."""
+        outlook, missing = self.outlook(), self.missing()
         example = [self._run(self.study.score_on, self.study.example, self.study.seeds[0])]
         if self.evaluating:
-            return [(ahead.certified, example), (ahead.now, missing)]
+            return [(outlook.certified, example), (outlook.now, missing)]
         final = self._final(self._evaluated() or [self.study.example])
-        return [(ahead.now + ahead.most + ahead.certified, missing or example), (ahead.final, final)]
+        return [(outlook.now + outlook.most + outlook.certified, missing or example), (outlook.final, final)]
 
     def scores(self) -> "NDArray[np.float64]":
         """Returns the scores of all points, on the stream that scores."""
         return self._scores(len(self.records), self.stage)
 
-    def work_of(self, ahead: Outlook) -> tuple[float, float]:
+    def work_of(self, outlook: Outlook) -> tuple[float, float]:
         """Returns the smallest and the largest remaining work, in FLOP.
 
         Points of later rounds are unknown, and count as the example of the study.
         """
         each, final = (self._work(self._run(phase, self.study.example, 0)) for phase in (self.study.score_on, "eval"))
-        fixed = sum(self._work(run) for run in self.missing()) + ahead.final * final + ahead.certified * each
-        return fixed + ahead.least * each, fixed + ahead.most * each
+        fixed = sum(self._work(run) for run in self.missing()) + outlook.final * final + outlook.certified * each
+        return fixed + outlook.least * each, fixed + outlook.most * each
 
     def search_records(self) -> tuple[RunRecord, ...]:
         """Returns the stored members of the search, each once; earlier searches come last."""
@@ -189,7 +189,7 @@ class SearchLoop(Loop):
         return content(self.study, self.images, self._run("eval", point, self.study.final_seeds[0]))
 
     def dropped(self) -> tuple[Point, ...]:
-        """Returns points that a race dropped and that have no more seeds from other searches."""
+        """Returns the points that a race dropped and for which no other search has trained further seeds."""
         behind = {point: seeds for loop in (*self.earlier, self) for point, seeds in loop.driver.dropped().items()}
         members = group(self.search_records(), self.study.space.names, behind)
         return tuple(point for point, seeds in behind.items() if len(members[point]) <= seeds)
@@ -224,7 +224,7 @@ class SearchLoop(Loop):
         return self.records_of(self._scored(self.driver.assigned_seeds()))
 
     def _uncertified(self) -> dict[str, str]:
-        """Returns the key of each missing certificate -> that of its member."""
+        """Returns a map from the key of each missing certificate to the key of its member."""
         required = certificates.required(self.study, self._searched())
         return {key: member for key, member in required.items() if key not in self.certificates}
 
@@ -248,7 +248,7 @@ class SearchLoop(Loop):
         return Run(phase, self.study.learner(point, seed))
 
     def _record(self, point: Point, seed: int) -> RunRecord | None:
-        """Returns the record of a point and a seed in the search, for the driver; None without one."""
+        """Returns the record of a point and a seed in the search, for the driver; None if there is none."""
         return self.records.get(self._key(self._run(self.study.score_on, point, seed)))
 
     def _early(self) -> list[Order]:
@@ -258,7 +258,7 @@ class SearchLoop(Loop):
         return [([run], None) for run in self._unstored(self._final(self.study.compared))]
 
     def _advance(self) -> None:
-        # Early jobs of the evaluation may be open meanwhile: they keep no round of the search open.
+        # Early jobs of the evaluation may be open meanwhile: they do not delay the next round.
         while not self._jobs:
             self._gather()
             if self.evaluating:
@@ -270,7 +270,7 @@ class SearchLoop(Loop):
             self.strategy.tell(self.driver.observations())
 
     def _gather(self) -> None:
-        """Reads the records of the stage; of a race also those of further seeds, until one is missing."""
+        """Reads the records of the stage. In a race, reads further seeds too, until a record is missing."""
         runs: list[Run] = []
         while runs != (now := self._wanted()) and not self._unstored(runs):
             runs = now

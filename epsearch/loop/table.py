@@ -86,7 +86,7 @@ def _row(study: Table, name: str, own: dict[str, Value]) -> Row:
 class TableLoop(Loop):
     """Trains every row with every seed on the evaluation stream, after tuning on the cross-validation stream.
 
-    Arguments are those of `Loop`. Attributes:
+    For the arguments see `Loop`. Attributes:
 
     rows       the rows; until the end of tuning, with the definition's values
     tuning     whether the candidates are being trained
@@ -126,11 +126,11 @@ class TableLoop(Loop):
         """Returns the numbers of stored and remaining members, which do not depend on results."""
         return Outlook(len(self.records), len(self.missing()), 0, 0, len(self._behind()), 0)
 
-    def ahead(self) -> list[tuple[int, list[Run]]]:
+    def remaining(self) -> list[tuple[int, list[Run]]]:
         """Returns missing members of this stage, and of the evaluation after tuning."""
         return [(len(runs), runs) for runs in (self.missing(), self._behind()) if runs]
 
-    def work_of(self, ahead: Outlook) -> tuple[float, float]:
+    def work_of(self, outlook: Outlook) -> tuple[float, float]:
         """Returns the remaining work twice, in FLOP, as it does not depend on results."""
         work = sum(self._work(run) for run in [*self.missing(), *self._behind()])
         return work, work

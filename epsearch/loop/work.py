@@ -32,7 +32,7 @@ class Work:
         return self._streams[phase]
 
     def weights(self, run: Run) -> tuple[float, ...]:
-        """Returns FLOP of a step in each task, tests included; empty for plug-in trainers."""
+        """Returns FLOP of a step in each task, including tests; empty for plug-in trainers."""
         return () if run.learner.declared.foreign else self._later_steps(run).weights
 
     def _of(self, run: Run) -> float:

@@ -42,7 +42,7 @@ class LoadedPlugin(NamedTuple):
     made: Any
     """The attribute."""
     parts: Mapping[str, str]
-    """Its parts, as of `Plugin`."""
+    """Its parts, see `Plugin`."""
     source: Source
     """Its files."""
 
@@ -65,7 +65,7 @@ def of_workers(named: Mapping[str, str], images: Mapping[str, Any]) -> tuple[Plu
 
 
 def all_parts(dataset: str, images: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
-    """Returns the parts of all plug-ins, also of a stream's: name -> parts; images: as of `of_workers`."""
+    """Returns the parts of all plug-ins, including the stream's, by name; images: see `of_workers`."""
     stream = {dataset: images[SOURCE]} if SOURCE in images else {}
     return stream | dict(images.get(PLUGINS, {}))
 

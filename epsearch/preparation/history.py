@@ -35,7 +35,7 @@ class StudyHistory(NamedTuple):
 
 
 def find(store: Store, name: str) -> StudyRow | None:
-    """Returns a study's row, None without one. Raises UsageError where it is damaged."""
+    """Returns a study's row; None if there is none. Raises UsageError where it is damaged."""
     row = store.study(name)
     if row is not None and row.damage:
         raise UsageError(f"{Unreadable(name, f'damaged: {row.damage}')}; choose another --name")

@@ -62,7 +62,7 @@ class Publication:
     stream: str
     """The stream whose scores compare the trials."""
     parameters: tuple[Parameter, ...]
-    """Searched parameters; of a table the columns that tell its rows apart, as choices."""
+    """Searched parameters; for a table the columns that tell its rows apart, as choices."""
     facts: Mapping[str, str]
     """Kind, dataset, state, answer, options."""
 

@@ -19,7 +19,7 @@ POLL_SECONDS = 0.5  # between two checks of the speed, and of Ray while it start
 
 @contextmanager
 def ready(study: Study) -> Iterator[Callable[[Loop, Monitor], None]]:
-    """Yields the function that trains a loop to its end, as of `tune.ready`; ends Ray behind it."""
+    """Yields the function that trains a loop to its end, see `tune.ready`; ends Ray afterwards."""
     with ExitStack() as stack:
         yield partial(_run, _Takeover(study, stack))
 

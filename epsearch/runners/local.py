@@ -1,4 +1,4 @@
-"""Trains in threads of this process, one a cohort: the arithmetic releases Python's lock."""
+"""Trains in threads of this process, one per cohort: the arithmetic releases Python's lock."""
 
 import os
 import sys
@@ -21,7 +21,7 @@ from epsearch.study.description import Study
 def local_slots(study: Study) -> int:
     """Returns the number of cohorts that this machine trains at a time.
 
-    That of the study, else one a core that this process may use; a GPU trains one at a time.
+    The study's `workers` if set; otherwise one per usable core, or one in all on a GPU.
     """
     if study.workers is not None:
         return study.workers
@@ -68,7 +68,7 @@ class Threads:
             self._running[self._pool.submit(execute, job, self._progress)] = job.number
 
     def collect(self, loop: Loop, seconds: float | None = None) -> None:
-        """Hands results to the loop; waits for one, at most so many seconds, None: as long as it takes.
+        """Hands results to the loop; waits up to `seconds` for one, None for no limit.
 
         Raises Interrupted, UsageError and BrokenPipeError of a job, and the errors of the loop.
         """
@@ -86,7 +86,7 @@ class Threads:
 
 @contextmanager
 def ready(study: Study) -> Iterator[Callable[[Loop, Monitor], None]]:
-    """Yields the function that trains a loop to its end, as of `tune.ready`."""
+    """Yields the function that trains a loop to its end, see `tune.ready`."""
     yield _run
 
 
@@ -130,7 +130,7 @@ def stopped_by_ctrl_c() -> Iterator[None]:
 
 def _set_niceness(niceness: int) -> None:
     """Raises the niceness of this thread and of the processes that it will start."""
-    if niceness and sys.platform == "linux":  # elsewhere the niceness is that of the whole process
+    if niceness and sys.platform == "linux":  # elsewhere the whole process has one niceness
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), os.getpriority(os.PRIO_PROCESS, 0) + niceness)
 
 

@@ -30,7 +30,7 @@ def expected(part: str, usual: float | None = None) -> float:
     """Returns the seconds of a part on an idle machine: the median of the last runs on this one.
 
     part: a runner, for start and end of its workers; BESIDE, the start of Ray while threads train on all cores; REPORT.
-    usual: before the first run; None for that of USUAL.
+    usual: the value before the first run; None for the one in USUAL.
     """
     stored = _read().get(part)
     if stored:
@@ -54,7 +54,7 @@ def remember(part: str, seconds: float, share: float = 1.0) -> None:
 def process_bytes(ray: bool, workers: int) -> int:
     """Returns the memory of the training processes, without their data.
 
-    ray: True for Ray with so many workers. This process may already use more than usual.
+    ray: True for Ray with this number of workers. This process may already use more than usual.
     """
     driver = max(OWN + LIBRARIES, _resident())
     return driver + (RAY + workers * OWN if ray else 0)

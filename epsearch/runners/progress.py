@@ -18,10 +18,10 @@ PAUSE_SECONDS = 1.0  # between two checks of whether other studies have trained 
 class Monitor:
     """Counts steps from any thread, and sends events to the listener.
 
-    Making one sends the begin of the training, and a first progress unless the study is done. Only the thread that
-    trains reads the loop.
+    The constructor sends `Began` and, unless the study is done, a first `Progress`. Only the thread that trains reads
+    the loop.
 
-    ahead: planned duration of the run, used until there is a speed.
+    eta: planned duration of the run, used until there is a speed.
     starting: the stage before the first steps, in words; empty if that takes no time.
     budget: seconds after which no cohort begins; None for no limit.
     after: seconds from the last result to the end of the run, for the report.
@@ -31,14 +31,14 @@ class Monitor:
         self,
         loop: Loop,
         listener: Listener,
-        ahead: Eta | None = None,
+        eta: Eta | None = None,
         starting: str = "",
         budget: float | None = None,
         after: float = 0.0,
     ) -> None:
         self._budget, self._after = budget, after
         self._listener, self._lock, self._started = listener, threading.Lock(), time.monotonic()
-        self._speed, self._stopping, self._ahead, self._starting = Speed(), False, ahead, starting
+        self._speed, self._stopping, self._planned, self._starting = Speed(), False, eta, starting
         self._first: float | None = None  # time of the first steps
         self._last = 0.0  # time of the last steps or results
         self._notes: set[str] = set()
@@ -129,10 +129,10 @@ class Monitor:
     def _read(self, loop: Loop) -> None:
         """Stores the state of the loop, with the work reported by then, from which the ETA counts on."""
         self._stage, (self._known, self._wanted), self._headline = loop.stage, loop.stage_members(), loop.headline()
-        ahead, self._work_then = loop.outlook(), self._speed.work
-        self._remaining = loop.work_of(ahead)
-        if ahead.certified and ahead.certified == ahead.largest:  # all members are stored, some are trained again
-            self._stage = f"{count_text(ahead.certified, 'member')} once more, alone"
+        outlook, self._work_then = loop.outlook(), self._speed.work
+        self._remaining = loop.work_of(outlook)
+        if outlook.certified and outlook.certified == outlook.largest:  # all members are stored, some are trained again
+            self._stage = f"{count_text(outlook.certified, 'member')} once more, alone"
 
     def _mark(self) -> float:
         """Stores and returns the time of steps or results: now."""
@@ -145,14 +145,14 @@ class Monitor:
 
         Later rounds, which may have fewer members than they can, count in all but the shortest.
         """
-        ahead, (fewest, most) = self._ahead, self._left()
+        planned, (fewest, most) = self._planned, self._left()
         if fewest is None or most is None:
-            ends = None if ahead is None else (ahead.seconds, ahead.low, ahead.high)
+            ends = None if planned is None else (planned.seconds, planned.low, planned.high)
             return None if ends is None else _each(ends, -self.seconds)
         return _each((most, fewest, most), self._after)
 
     def _left(self) -> tuple[float | None, float | None]:
-        """Returns the seconds of the fewest and the most members to come, at the present speed, None without one.
+        """Returns the seconds of the fewest and most members to come, at the present speed; None before there is any.
 
         That is the work left when the loop was last read, less the work since: a cohort counts there at its end only.
         """

@@ -70,10 +70,10 @@ class Reporter:
         return self._page(self._write(name).report)
 
     def outcome(self, name: str, path: str | None = None, run: bool = False) -> tuple[RenderableType, dict[str, Any]]:
-        """Returns the output of a run, as a renderable and as JSON; errors as of `report`.
+        """Returns the output of a run, as a renderable and as JSON; for the errors see `report`.
 
-        path: of the report at the client, printed in the place of ours. run: True to include the work of the last run,
-        as its events have it.
+        path: of the report at the client, printed in place of the path here. run: True to include the work of the last
+        run, as its events have it.
         """
         result = self._write(name)
         if run:

@@ -1,4 +1,4 @@
-"""From the request of a client to a study: refuses what clients may not choose, and adds the service's own paths.
+"""Turns a client's request into a study: refuses what clients may not choose, and adds the service's own paths.
 
 A client's paths would be paths of this machine, and a module that it names would be code that runs here.
 """
@@ -25,7 +25,7 @@ from trainers.streams import present
 SERVER_SET = tuple(name for name, one in Study.options().items() if one.scope == PLACE)
 """Options with paths, which the service chooses: a client's would be paths of this machine."""
 TITLES = {"search": "run", "comparison": "compare", "memory study": "memory"}
-"""Title of a kind of study -> the kind."""
+"""Maps the title of a study kind to the kind's name."""
 PRIORITIES = (-1000, 1000)
 
 
@@ -48,7 +48,7 @@ def check_options(options: Mapping[str, Any], settings: Settings) -> dict[str, A
         allowed["dataset"] = _dataset(str(dataset), settings)
     for option in NAMING:
         value = allowed.get(option, "")
-        parts = value if isinstance(value, (list, dict)) else [value]  # of settings the keys name methods
+        parts = value if isinstance(value, (list, dict)) else [value]  # in `settings`, the keys are method names
         if any(":" in str(part) for part in parts):
             _allow_modules(option, value, settings)
     if allowed.get("pretrained") not in (None, "none", "imagenet"):
@@ -66,7 +66,10 @@ def _allow_modules(option: str, value: Any, settings: Settings) -> None:
 
 
 def _dataset(dataset: str, settings: Settings) -> str:
-    """Returns a registered name as it is, folder:NAME below the roots, a module only if allowed."""
+    """Returns the dataset to use.
+
+    Registered names stay unchanged, folder:NAME is looked up below the roots, and modules need permission.
+    """
     kind, colon, rest = dataset.partition(":")
     if not colon:
         with refused(UnknownDataset):  # before `build` searches the folders of this machine
@@ -110,7 +113,7 @@ def submitted_study(submission: Submission, settings: Settings) -> Study:
 
 
 def is_same(submission: Submission, study: Study, extend: bool, settings: Settings) -> bool:
-    """Returns whether a submission, also to a version with fewer options, is of this study."""
+    """Returns whether a submission describes this study, even if an older version with fewer options received it."""
     with suppress(UsageError):
         return bool(submission.given.get("extend")) == extend and submitted_study(submission, settings) == study
     return False

@@ -99,7 +99,7 @@ class ResultsCache:
 
 
 def _figures(loop: Loop, results: AnyResults | None) -> Mapping[str, Any]:
-    """Returns the figures of the report; of a search also with the members of open rounds."""
+    """Returns the figures of the report; for a search also with the members of open rounds."""
     report = REPORTS[loop.study.kind]
     if loop.study.kind != Search.kind:
         return _drawable(report, results)

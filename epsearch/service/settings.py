@@ -33,7 +33,7 @@ class Settings:
     parallel: int = 1
     """Number of studies trained at a time."""
     address: str = "local"
-    """Ray cluster of the studies, as of `--address`."""
+    """Ray cluster of the studies, see `--address`."""
     checkpoints: str | None = None
     """As of `--checkpoints`."""
     roots: tuple[Path, ...] = ()

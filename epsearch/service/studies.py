@@ -1,7 +1,7 @@
 """Submits, lists, cancels, resumes, extends and deletes studies, for the API and the pages.
 
-All of it calls the functions of the command line. The service chooses what a client may not: the paths of the ledger,
-the reports and the data, and the code of this machine that runs.
+All of it calls the functions of the command line. The service sets what a client may not choose: the paths of the
+ledger, the reports and the data, and the code of this machine that runs.
 """
 
 import threading
@@ -72,7 +72,9 @@ class Studies:
         return listing.statuses(self.store, self.settings.storage, self.settings.out)
 
     def page(self, wanted: tuple[str | None, str | None, str | None, str | None], page: int, per_page: int) -> bytes:
-        """Returns a page of the list as JSON, newest first; at most LIST_SECONDS old, but with every change of ours.
+        """Returns a page of the list as JSON, newest first.
+
+        It is at most LIST_SECONDS old; a change made through this service shows at once.
 
         wanted: state, dataset, kind and a part of the name; None for any.
         """
@@ -91,7 +93,7 @@ class Studies:
         return encoded
 
     def _audit(self, token: str, action: str, name: str, detail: Mapping[str, Any]) -> None:
-        """Logs a change; the next list has it."""
+        """Logs a change, and discards the cached list."""
         self._until = 0.0
         self.store.queue.audit(token, action, name, detail)
 
@@ -146,7 +148,7 @@ class Studies:
         )
 
     def _is_finished(self, study: Study) -> bool:
-        """Returns whether a stored study is finished, with every number that this one requests."""
+        """Returns whether the stored study is finished and has all REQUESTS of `study`, such as `certify`."""
         standing, row = self.store.leases.standing(study.name), history.find(self.store, study.name)
         if row is None or standing is None or standing.state != FINISHED or standing.held:
             return False
@@ -196,14 +198,14 @@ class Studies:
         return self.status(name)
 
     def _kill(self, name: str, deadline: float) -> None:
-        # It may have ended in another way meanwhile, or be on another machine, where it reads the ledger and stops.
+        # The process may have ended meanwhile. On another machine it stops by itself when it next reads the ledger.
         with suppress(UsageError, Unavailable, StoreError):
             cancel(name, self.settings.storage, self.settings.out, deadline)
 
     def delete(self, name: str, confirm: str, token: str) -> Removal:
         """Deletes a study with the members that no other uses. Raises NoStudy, Busy and UsageError.
 
-        confirm: its name once more.
+        confirm: the study's name, typed again.
         """
         self.status(name)
         if confirm != name:

@@ -56,7 +56,7 @@ def confirm(loop: Loop, store: Store, config: Mapping[str, Any], listener: Liste
 def save(loop: Loop, store: Store, config: Mapping[str, Any], listener: Listener) -> None:
     """Confirms without waiting, after a failure; writes unconfirmed results to a file for `epsearch import`.
 
-    Arguments as of `confirm`.
+    For the arguments see `confirm`.
     """
     store.patience = Patience()  # the run has waited already
     with suppress(StoreError, Interrupted):

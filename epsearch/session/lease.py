@@ -106,7 +106,7 @@ def hold(store: Store, name: str, listener: Listener, wait: bool = False, resume
 
 
 def acquire(store: Store, name: str, listener: Listener, wait: bool = False, resume: bool = False) -> None:
-    """Takes the lease of a study for the store; arguments and errors as of `hold`."""
+    """Takes the lease of a study for the store; for arguments and errors see `hold`."""
     notified = False
     while True:
         try:

@@ -47,10 +47,10 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
     """
     if loop.study.foreign:
         return _plan_of_trainer(loop, _usable(loop, loop.outlook()))
-    study, ahead = loop.study, loop.outlook()
+    study, outlook = loop.study, loop.outlook()
     workers = local_slots(study)
     jobs = loop.upcoming(workers)
-    total, steps = sum((count * _cost(study, runs) for count, runs in loop.ahead() if count), np.zeros(2))
+    total, steps = sum((count * _cost(study, runs) for count, runs in loop.remaining() if count), np.zeros(2))
     path = NumericPath.parse(str(study.numeric_path))
     needed = max((bytes_of(job.cohort, job.stream.open(), job.architecture, path) for job in jobs), default=0)
     eta, unmeasured, at_once = None, "", min(workers, len(jobs))
@@ -59,7 +59,7 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
         unmeasured = UNMEASURED
     elif jobs:
         try:
-            work = loop.work_of(ahead)
+            work = loop.work_of(outlook)
             speed = _measured_speed(jobs, at_once) if total >= WORTH_A_PROBE else _usual_speed(total, work[1])
             eta = _eta(runner, work, speed)
         except (MemoryError, RuntimeError, ValueError, DataError) as error:
@@ -68,11 +68,11 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
     processes = overheads.process_bytes(ray, at_once) if jobs else 0
     return Plan(
         study=study,
-        ahead=ahead,
+        outlook=outlook,
         steps=round(steps),
         flop=float(total),
         at_once=at_once,
-        usable=_usable(loop, ahead),
+        usable=_usable(loop, outlook),
         bytes_needed=needed * at_once + (processes if path.device == "cpu" else 0),
         bytes_processes=processes,
         bytes_free=free_bytes(path),
@@ -80,20 +80,20 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
         unmeasured=unmeasured,
         ray=bool(jobs) and ray,
         resolutions=tuple(resolution(seeds, loop.scores()) for seeds in study.compared_on),
-        suggestion=suggestion(study) if ahead.now else "",
+        suggestion=suggestion(study) if outlook.now else "",
         cautions=cautions(study),
     )
 
 
 def _plan_of_trainer(loop: Loop, usable: int) -> Plan:
-    """Returns the plan for a plug-in trainer: without FLOP, with the time of stored members; usable: as of `Plan`."""
-    study, ahead = loop.study, loop.outlook()
+    """Returns the plan for a plug-in trainer: without FLOP, with the time of stored members; usable: see `Plan`."""
+    study, outlook = loop.study, loop.outlook()
     jobs = loop.upcoming(local_slots(study))
     at_once = min(local_slots(study), len(jobs))
     taken = [_seconds_a_task(record) for record in loop.records.values() if record.seconds]
     eta, runner = None, runner_of(study)
     if jobs and taken:
-        least, most = loop.work_of(ahead)
+        least, most = loop.work_of(outlook)
         start, report = runner.overhead, overheads.expected(overheads.REPORT)
         low, middle, high = (float(quantile) / at_once for quantile in np.quantile(taken, (0.05, 0.5, 0.95)))
         eta = Eta(
@@ -108,7 +108,7 @@ def _plan_of_trainer(loop: Loop, usable: int) -> Plan:
     processes = overheads.process_bytes(ray, at_once) if jobs else 0
     return Plan(
         study=study,
-        ahead=ahead,
+        outlook=outlook,
         steps=0,
         flop=0.0,
         at_once=at_once,
@@ -129,10 +129,10 @@ def _seconds_a_task(record: RunRecord) -> float:
     return record.seconds / record.tasks
 
 
-def _usable(loop: Loop, ahead: Outlook) -> int:
+def _usable(loop: Loop, outlook: Outlook) -> int:
     """Returns the members of the largest remaining stage, as a worker trains at least one."""
-    together = ahead.now + (ahead.certified if loop.stage == "evaluation" else 0)
-    return max(together, loop.stage_members()[1] if ahead.most else 0, ahead.final + ahead.certified)
+    together = outlook.now + (outlook.certified if loop.stage == "evaluation" else 0)
+    return max(together, loop.stage_members()[1] if outlook.most else 0, outlook.final + outlook.certified)
 
 
 def _cost(study: Study, runs: Iterable[Run]) -> NDArray[np.float64]:
@@ -182,7 +182,7 @@ def _measured_speed(jobs: list[Job], workers: int) -> Speed:
 def _half_width(spent: NDArray[np.float64]) -> float:
     """Returns half the width of the t interval of a mean.
 
-    Of a single window, which has no spread, it is half the value.
+    For a single window, which has no spread, it is half the value.
     """
     if len(spent) < 2:
         return float(spent[0]) / 2

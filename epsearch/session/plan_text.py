@@ -18,7 +18,7 @@ def in_words(plan: Plan) -> dict[str, str]:
         "members": _members(plan),
         "steps": _steps(plan),
         "memory": _memory(plan),
-        "workers": f"up to {plan.usable} at a time, a member each; more would idle" if plan.ahead.largest else "",
+        "workers": f"up to {plan.usable} at a time, a member each; more would idle" if plan.outlook.largest else "",
         "time": _time(plan),
         "statistics": " ".join(dict.fromkeys(statistics)),
         "suggestion": plan.suggestion,
@@ -29,14 +29,14 @@ def in_words(plan: Plan) -> dict[str, str]:
 
 def _members(plan: Plan) -> str:
     """Returns the numbers of members to train, by stage, and of stored ones."""
-    ahead = plan.ahead
+    outlook = plan.outlook
     parts = (
-        f"{ahead.now} now",
-        *([f"{_span(ahead.least, ahead.most)} in later rounds"] if ahead.most else []),
-        *([f"{ahead.final} in the evaluation"] if ahead.final else []),
-        *([f"{ahead.certified} trained once more, alone"] if ahead.certified else []),
+        f"{outlook.now} now",
+        *([f"{_span(outlook.least, outlook.most)} in later rounds"] if outlook.most else []),
+        *([f"{outlook.final} in the evaluation"] if outlook.final else []),
+        *([f"{outlook.certified} trained once more, alone"] if outlook.certified else []),
     )
-    return f"{_span(ahead.fewest, ahead.largest)} to train ({', '.join(parts)}); {ahead.known} in the ledger"
+    return f"{_span(outlook.fewest, outlook.largest)} to train ({', '.join(parts)}); {outlook.known} in the ledger"
 
 
 def _steps(plan: Plan) -> str:
@@ -83,7 +83,7 @@ def _gib(count: int) -> str:
 
 def _time(plan: Plan) -> str:
     """Returns the likely time and its interval, or why it is unknown."""
-    if not plan.ahead.largest:
+    if not plan.outlook.largest:
         return "nothing is left to train"
     if plan.unmeasured:
         return plan.unmeasured

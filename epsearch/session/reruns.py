@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class Reruns(Loop):
     """Trains runs without storing them; `results` and `certificates` have the outcome, by key.
 
-    study, images, store   as of `Loop`
+    study, images, store   see `Loop`
     runs                   the runs to train; no two have the same result
     stored                 their stored records, by key; a run without one gets no certificate
     """
@@ -76,11 +76,11 @@ class Reruns(Loop):
         """Returns the remaining runs."""
         return Outlook(len(self.records), len(self.missing()), 0, 0, 0, 0)
 
-    def ahead(self) -> list[tuple[int, list[Run]]]:
+    def remaining(self) -> list[tuple[int, list[Run]]]:
         """Returns the remaining runs, of all streams together."""
         return [(len(missing), missing)] if (missing := self.missing()) else []
 
-    def work_of(self, ahead: Outlook) -> tuple[float, float]:
+    def work_of(self, outlook: Outlook) -> tuple[float, float]:
         """Returns the same work twice, in FLOP."""
         work = sum(self._work(run) for run in self.missing())
         return work, work

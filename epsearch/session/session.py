@@ -128,10 +128,10 @@ def _train(study: Study, prepared: Prepared, store: Store, lease: StudyLease, ex
         stack.callback(_warn_of_damage, loop, listener, before=_warn_of_damage(loop, listener))
         loop.proof, loop.evaluation_log = prepared.proof, user_log()
         loop.evaluation_log.add(loop.records.values())  # also those stored before a crash
-        ahead = _planned(loop, listener)
-        share = ahead.share if ahead else 1.0
-        report = ahead.report if ahead else overheads.expected(overheads.REPORT)
-        monitor = Monitor(loop, listener, ahead, _starting(study, ahead), study.time_budget, report)
+        eta = _planned(loop, listener)
+        share = eta.share if eta else 1.0
+        report = eta.report if eta else overheads.expected(overheads.REPORT)
+        monitor = Monitor(loop, listener, eta, _starting(study, eta), study.time_budget, report)
         if not loop.done:
             runner, begun = runner_of(study), time.monotonic()
             with confirming(loop, store, row.config, listener), runner.ready(study) as run:
@@ -158,10 +158,10 @@ def _planned(loop: Loop, listener: Listener) -> Eta | None:
     return plans[-1].eta if plans else None
 
 
-def _starting(study: Study, ahead: Eta | None) -> str:
+def _starting(study: Study, eta: Eta | None) -> str:
     """Returns the stage before the first step, if it takes long, with its planned time."""
     stage = runner_of(study).starting(study)
-    return f"{stage} (about {duration_text(ahead.start)})" if stage and ahead else stage
+    return f"{stage} (about {duration_text(eta.start)})" if stage and eta else stage
 
 
 def _plan(loop: Loop, probe: bool = True) -> Plan:
@@ -204,7 +204,7 @@ def _placed(study: AnyStudy, prepared: Prepared, store: Store, listener: Listene
 
 
 def _warn_of_damage(loop: Loop, listener: Listener, before: frozenset[str] = frozenset()) -> frozenset[str]:
-    """Warns of damaged records, without those of `before`; returns the keys of both."""
+    """Warns of damaged records that are not in `before`; returns the keys of both."""
     damage = {key: why for key, why in loop.damaged.items() if key not in before}
     if damage:
         listener(Warned(f"{unused_in_words(damage)}; what was lost is trained again and replaces it"))

@@ -59,10 +59,10 @@ def save_network(  # noqa: PLR0913  an option each
 ) -> SavedNetwork:
     """Trains one run of a stored study once more, alone, and writes its network's state_dict; see networks/plain.py.
 
-    name: of the study, None for the newest; data_dir: folder of datasets; row: of a search CHOSEN or BASELINE, of other
-    studies a row of their table, None for the first; seed: None for the study's first on that stream; stream: `cv` or
-    `eval`. Nothing is stored in the ledger. Raises UsageError for a study that cannot be read, an unknown row, a run
-    that diverges; Interrupted and TrainingFailed.
+    name: of the study, None for the newest; data_dir: folder of datasets; row: for a search CHOSEN or BASELINE, for
+    other studies a row of their table, None for the first; seed: None for the study's first on that stream; stream:
+    `cv` or `eval`. Nothing is stored in the ledger. Raises UsageError for a study that cannot be read, an unknown row,
+    a run that diverges; Interrupted and TrainingFailed.
     """
     check_target(file)  # first, as the training takes a while
     loop = load(name, storage, out)

@@ -39,7 +39,7 @@ class Transfer(NamedTuple):
     studies: tuple[str, ...]
     """Names of its studies, as in the ledger."""
     new: tuple[str, ...]
-    """Studies that the ledger did not have; of an export, all."""
+    """Studies that the ledger did not have; for an export, all."""
     runs: int
     """Runs, without those that the ledger had."""
     certificates: int
@@ -121,7 +121,7 @@ def _refusing() -> Any:
 
 
 def _renamed(archive: Archive, name: str | None) -> Rows:
-    """Returns the rows of a file, those of its study under another name unless that is None."""
+    """Returns the rows of a file, with its study under another name unless `name` is None."""
 
     def rows(table: Table) -> Iterable[list[dict[str, Any]]]:
         if name is None or table not in (schema.studies, schema.summaries):

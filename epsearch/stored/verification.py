@@ -61,7 +61,7 @@ class Verification(NamedTuple):
     damaged: Mapping[str, str]
     """Key -> why the run cannot be read."""
     seconds: float
-    """Of training, all cores together."""
+    """Seconds of training, all cores together."""
 
     @property
     def agrees(self) -> bool:

@@ -179,7 +179,7 @@ class Study:
         values.whole(1, limits.WORKERS), "Cohorts trained at a time.", RUNS, usual="every core", level=BASIC,
         scope=RESUME,
     )
-    """None for one a core, or fewer where memory is short."""
+    """None for one per core, or fewer where memory is short."""
     time_budget: float | None = option(
         values.DURATION, "Time after which no other cohort begins, like 90s, 30m or 2h; the same command goes on.",
         RUNS, usual="none", level=BASIC, scope=RESUME,

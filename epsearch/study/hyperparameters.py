@@ -187,7 +187,7 @@ def _parameter(part: Any, method: str | None) -> Parameter:
 
 
 def _choices(one: Hyperparameter, given: Sequence[Any], method: str | None, truths: bool) -> Parameter:
-    """Returns a parameter of choices; truths: as of `any_value`. Raises UsageError; ValueError for equal choices."""
+    """Returns a parameter of choices; truths: see `any_value`. Raises UsageError; ValueError for equal choices."""
     name, choices = one.name, [part.strip() if isinstance(part, str) else part for part in given]
     if len(choices) > limits.CHOICES:
         raise UsageError(f"choices of {name} must be <= {limits.CHOICES} in number, got {len(choices)}")

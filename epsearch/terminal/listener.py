@@ -1,4 +1,4 @@
-"""Progress of a training: a live line on a terminal; elsewhere, a line now and then."""
+"""Progress of a training: a live line on a terminal, otherwise a line at every new stage and every PLAIN_SECONDS."""
 
 import threading
 import time
@@ -22,7 +22,7 @@ PLAIN_SECONDS = 30.0  # without a terminal: a line at every new stage, and at le
 class Terminal:
     """Listener of a command; a context manager, whose exit erases the live line.
 
-    quiet: only warnings are printed. It never asks to stop, as Ctrl-C comes as a signal.
+    quiet: only warnings are printed. It never ends the training; Ctrl-C arrives as a signal.
     """
 
     def __init__(self, console: Console, quiet: bool = False) -> None:
@@ -94,9 +94,9 @@ class _Line:
         self._now, self._updated, self._printed = Progress("", 0, 0, "", 0, None, None, 0.0), 0.0, ("", 0.0)
 
     def update(self, now: Progress) -> bool:
-        """Stores the progress; returns whether a line is due, without a terminal.
+        """Stores the progress; returns whether to print a line now (used only without a terminal).
 
-        It is due at a new stage, and PLAIN_SECONDS after the last line.
+        That is at a new stage, and PLAIN_SECONDS after the last line.
         """
         self._now, self._updated = now, time.monotonic()
         stage, then = self._printed
@@ -134,7 +134,7 @@ class _Bar:
         self._started = self._printed = 0.0
 
     def show(self, done: int, total: int) -> None:
-        """Draws the bar on a terminal, elsewhere prints a line now and then; done, total: images."""
+        """Draws the bar on a terminal, otherwise prints a line every PLAIN_SECONDS; done, total: images."""
         now = time.monotonic()
         if not self._bar.tasks:
             self._bar.add_task("decoding", total=total)

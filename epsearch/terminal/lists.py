@@ -81,7 +81,8 @@ def studies(rows: Sequence[StudyStatus]) -> RenderableType:
     lines = FittingTable(titles, [list(map(Text, _line(row))) for row in rows], "--json has them")
     if all(row.status != UNKNOWN for row in rows):
         return lines
-    return Group(lines, Text(f"{UNKNOWN} is not known: `epsearch show NAME` finds it, `epsearch db upgrade` keeps it"))
+    note = f"{UNKNOWN} means unknown: `epsearch show NAME` computes it, `epsearch db upgrade` stores it"
+    return Group(lines, Text(note))
 
 
 def as_json(row: StudyStatus) -> dict[str, Any]:

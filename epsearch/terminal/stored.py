@@ -52,7 +52,7 @@ def _summary(verification: "Verification") -> list[str]:
     ]
     if others := [each for each in reruns if each.agrees and not each.certificate.within(0.0)]:
         largest = points_text(max(each.certificate.accuracy_difference for each in others))
-        lines.append(f"{len(others)} differ as they may, accuracies by at most {largest}: {_why(others)}")
+        lines.append(f"{len(others)} differ within the tolerance, accuracies by at most {largest}: {_why(others)}")
     if wrong:
         largest = points_text(max(each.certificate.accuracy_difference for each in wrong))
         allowed = max(each.tolerance for each in wrong)

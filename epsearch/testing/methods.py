@@ -34,7 +34,7 @@ CLOSE = 1e-4  # of parameters after some fifty steps in float32, whichever engin
 class MethodCase:
     """A method with values for its checks.
 
-    values, others: as of `method_checks`; path: the numeric path, by default the compiled one if Numba is installed.
+    values, others: see `method_checks`; path: the numeric path, by default the compiled one if Numba is installed.
     """
 
     def __init__(

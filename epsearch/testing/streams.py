@@ -46,7 +46,7 @@ class StreamCase:
 def stream_checks(factory: Factory, tasks: int = 7, cv_tasks: int = 3, examples: int = 5) -> list[Check]:
     """Returns checks of factory(tasks, examples_per_task) -> stream, as for `--dataset module:factory`.
 
-    tasks, cv_tasks: of the whole stream and of the cross-validation, as of a study; examples: fewer than in a task.
+    tasks, cv_tasks: of the whole stream and of the cross-validation, as in a study; examples: fewer than in a task.
     """
     return checks_of(PROMISES, StreamCase(factory, range(cv_tasks), range(cv_tasks, tasks), examples))
 

@@ -16,7 +16,7 @@ DODGE = 1.022
 """Neighbouring lines are shifted by this factor on the memory axis, so that their error bars do not overlap."""
 
 PRINTED_MARKER = {"size": 12, "line_width": 1.6}
-"""Of printed values: larger than ours, so that one around ours is seen."""
+"""Marker of printed values: larger than ours, so that one around ours is seen."""
 
 MOST_ABOVE = 4
 """With more lines the legend is beside the panels, where it covers nothing."""

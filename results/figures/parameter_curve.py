@@ -22,8 +22,8 @@ CURVE_COLUMNS = [
     *("low", "high", "bootstrap_low", "bootstrap_high", "best"),
     *("window_low", "window_high", "points", "whole", "lack_of_fit_p", "seeds", "c2", "c1", "c0"),
 ]
-"""Of the CSV file of the fitted curve: confidence set, bootstrap interval and best value; window of the fit, number of
-its values, whether they are all, p of its lack of fit; seeds; c₂x² + c₁x + c₀ on the axis."""
+"""Columns of the CSV file of the fitted curve: confidence set, bootstrap interval and best value; window of the fit,
+number of its values, whether they are all, p of its lack of fit; seeds; c₂x² + c₁x + c₀ on the axis."""
 
 
 def named(parameter: str, metric: str) -> str:

@@ -48,7 +48,7 @@ class ParameterCurve(NamedTuple):
     chosen: float
     """The chosen value."""
     baseline: float | None
-    """The value of the baseline; None without one."""
+    """The value of the baseline; None if there is none."""
     baseline_text: str
     """Its name in the legend."""
     zero_is_agem: bool

@@ -62,9 +62,9 @@ class RunRecord:
     status: str
     """"ok" or "diverged"."""
     diverged_task: int | None
-    """Task of the first value that is not finite, 0-based; None without one."""
+    """Task of the first value that is not finite, 0-based; None if there is none."""
     diverged_step: int | None
-    """Its step within the task, 0-based; None without one."""
+    """Its step within the task, 0-based; None if there is none."""
     steps: int
     """SGD steps of this member."""
     seconds: float
@@ -156,9 +156,9 @@ class Summary:
     status: str
     """Finished, or the progress so far."""
     chosen: Mapping[str, Any] | None
-    """The best point so far, name of each searched hyperparameter -> value; None without one."""
+    """The best point so far, as values by names of searched hyperparameters; None if there is none."""
     score: float | None
-    """Mean A_T of the best point, fraction in [0, 1]; None without one."""
+    """Mean A_T of the best point, fraction in [0, 1]; None if there is none."""
     inert: bool
     """Whether all values score the same bit for bit, so that none is the best."""
 

@@ -136,7 +136,7 @@ def study_to_row(name: str, config: Mapping[str, Any], created: str) -> dict[str
 
 
 def to_study(row: Sealed) -> StudyRow:
-    """Returns the study of one row of `studies`; of a damaged row one that says so, without a configuration."""
+    """Returns the study of one row of `studies`; for a damaged row one that says so, without a configuration."""
     values = _values(row)
     try:
         return StudyRow(values["name"], _config(row), values["created"], values["checksum"])

@@ -64,9 +64,9 @@ class Store(Access):
         return self._insert(schema.runs, schema.from_row, [*map(schema.new_row, records)], summary)
 
     def certify(self, certificates: Iterable[Certificate], summary: Summary | None = None) -> int:
-        """Adds certificates in one transaction a kind, as `add` adds records, and returns the number added.
+        """Adds certificates in one transaction per kind, as `add` adds records, and returns the number added.
 
-        Those of reruns replace the ones before.
+        Certificates of reruns replace earlier ones.
         """
         new, added = list(certificates), 0
         for kind in KINDS:
@@ -84,7 +84,7 @@ class Store(Access):
     def certificates(
         self, keys: Iterable[str], kind: str = ALONE, damage: dict[str, str] | None = None
     ) -> dict[str, Certificate]:
-        """Returns the stored certificates of a kind of these keys; damage: as of `get`."""
+        """Returns the stored certificates of a kind with these keys; damage: see `get`."""
         return self._find(schema.CERTIFICATES[kind], partial(schema.to_certificate, kind=kind), keys, damage)
 
     @tried_again
@@ -169,16 +169,16 @@ class Store(Access):
 
     @tried_again
     def count_events(self, older_than: float) -> int:
-        """Returns the number of events that are older than so many seconds, by the database's clock."""
+        """Returns the number of events older than `older_than` seconds, by the database's clock."""
         with self.transaction("read") as connection:
             query = select(func.count()).where(_older(connection, older_than))
             return int(connection.execute(query).scalar_one())
 
     @tried_again
     def forget(self, unused: Unused, older_than: float) -> frozenset[str]:
-        """Deletes unused members, and events that are older than so many seconds; returns the keys of the members.
+        """Deletes unused members, and events older than `older_than` seconds; returns the keys of the members.
 
-        unused: as of `delete_study`.
+        unused: see `delete_study`.
         """
         with self._writing() as connection:
             dropped = drop_unused(connection, unused)

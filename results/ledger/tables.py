@@ -55,10 +55,10 @@ def _of_certificates(name: str) -> Table:
 
 
 certificates = _of_certificates("epsearch_certificates")
-"""Of members of a search that were trained once more, alone."""
+"""Certificates of members of a search that were trained once more, alone."""
 
 reruns = _of_certificates("epsearch_reruns")
-"""Of stored runs that were trained again by `epsearch verify`, the last time."""
+"""Certificates of stored runs from their last `epsearch verify`."""
 
 CERTIFICATES = {ALONE: certificates, RERUN: reruns}
 """Kind of certificates -> their table."""

@@ -34,9 +34,9 @@ def ranking(comparison: TableResults) -> tuple[pd.DataFrame, float]:
     Columns: row, method, rank (1 = highest A_T), A_T (ours, mean, %), printed_rank, printed_A_T; best first. τ-b lies
     in [−1, 1]; NaN below two methods or where all values are tied.
 
-    Every such row has a rank of ours; its printed rank is that of its method; equal values share the better rank. τ-b
-    is computed over methods, each represented by its first row with both values, because two rows of one method share
-    their printed value and would count as a tie that nobody measured.
+    Every such row has a rank by our A_T; its printed rank is the rank of its method; equal values share the better
+    rank. τ-b is computed over methods, each represented by its first row with both values, because two rows of one
+    method share their printed value and would count as a tie that nobody measured.
     """
     from scipy.stats import kendalltau  # takes a while to import, and only this page needs it
 

@@ -110,7 +110,7 @@ def _lines(names: Sequence[str]) -> int:
 
 
 def _broken(title: str, letters: int) -> str:
-    """Returns a title in lines of so many letters at most, not counting tags; longer words stay whole.
+    """Returns a title in lines of at most `letters` letters, not counting tags; longer words stay whole.
 
     >>> _broken("LCA<sub>10</sub> (fraction)", 12)
     'LCA<sub>10</sub><br>(fraction)'

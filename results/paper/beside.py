@@ -49,7 +49,7 @@ def beside_printed(
     groups    the members of each row
     printed   the row of `results.paper.reference` for each group, metric -> cell; empty where the paper prints none
     metrics   the metrics of the table
-    in_print  those of them that the paper prints
+    in_print  the metrics that the paper prints
 
     Columns: n (seeds averaged), diverged, then for each metric <m>_mean and <m>_std (population), and for those in
     print also <m>_printed (text), <m>_printed_mean, <m>_printed_std, <m>_difference_se (see `difference_in_errors`) and

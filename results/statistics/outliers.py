@@ -24,7 +24,7 @@ TRIMMED = 0.623
 """Variance of a standard normal variable within its central 1 − `MOST_FAR_OFF`."""
 
 SWEEPS = 5
-"""Of the median polish; more change nothing that matters."""
+"""Sweeps of the median polish; more change nothing that matters."""
 
 FEWEST = 3
 """Fewest points and seeds: of two cells that differ, nobody knows which one is off."""
@@ -73,7 +73,7 @@ def _polished(scores: np.ndarray, there: np.ndarray) -> np.ndarray:
 
 
 def _medians(table: np.ndarray) -> np.ndarray:
-    """Returns those of the rows, without NaN; for small tables much faster than `np.nanmedian`."""
+    """Returns the medians of the rows, without NaN; for small tables much faster than `np.nanmedian`."""
     ordered, counts = np.sort(table, axis=1), (~np.isnan(table)).sum(axis=1)  # NaN comes last
     rows = np.arange(len(table))
     return np.asarray((ordered[rows, (counts - 1) // 2] + ordered[rows, counts // 2]) / 2)

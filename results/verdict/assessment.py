@@ -47,7 +47,7 @@ class Assessment(NamedTuple):
     chosen: Point
     """The chosen point."""
     baseline: Point | None
-    """The point it is compared with; None without one."""
+    """The point it is compared with; None if there is none."""
     seeds: int
     """Seeds of the search that have a record."""
     points: tuple[TrustedPoint, ...]
@@ -168,7 +168,7 @@ def _far_off(results: SearchResults) -> tuple[tuple[Point, int, float], ...]:
 
 
 def _points(results: SearchResults, inert: bool) -> tuple[TrustedPoint, ...]:
-    """Returns the statistics of all points; of an inert search without tests and probabilities, which mean nothing."""
+    """Returns the statistics of all points; for an inert search without tests and probabilities, which mean nothing."""
     scores, whole = table(results), complete(results)
     resampled = not inert and scores.shape[1] >= FEWEST_SEEDS
     pairs = {} if inert else _against(results, scores)

@@ -58,11 +58,11 @@ class Rates(NamedTuple):
     """Steps of one learner per second of all threads together, one rate of each window; windows are equally long. On a
     CPU, a second in which each thread has a core of its own."""
     share: float
-    """Of the wall time, the part in which the threads had a core of their own; 1 on a GPU."""
+    """Part of the wall time in which the threads had a core of their own; 1 on a GPU."""
     task: int
     """The stream's task, counted from 0, whose steps were taken."""
     learners: int
-    """Trained in lockstep by each thread, so many as fit."""
+    """Learners trained in lockstep by each thread, as many as fit."""
     threads: int
     """At a time."""
     seconds: float
@@ -74,7 +74,7 @@ class _Ended(Exception):
 
 
 def measure(cohort: Cohort, training: Training, seconds: float, at_once: int, task: int | None = None) -> Rates:
-    """Trains `at_once` such cohorts for about so many seconds besides opening them; nothing goes into a folder.
+    """Trains `at_once` such cohorts for about `seconds`, besides opening them; nothing goes into a folder.
 
     task: counted from 0; by default the later one whose steps have the FLOP nearest to the mean of all later tasks'.
     0 is the first, which learners of a seed share and have no reference batch in. Takes longer where steps are slow:

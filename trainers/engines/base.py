@@ -181,7 +181,7 @@ def steps_between(lengths: Sequence[int], first: int, last: int) -> Iterator[tup
 
 
 def is_due(step: int, every: int) -> bool:
-    """Returns whether what comes every so many steps comes before this step of a task.
+    """Returns whether what comes every `every` steps comes before this step of a task.
 
     >>> [step for step in range(8) if is_due(step, 3)]
     [2, 5]

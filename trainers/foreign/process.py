@@ -267,7 +267,7 @@ class Process:
 
 
 def environment(device: str, threads: int) -> dict[str, str]:
-    """Returns the environment of a training process on "cpu" or "cuda" with so many threads, without secrets."""
+    """Returns the environment of a training process on "cpu" or "cuda" with `threads` threads, without secrets."""
     made = {name: value for name, value in os.environ.items() if not name.startswith(SECRETS)}
     made |= {f"{name}_NUM_THREADS": str(threads) for name in THREADS}
     made |= {"PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}  # else the last lines before a sudden end are lost

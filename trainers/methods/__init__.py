@@ -53,12 +53,12 @@ def plug(name: str, method: Method) -> None:
 
 
 def hyperparameters() -> dict[str, Hyperparameter]:
-    """Returns every hyperparameter of any method of ours, by name: those that are options."""
+    """Returns every hyperparameter of any built-in method, by name: those that are options."""
     return {one.name: one for one in (*OF_EVERY_METHOD, *(own for method in METHODS.values() for own in method.own))}
 
 
 def own_hyperparameters(name: str) -> dict[str, Hyperparameter]:
-    """Returns those of a method that are no options, by name: none of a method of ours, all of a trainer."""
+    """Returns a method's hyperparameters that are not options, by name: none if it is built in, all for a trainer."""
     declared = method(name)
     known = {} if declared.foreign else hyperparameters()
     return {one.name: one for one in declared.own if one.name not in known}

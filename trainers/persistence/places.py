@@ -70,7 +70,7 @@ class Folder:
 
 
 class Remote:
-    """Sealed files at a URL of fsspec, opened at the first call; methods as of `Folder`.
+    """Sealed files at a URL of fsspec, opened at the first call; for the methods see `Folder`.
 
     patience: seconds to wait for one answer.
     """

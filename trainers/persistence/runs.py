@@ -3,7 +3,7 @@
 Names are COMMON/RUN_TASK_MACHINE.kept. COMMON is a hash of what runs have in common, RUN one of what tells them apart,
 TASK a number, MACHINE in words: another one would round differently. A task's file is written before that of the task
 before is removed, so that no more than one task is lost with half a file. Fork points, whose names end in .fork, stay.
-A place that fails is told of in one line, and not asked again by this process for AGAIN seconds.
+If a place fails, one line reports it, and this process does not use it for AGAIN seconds.
 """
 
 import re

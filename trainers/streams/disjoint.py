@@ -77,7 +77,7 @@ class _Overlap(NamedTuple):
 
     @property
     def known(self) -> float:
-        """Which share of what a side tests on is not new, in 0…1; of both sides the larger one."""
+        """The share of what a side tests on that is not new, in 0…1; the larger one of both sides."""
         return max(side.known / max(1, side.tests) for side in (self.cv, self.ev))
 
     @property

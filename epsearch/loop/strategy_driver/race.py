@@ -18,7 +18,7 @@ NAN = float("nan")
 _SCORES: WeakKeyDictionary[RunRecord, dict[str, float]] = WeakKeyDictionary()
 
 RecordOf = Callable[[Point, int], RunRecord | None]
-"""Returns the record of a point and a seed; None without one."""
+"""Returns the record of a point and a seed; None if there is none."""
 
 
 def score_table(

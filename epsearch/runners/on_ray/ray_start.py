@@ -106,7 +106,7 @@ def wait_for(
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Waits until the node is registered, an essential process has ended, or so many seconds have passed.
+    """Waits until the node is registered, an essential process has ended, or `seconds` have passed.
 
     Ray then looks for the node itself, and reports errors. now, sleep: the clock, in seconds; replaced in tests.
     """

@@ -25,7 +25,7 @@ def slots(study: Study) -> int:
 def trial_resources(loop: Loop, nodes: Sequence[dict[str, float]], gpu_bytes: Callable[[], int]) -> dict[str, float]:
     """Returns the resources of a trial, by Ray's names, for `loop.workers` trials at a time.
 
-    nodes: resources of each node, as of Ray; gpu_bytes: returns the bytes of the smallest GPU.
+    nodes: resources of each node, as Ray reports them; gpu_bytes: returns the bytes of the smallest GPU.
     """
     if loop.study.device == "cuda":
         gpus = sum(int(node.get("GPU", 0)) for node in nodes)

@@ -17,7 +17,7 @@ def train(config: dict[str, Any], payload: Payload | None = None) -> None:
     """Trains a cohort in a worker process, and reports its steps on the way; the trainable of Ray Tune.
 
     config: of a job, by `trials.fit`. payload: files of the driver's machine; None on that machine. Every report has
-    `steps` and `work`, as of `jobs.Progress`, since the one before. The last also has either `value` (the encoded
+    `steps` and `work`, see `jobs.Progress`, since the one before. The last also has either `value` (the encoded
     result), `seconds`, `parameter_difference`, `machine` and `self_check`, or the fields of `cohort_failure`.
     """
     waiting, last = {"steps": 0, "work": 0.0}, time.monotonic()

@@ -99,7 +99,7 @@ class Source:
                 self._threads.collect(self._loop, 0)
 
     def steps(self, count: int, work: float) -> None:
-        """Reports steps to the monitor, as of `jobs.Progress`."""
+        """Reports steps to the monitor, see `jobs.Progress`."""
         self.first_steps()
         with self.catch():
             self._monitor.steps(count, work)

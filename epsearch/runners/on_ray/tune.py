@@ -34,7 +34,7 @@ class RayStart:
     done: Future[None]
     """Done when it has started; has the error of its start."""
     folder: Path
-    """Of this run, removed at its end."""
+    """The folder of this run, removed at its end."""
     private: PrivateRay | None = None
     """The private Ray, which is joined last; None for a cluster, which is joined in the background."""
     worker_seconds: float | None = None
@@ -90,7 +90,7 @@ def ready(study: Study, with_tune: bool = False) -> Iterator[RayStart]:
 
 
 def _start(study: Study, private: PrivateRay | None, folder: Path, with_tune: bool) -> None:
-    """Starts the private Ray, or joins that of the study's address. Raises Unavailable or UsageError."""
+    """Starts the private Ray, or joins the Ray at the study's address. Raises Unavailable or UsageError."""
     if private is not None:
         importing = threading.Thread(target=_import, args=[with_tune])
         importing.start()  # both take seconds, in different processes
@@ -138,7 +138,7 @@ def _ray_errors(failure: str) -> Iterator[None]:
 
 
 def _run(start: RayStart, loop: Loop, monitor: Monitor, threads: Threads | None) -> None:
-    """Trains until the study is done; raises as of `ready`.
+    """Trains until the study is done; for the errors see `ready`.
 
     Errors of the study itself, which Tune does not see (`Source.error`), come before errors of Ray.
     """

@@ -21,7 +21,7 @@ SILENCE_PAUSES = 20  # the limit in longest pauses between two reports of the wo
 STOPPED_SECONDS = 30.0  # a longer pause between two checks means that this process or the machine was stopped
 
 Loss = Callable[[], str]
-"""Returns the loss in words; empty without one."""
+"""Returns the loss in words; empty if there is none."""
 
 
 @contextmanager

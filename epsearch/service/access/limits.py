@@ -59,7 +59,7 @@ class Quota:
 
     @contextmanager
     def acquire(self, token: str, seconds: float) -> Iterator[None]:
-        """Counts one more request while the block lasts. Arguments and errors as of `check`."""
+        """Counts one more request while the block lasts; for arguments and errors see `check`."""
         self.check(token, seconds)
         self._open[token] += 1
         try:
@@ -75,7 +75,7 @@ class ThreadedRouter(APIRouter):
     def __init__(self, threads: int, **options: Any) -> None:
         super().__init__(**options)
         self.limiter = CapacityLimiter(threads)
-        """Of its threads."""
+        """Limiter of its threads."""
 
     def add_api_route(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         """Adds a route, as FastAPI does."""

@@ -101,7 +101,7 @@ class LimitedProtocol(HttpToolsProtocol):
             next(iter(_idle))._refuse(SLOW)
 
     def _limit_time(self, seconds: float | None) -> None:
-        """Closes the connection after so many seconds, None: never."""
+        """Closes the connection after `seconds`; None for never."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None if seconds is None else self.loop.call_later(seconds, self._refuse, SLOW)

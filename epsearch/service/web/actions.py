@@ -178,6 +178,6 @@ def _back(name: str, already: bool = False) -> Response:
 
 
 def _local_path(path: str) -> str:
-    """Returns the path of a link if it is of this service, else that of the first page."""
+    """Returns the path of a link if it is of this service, else the path of the first page."""
     local = path.startswith("/") and not path.startswith("//") and "\\" not in path and path.isprintable()
     return path if local else "/"

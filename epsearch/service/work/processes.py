@@ -50,7 +50,7 @@ class StudyProcess:
             self._process.send_signal(signal.SIGTERM)
 
     def last_error(self) -> str:
-        """Returns its last line of an error; empty without one."""
+        """Returns its last line of an error; empty if there is none."""
         with suppress(OSError), self._log.open("rb") as log:
             log.seek(max(self._begins, log.seek(0, os.SEEK_END) - LAST_BYTES))
             lines = log.read().decode(errors="replace").splitlines()

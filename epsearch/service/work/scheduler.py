@@ -1,4 +1,4 @@
-"""Scheduler of the queue: starts a process for each waiting study, by priority and age, at most so many at a time.
+"""Scheduler of the queue: starts a process for each waiting study, by priority and age, up to a limit at a time.
 
 Its state is in the ledger, but for the processes that it has started itself. So a service that was killed and started
 again goes on by the leases of what runs; and several services may work on one queue.

@@ -133,7 +133,7 @@ def _name(file: Path) -> str:
 
 
 def _space(needed: int) -> TemporaryDirectory[str]:
-    """Returns a temporary folder for so many bytes; in memory where the disk has no room for them."""
+    """Returns a temporary folder for `needed` bytes; in memory where the disk has no room for them."""
     full = shutil.disk_usage(gettempdir()).free < needed and MEMORY.is_dir()
     return TemporaryDirectory(prefix="epsearch-", dir=MEMORY if full else None)
 

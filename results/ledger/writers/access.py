@@ -146,7 +146,7 @@ class Access(AbstractContextManager["Access"]):
 
     @tried_again
     def lacking(self, keys: Collection[str], table: Table = schema.runs) -> set[str]:
-        """Returns those of the keys under which a table has no row."""
+        """Returns the keys under which a table has no row."""
         lacking = set(keys)
         with self.transaction("read") as connection:
             for group in in_groups(sorted(keys)):

@@ -30,7 +30,7 @@ class Event(NamedTuple):
     study: str
     """Its name."""
     token: int
-    """Of the acquisition under which it was written."""
+    """Token of the acquisition under which it was written."""
     kind: str
     """`begin`, `plan`, `progress`, `note`, `warning`, `records` or `state`."""
     data: dict[str, Any]
@@ -51,9 +51,9 @@ class Events(Repository):
 
     @reads(events, list)
     def read(self, connection: Connection, study: str | None, after: int = 0, most: int = KEPT) -> list[Event]:
-        """Returns the events of a study behind one, the oldest first, at most so many; unreadable ones are left out.
+        """Returns up to `most` events of a study after a given id, oldest first; unreadable ones are left out.
 
-        study: None for those of all studies.
+        study: None for the events of all studies.
         """
         query, readable = select(events).order_by(events.c.id), list[Event]()
         query = query if study is None else query.where(events.c.study == study)

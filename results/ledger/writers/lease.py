@@ -22,7 +22,7 @@ LEASE_SECONDS = 60.0
 RENEW = 1 / 3
 """Share of these seconds after which the holder renews it."""
 LONGEST = 2.0
-"""Leases that expire after more than so many of LEASE_SECONDS are damaged, or the clock was set back: they are over."""
+"""A lease that expires after more than LONGEST × LEASE_SECONDS is damaged, or the clock was set back: it is over."""
 CLOCKS = {
     "sqlite": "((julianday('now') - 2440587.5) * 86400.0)",
     "postgresql": "CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)",

@@ -31,7 +31,7 @@ class Submission(NamedTuple):
     open: bool
     """Whether the study has not ended since."""
     priority: int
-    """Of two that wait, the one of the higher priority is trained first; of equal ones, the older."""
+    """Of two waiting studies, the one with the higher priority is trained first; of equal ones, the older."""
     submitted: float
     """Seconds since 1970, by the database's clock."""
     submitter: str
@@ -58,7 +58,7 @@ class Change:
     time: float
     """Seconds since 1970, by the database's clock."""
     who: str
-    """Name of the token; empty without one."""
+    """Name of the token; empty if there is none."""
     action: str
     """`submit`, `cancel`, `resume`, `extend` or `delete`."""
     study: str
@@ -144,7 +144,7 @@ class Queue(Repository):
 
     @reads(schema.audit, list)
     def audited(self, connection: Connection, most: int, name: str | None = None) -> list[Change]:
-        """Returns the newest requested changes, at most so many, newest first; name: of this study only."""
+        """Returns up to `most` of the newest requested changes, newest first; name: of this study only."""
         query = select(audit).order_by(audit.c.id.desc()).limit(most)
         rows = connection.execute(query if name is None else query.where(audit.c.study == name)).all()
         return [Change(*row) for row in rows]

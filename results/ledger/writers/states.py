@@ -20,9 +20,9 @@ FOLLOWS: dict[str, frozenset[str]] = {
     FAILED: frozenset({RUNNING, CANCELLING}),
     FINISHED: frozenset({RUNNING, CANCELLING}),
 }
-"""State -> those that it may follow under one lease. One that is being cancelled may have been finished meanwhile, and
-is then finished. A process that acquires the lease, by `run`, `--extend` or `resume`, and begins, makes a study RUNNING
-from any state; one that has ended never runs again otherwise."""
+"""Maps each state to the states that it may follow under one lease. A study may finish while it is being cancelled; it
+then counts as finished. A process that acquires the lease, by `run`, `--extend` or `resume`, and begins, makes a study
+RUNNING from any state; otherwise a study that has ended never runs again."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Standing:
     changed: float
     """When the state was entered: seconds since 1970 by the database's clock."""
     token: int
-    """Of the last acquisition."""
+    """Token of the last acquisition."""
     holder: Holder
-    """Who made that."""
+    """Who made that acquisition."""
     seconds: float
     """When the lease expires, in seconds from now; <= 0 where it is over or was released."""
 

@@ -33,7 +33,7 @@ SEARCH_METRICS = ("A_T", "F_T", "a_1", "a_t")
 
 
 def overview(results: SearchResults, judged: bool = True) -> str:
-    """Returns headline numbers, warnings and the answer in words: what a reader sees first; judged: as of `answer`."""
+    """Returns headline numbers, warnings and the answer in words: what a reader sees first; judged: see `answer`."""
     said = f'<div class="answer">{page.paragraphs(answer(results, judged))}</div>'
     return page.tiles(_headlines(results)) + page.notes(warnings(results)) + said
 

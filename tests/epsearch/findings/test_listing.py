@@ -159,7 +159,7 @@ def test_without_a_summary_show_replays_and_a_run_writes_it(epsearch, out, state
     (row,) = epsearch("list", "--json").json
     unknown = {"status": UNKNOWN, "detail": UNKNOWN, "summary": "", "chosen": None, "score": None, "inert": False}
     assert row == before[0] | unknown
-    assert f"{UNKNOWN} is not known: `epsearch show NAME` finds it" in epsearch("list").out
+    assert f"{UNKNOWN} means unknown: `epsearch show NAME` computes it" in epsearch("list").out
     shown = epsearch("show", "--json").json
     assert (shown["finished"], shown["chosen"], shown["score"]) == (True, before[0]["chosen"], before[0]["score"])
     assert summaries(out) != kept  # who reads writes none

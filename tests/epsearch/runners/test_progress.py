@@ -25,7 +25,7 @@ def loop(stage="repeat 1 of 5", known=0, wanted=10, remaining=1000, best="best �
         stage_members=lambda: (known, wanted),
         headline=lambda: best,
         heading=lambda: "5 repeats × 11 ε",
-        work_of=lambda ahead: (remaining / 2, remaining),
+        work_of=lambda outlook: (remaining / 2, remaining),
         outlook=lambda: Outlook(known, wanted - known, 0, 0, 0, certified),
         notes=[],
         stored=[],

@@ -87,7 +87,8 @@ ENDS = {
     "one task more": (GO_ON + "report(3, zeros)", r"failed after its last task with ValueError: there is no task 3"),
     "closes everything": ("os.closerange(3, 4096)\nreport(1, zeros)", r"closed its pipe to epsearch in task 1"),
     "writes into the pipe": (
-        "for end in range(3, 1024):\n    try:\n        os.write(end, b'\\x01' * 100)\n    except OSError:\n        pass\n"
+        "for end in range(3, 1024):\n    try:\n        os.write(end, b'\\x01' * 100)\n"
+        "    except OSError:\n        pass\n"
         "time.sleep(600)",
         r"wrote into the pipe to epsearch what is no message: it announces",
     ),

@@ -71,7 +71,8 @@ ENDS = {
     "returns": "",
     "fails": "1 / 0",
     "is ended": (
-        "for end in range(3, 1024):\n    try:\n        os.write(end, b'\\x01' * 100)\n    except OSError:\n        pass\n"
+        "for end in range(3, 1024):\n    try:\n        os.write(end, b'\\x01' * 100)\n"
+        "    except OSError:\n        pass\n"
         "time.sleep(600)"
     ),
 }

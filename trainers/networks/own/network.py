@@ -169,7 +169,7 @@ class OwnNetwork(ByAutograd):
             return self._forward(leaves, statistics, x, training), leaves
 
     def _in_turns(self, count: int, x: Tensor, of: Callable[[slice], Tensor]) -> Tensor:
-        """Returns [M, …] of so many members, together or one after another; what the module raises is its user's."""
+        """Returns [M, …] of `count` members, together or one after another; what the module raises is its user's."""
         with self._theirs(x):
             if count == 1 or self.together:
                 return of(slice(count))
