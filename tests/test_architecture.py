@@ -113,6 +113,14 @@ def test_importing_is_light(module, absent):
     assert answer.stdout.strip() == "[]"
 
 
+def test_a_command_that_reads_no_ledger_imports_no_database():
+    command = [sys.executable, "-X", "importtime", "-m", "epsearch", "run", "--print-config"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in answer.stderr.splitlines()}
+    assert "epsearch.study.description" in imported
+    assert not imported & {"torch", "ray", "pandas", "scipy", "sqlalchemy", "epsearch.api"}
+
+
 def modules():
     """{dotted name: file} of the product."""
     found = {}

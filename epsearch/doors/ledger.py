@@ -107,11 +107,12 @@ class LedgerDoor:
 
 def described(request: Request) -> Study:
     """Returns the study of a request. Raises UsageError."""
-    from epsearch import api
+    if request.extend:
+        from epsearch.api import build_extension  # reads the ledger, which other studies need not wait for
+
+        return build_extension(request.options, request.config)
     from epsearch.preparation.build import build
 
-    if request.extend:
-        return api.build_extension(request.options, request.config)
     return build(request.kind, request.options, request.config)
 
 
