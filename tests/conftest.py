@@ -5,7 +5,7 @@ import os
 import secrets
 import subprocess
 import sys
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from tests.support import places, scheduling
 from tests.support.limits import HANGS
 from trainers.plugins import calls
 
+GOLDEN = (5**0.5 - 1) / 2
 MOST_PROCESSES = 8  # each takes a GiB or two; more would wait for the one that runs the tests with a Ray
 
 os.environ |= {
@@ -62,14 +63,18 @@ def pytest_collection_modifyitems(config, items):
 
 
 def mark_further_cases_slow(items):
-    """Of a test marked `few(n)`, all cases behind the first n that are not slow themselves become slow."""
-    cases = Counter()
+    """Of a test marked `few(n)`, all cases but n that are not slow themselves become slow.
+
+    The first stays, and others far apart by the golden ratio: of cases that vary two things, all values of both.
+    """
+    tests = defaultdict(list)
     for item in items:
-        if (mark := item.get_closest_marker("few")) and not item.get_closest_marker("slow"):
-            test = item.nodeid.partition("[")[0]
-            cases[test] += 1
-            if cases[test] > mark.args[0]:
-                item.add_marker("slow")
+        if item.get_closest_marker("few") and not item.get_closest_marker("slow"):
+            tests[item.nodeid.partition("[")[0]].append(item)
+    for cases in tests.values():
+        far_apart = sorted(range(len(cases)), key=lambda number: number * GOLDEN % 1)
+        for number in far_apart[cases[0].get_closest_marker("few").args[0] :]:
+            cases[number].add_marker("slow")
 
 
 def pytest_collection_finish():

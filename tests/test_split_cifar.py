@@ -31,6 +31,7 @@ def all_members(studies):
     return stored
 
 
+@pytest.mark.slow
 def test_the_first_round_comes_first_and_each_member_once(studies):
     first = list(missing(studies, []))
     values = (0.0, 0.25, 0.5, 0.75, 1.0)

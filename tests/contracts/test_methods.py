@@ -94,6 +94,7 @@ def test_a_reservoir_alone_is_no_plain_sgd_in_the_first_task():
     assert not np.allclose(found.within[0, 0], plain.within[0, 0])
 
 
+@pytest.mark.few(11)
 @on_compiled_paths_by_kind
 @every_method
 def test_learners_are_bit_identical_alone_and_together(method, path):

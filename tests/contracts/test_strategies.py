@@ -42,12 +42,14 @@ def named(promise):
     return promise.__name__
 
 
+@pytest.mark.few(40)
 @every_case
 @pytest.mark.parametrize("promise", PROMISES, ids=named)
 def test_promises(promise, name, space):
     promise(case(name, space))
 
 
+@pytest.mark.few(40)
 @every_case
 @pytest.mark.parametrize("promise", OF_SCORES, ids=named)
 def test_promises_whatever_the_scores_are(promise, name, space):

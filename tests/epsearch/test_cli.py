@@ -59,6 +59,7 @@ class TestRun:
         assert (folder / "report.html").exists()
         one_line(epsearch("report", "frist"), "no study 'frist'; known: first; did you mean 'first'?")
 
+    @pytest.mark.slow
     def test_the_printed_study_runs_again_unchanged(self, epsearch, small_options, tmp_path):
         text = epsearch("run", *small_options, "--print-config").out
         (tmp_path / "study.yaml").write_text(text, encoding="utf-8")

@@ -89,6 +89,7 @@ def proved(**values):
 
 
 class TestProving:
+    @pytest.mark.slow
     def test_once_for_all_that_is_alike(self, device, monkeypatch):
         first = proved()
         assert first.startswith("graphs-") and first == proved(lr=0.7) and device.checks == 1

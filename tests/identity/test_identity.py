@@ -10,9 +10,8 @@ from tests.identity import cases
 
 KNOWN = json.loads(cases.IDENTITIES.read_text(encoding="utf-8"))
 OFTEN = {
-    *("search", "search that grows", "and grows", "strategy interval-ci", "strategy tpe", "race", "evaluation seeds"),
-    *("score on eval", "subtracted", "tensors", "lr and memory of er", "epsilon and lr", "all methods", "memory"),
-    *("permuted_mnist", "split_cub_je", "class folders", "own stream"),
+    *("search", "and grows", "race", "subtracted", "epsilon and lr", "all methods", "memory", "split_cub_je"),
+    *("class folders", "own stream"),
 }
 """One of each kind; the others vary them, and are slow together."""
 

@@ -121,6 +121,7 @@ class TestResume:
         """Trains until the checkpoint of a seed's task `after` is written, and no further."""
         train_until_kept(monkeypatch, after, learners, toy(range(4)), path, folder=folder)
 
+    @pytest.mark.few(11)
     @on_paths_by_kind
     @pytest.mark.parametrize("method", METHODS)
     def test_every_method_goes_on_bit_for_bit(self, method, path, tmp_path, monkeypatch):

@@ -50,6 +50,7 @@ def other_values(method, without=()):
     return {name: OTHERS[name] for name in names if name in OTHERS and name not in without}
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("path", PATHS, ids=str)
 @pytest.mark.parametrize("method", METHODS)
 def test_with_the_same_values_it_is_the_same_run_bit_for_bit(method, path, tmp_path):
@@ -63,6 +64,7 @@ def test_with_the_same_values_it_is_the_same_run_bit_for_bit(method, path, tmp_p
     assert len(list(tmp_path.rglob("*.fork"))) == 3 * 4  # none of them is used up
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize(("path", "after"), [(MKL, 0), (MKL, 2), (TWIN, 1)], ids=str)
 @pytest.mark.parametrize("method", METHODS)
 def test_with_other_values_it_is_as_if_they_had_been_changed_on_the_way(method, path, after, tmp_path):

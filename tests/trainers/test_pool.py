@@ -40,6 +40,7 @@ def test_a_pool_goes_with_its_last_user(pools):
     assert [pool() for pool in pools] == [None]
 
 
+@pytest.mark.few(6)
 @on_every_path
 @pytest.mark.parametrize("method", ["soft_agem", "gem", "er", "prognn"])  # every kind of memory and engine
 def test_no_pool_outlives_its_training(pools, method, path):

@@ -140,6 +140,7 @@ def test_nothing_is_deleted_unless_somebody_is_sure(two, epsearch):
     assert epsearch("list").out == "no study yet; `epsearch run` makes one\n"
 
 
+@pytest.mark.slow
 def test_a_study_that_is_being_trained_is_not_deleted(two):
     first, *_ = two
     with Store.open(first.storage) as store:

@@ -33,6 +33,7 @@ def here(epsearch, monkeypatch, *arguments):
         return epsearch(*arguments)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("arguments", [["list"], ["list", "--json"], ["show"], ["show", ledgers.NAME, "--json"]])
 def test_what_is_only_read_is_said_in_the_same_words(served, epsearch, monkeypatch, arguments):
     there = epsearch(*arguments)

@@ -33,6 +33,7 @@ NAMES = {
 }
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_every_command_takes_it(epsearch, tmp_path, monkeypatch, name):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))

@@ -224,6 +224,7 @@ def test_any_run_of_stars_is_a_masked_password(epsearch, monkeypatch, stars):
     assert location.storage(url).revealed == URLS["login"]
 
 
+@pytest.mark.slow
 def test_a_path_is_not_searched_for_passwords(epsearch, tmp_path):
     folder = tmp_path / "pass=1"
     folder.mkdir()

@@ -412,6 +412,7 @@ class TestCommands:
         assert [look.keys() for look in answer.json["looks"]] == [{"setting", "when", "mine", "part", "elsewhere"}]
         assert (tmp_path / "runs" / "several" / "report.html").exists()
 
+    @pytest.mark.slow
     def test_a_race_by_the_rule_of_development_versions_is_listed_and_exported(self, epsearch, small_options, tmp_path):
         out, options = tmp_path / "runs", [*small_options, "--name", "old", "--repeats", "1", "--seeds", "3", "--race"]
         epsearch("run", *options)

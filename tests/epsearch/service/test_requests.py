@@ -185,6 +185,7 @@ def curl_lines():
     return [line for block in blocks for line in block.replace("\\\n", " ").splitlines() if line.startswith("curl ")]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("line", curl_lines())
 def test_the_lines_of_the_docs_work(tmp_path, line):
     own = with_a_finished_study(tmp_path / "runs")

@@ -53,6 +53,7 @@ def test_the_same_study_once_more_keeps_its_place(client, priority):
     assert [one["action"] for one in client.get("/api/v1/audit").json()] == ["submit", "submit"]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "change",
     [

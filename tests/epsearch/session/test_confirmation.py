@@ -106,6 +106,7 @@ def test_what_the_ledger_has_lost_is_stored_again(small_study, undisturbed, harm
     assert run(study).effort.trained == 0
 
 
+@pytest.mark.slow
 def test_it_is_said_in_one_line(small_study):
     study = small_study(**OPTIONS)
     events = Harm(lambda: HARMS["its rows deleted"](study.storage.file))

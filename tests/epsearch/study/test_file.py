@@ -8,6 +8,7 @@ from tests.epsearch.test_cli import one_line
 LAUGHS = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30))
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("text", "parts"),
     [

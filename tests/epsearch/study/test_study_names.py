@@ -52,6 +52,7 @@ def client(tmp_path_factory):
         yield made
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_name_is_refused_behind_every_door_before_anything_is_made(tmp_path, client, epsearch, name):
     given = {option: value for option, value in STUDY.items() if option != "kind"}

@@ -85,7 +85,7 @@ def lost(g, references):
     return g, references
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_it_passes_as_things_are(method):
     found = checked(method)

@@ -16,6 +16,7 @@ def problems(rng, members, count, size):
     return rng.standard_normal((members, size)), rng.standard_normal((members, count, size)) * scales
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("margin", [0.0, 0.5, 2.0])
 @pytest.mark.parametrize("count", [1, 2, 5, 16])
 def test_the_direction_agrees_with_a_general_solver(count, margin):

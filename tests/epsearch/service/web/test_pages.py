@@ -40,6 +40,7 @@ def post(web, path, **values):
     return web.post(path, data=values, follow_redirects=False)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_form_has_every_option_once_with_its_help_but_those_of_the_service(web, kind):
     page = web.get(f"/new?kind={kind}").text
@@ -75,6 +76,7 @@ def test_an_error_is_one_line_beside_the_form_and_what_was_typed_stays(web):
     assert web.get("/api/v1/studies").json()["total"] == 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("given", "line"),
     [
@@ -228,6 +230,7 @@ def test_what_was_typed_stays_when_the_kind_changes(web):
     assert '<button formmethod="get" formaction="/new" name="switch" value="compare" aria-current="true">' in page
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("typed", "field"),
     [
@@ -246,6 +249,7 @@ def test_an_error_marks_the_field_that_it_is_about(web, typed, field):
     assert f'<a href="#f-{field}">' in answer.text
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_form_speaks_no_command_line_and_has_numbers_for_defaults(web, kind):
     page = web.get(f"/new?kind={kind}").text

@@ -210,6 +210,7 @@ def test_one_that_was_deleted_is_forgotten(worker, store, holder):
 TROUBLES = ["ENOSPC", "EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "EIO", "EROFS", "EDQUOT"]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("where", ["StudyProcess", "probe"])
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_a_trouble_of_the_machine_is_waited_for_and_said_once(worker, store, monkeypatch, capfd, trouble, where):
@@ -249,6 +250,7 @@ def test_what_is_wrong_with_one_study_alone_fails_it_alone(worker, store, monkey
     assert state(store) == (FAILED, "no process could be started for a: File exists") and started() == ["b"]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("status", [1, 2, 70])
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_a_process_that_meets_a_trouble_of_the_machine_is_tried_again(worker, store, monkeypatch, trouble, status):

@@ -98,6 +98,7 @@ def test_finished_columns_never_change():
     assert engine.accuracy(members, 1) == 0.5 and engine.accuracy(members, 0) == finished[0][3]
 
 
+@pytest.mark.slow
 def test_a_whole_run_forgets_nothing():
     result = trained([one(seed, **LONGER) for seed in (0, 1)], longer_stream())
     for task in range(3):
