@@ -10,6 +10,7 @@ The time grows as the cube of the number of places. Of many points those that li
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -42,11 +43,17 @@ FINER = 1.1
 JITTER = 1e-10
 """Added to the diagonal of the correlations, so that points close together do not make them singular."""
 
+ROUNDED = 1e-12
+"""Information in a direction of f, beside the largest, that is nothing but rounding."""
+
 SAME = 9
 """Decimals in which two expected scores are the same: processors differ in the last bits, and the first is taken."""
 
 DRAWS = 128
-"""Joint draws of what a batch may show, from which its gain is estimated; the same ones every time."""
+"""Joint draws of what a batch may show, by which its points are chosen; the same ones every time."""
+
+WORTH_DRAWS = 8192
+"""The same for the gain of the whole batch, which decides about another one."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +72,10 @@ class Process:
     """What is to be added to f, so that it is the mean score of a point with every seed."""
     weights: np.ndarray
     """[K] α: the mean of f at x* is k(x*, x)·α."""
-    known: np.ndarray
-    """[K, K] W: its covariance is k(x*, x*) − k(x*, x) W k(x, x*)."""
+    root: np.ndarray
+    """[K, K] L: LLᵀ is the correlation of the places, in directions of f that the scores make independent."""
+    variances: np.ndarray
+    """[K] the variance of f in these directions, given the scores."""
 
     @classmethod
     def fit(cls, x: np.ndarray, scores: np.ndarray) -> Self | None:
@@ -98,9 +107,11 @@ class Process:
         kept = amplitude**2 / (1 + amplitude**2 * values)
         mean = root @ (kept * total)  # of f at the places
         weights = data.total - data.precision @ mean
-        turned = data.precision @ root
         level = float(np.nanmean(adjusted_means(scores) - mean[data.place]))
-        return cls(data.x, amplitude, lengths, data.noise, level, weights, data.precision - (turned * kept) @ turned.T)
+        # Of the level the scores tell nothing, which is 0 but for rounding.
+        informed = np.where(values > ROUNDED * values.max(), values, 0.0)
+        variances = amplitude**2 / (1 + amplitude**2 * informed)
+        return cls(data.x, amplitude, lengths, data.noise, level, weights, root, variances)
 
     def mean(self, at: np.ndarray) -> np.ndarray:
         """Returns the expected score [C] of points [C, d], in the mean over all seeds."""
@@ -108,32 +119,54 @@ class Process:
 
     def covariance(self, at: np.ndarray) -> np.ndarray:
         """Returns the covariance [C, C] of f at [C, d], given the scores."""
-        near = self._to_known(at)
-        return np.asarray(self.amplitude**2 * _correlation(at, at, self.lengths) - near @ self.known @ near.T)
+        # From the directions, not as a difference of large numbers: of f's level the scores tell nothing.
+        near = np.linalg.solve(self.root, _correlation(self.x, at, self.lengths))
+        free = _correlation(at, at, self.lengths) - near.T @ near
+        return np.asarray(self.amplitude**2 * free + (near.T * self.variances) @ near)
 
     def batch(self, at: np.ndarray, fresh: np.ndarray, count: int, seeds: int) -> tuple[list[int], float]:
         """Returns the rows of `at` [C, d] to try next, and by how much the top of the mean is then expected to rise.
 
         The knowledge gradient of a batch (Wu & Frazier 2016): E[max μ′] − max μ, where μ′ is the mean over `at` once
-        the batch is known. The batch is chosen one point at a time, each with the others' outcomes drawn jointly, from
-        the same `DRAWS` draws every time. fresh: bool [C], the rows that may be chosen; count: points of the batch, or
-        fewer where no more are fresh; seeds: scores that each of them will have.
+        the batch is known. Only differences from the present top are drawn: the level of f, which the seeds' effects
+        leave free, changes no top, and so no outcome is worth less than 0. The batch is chosen one point at a time,
+        each with the others' outcomes drawn jointly, from the same draws every time. fresh: bool [C], the rows that may
+        be chosen; count: points of the batch, or fewer where no more are fresh; seeds: scores that each of them will
+        have.
         """
-        mean, covariance = self.mean(at), self.covariance(at)
-        noise = self.noise**2 / seeds
-        drawn = np.random.default_rng(SEED).standard_normal((count, DRAWS))
-        means, rows, left = np.repeat(mean[:, None], DRAWS, axis=1), list[int](), fresh.copy()
+        mean, covariance = self.mean(at), self._outcomes(at, seeds)
+        top, noise = int(np.argmax(mean.round(SAME))), self.noise**2 / seeds
+        drawn = _normals(count, DRAWS)
+        gaps, rows, left = np.repeat((mean - mean[top])[:, None], DRAWS, axis=1), list[int](), fresh.copy()
+        chosen = list[np.ndarray]()
         for normal in drawn[: int(fresh.sum())]:
             open_rows = np.flatnonzero(left)
             spreads = covariance[:, open_rows] / np.sqrt(np.maximum(np.diag(covariance)[open_rows], 0.0) + noise)
-            tops = np.array([(means + spread[:, None] * normal).max(axis=0).mean() for spread in spreads.T])
-            best = int(np.argmax(tops.round(SAME)))
-            chosen = spreads[:, best]
+            above = spreads - spreads[top]
+            worth = np.array([(gaps + one[:, None] * normal).max(axis=0).mean() for one in above.T])
+            best = int(np.argmax(worth.round(SAME)))
             rows.append(int(open_rows[best]))
             left[rows[-1]] = False
-            means += chosen[:, None] * normal
-            covariance = covariance - np.outer(chosen, chosen)
-        return rows, float((means.max(axis=0) - mean.max()).mean())
+            gaps += above[:, best, None] * normal
+            chosen.append(above[:, best])
+            covariance = covariance - np.outer(spreads[:, best], spreads[:, best])
+        if not rows:
+            return [], 0.0
+        # What is chosen last is the best of many by the draws that chose it: its worth is that of other, more draws.
+        outcomes = np.array(chosen).T @ _normals(len(rows), WORTH_DRAWS)
+        return rows, float(((mean - mean[top])[:, None] + outcomes).max(axis=0).mean())
+
+    def _outcomes(self, at: np.ndarray, seeds: int) -> np.ndarray:
+        """Returns the covariance [C, C] of the mean scores that points of `at` would show, but for their own noise.
+
+        A score shows f above the seed's effect, which is known from the tried points: of f their mean comes off, with
+        the noise of that mean.
+        """
+        both = np.concatenate([at, self.x])
+        covariance = self.covariance(both)
+        centred = covariance - covariance[:, len(at) :].mean(axis=1, keepdims=True)
+        centred -= centred[len(at) :].mean(axis=0)
+        return np.asarray(centred[: len(at), : len(at)] + self.noise**2 / (seeds * len(self.x)))
 
     def _to_known(self, at: np.ndarray) -> np.ndarray:
         return np.asarray(self.amplitude**2 * _correlation(at, self.x, self.lengths))
@@ -153,6 +186,18 @@ class _Data(NamedTuple):
     """[G] the sum over a place's scores of what each lies above its seed's mean, over σ²."""
     evidence: float
     """Logarithm of the restricted likelihood without f, but for a constant."""
+
+
+@lru_cache(maxsize=64)
+def _normals(count: int, draws: int) -> np.ndarray:
+    """Returns standard normal numbers [count, draws], every second column the negative of the one before.
+
+    The same for one (count, draws) every time, and read-only; pairs of opposite signs make their mean exactly 0.
+    """
+    half = np.random.default_rng((SEED, draws)).standard_normal((count, draws // 2))
+    normals = np.stack([half, -half], axis=2).reshape(count, draws)
+    normals.setflags(write=False)
+    return normals
 
 
 def _data(x: np.ndarray, scores: np.ndarray, noise: float) -> _Data:
