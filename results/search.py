@@ -148,7 +148,7 @@ class SearchResults:
     """Largest allowed difference of an accuracy between a member alone and in a cohort, fraction; with 0 the parameters
     may not differ either."""
     trainer_repeats: bool | None = None
-    """Whether a plug-in trainer declares that the same seed gives the same result; None for a built-in method."""
+    """True if a plug-in trainer declares that the same seed gives the same result; None for a built-in method."""
     choice: Choice | None = None
     """None where the best tried point is chosen, whatever a curve says."""
     race: Race | None = None

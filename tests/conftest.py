@@ -5,18 +5,16 @@ import os
 import secrets
 import subprocess
 import sys
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from epsearch.machine import usable_cores  # with epsearch itself: reports print names by its declarations
-from tests.support import places, scheduling
+from tests.support import cases, places, scheduling
 from tests.support.limits import HANGS
 from trainers.plugins import calls
 
-GOLDEN = (5**0.5 - 1) / 2
 MOST_PROCESSES = 8  # each takes a GiB or two; more would wait for the one that runs the tests with a Ray
 
 os.environ |= {
@@ -56,25 +54,10 @@ def pytest_xdist_make_scheduler(config, log):
 @pytest.hookimpl(tryfirst=True)  # marks are looked at by pytest's own hook
 def pytest_collection_modifyitems(config, items):
     """Whole files with a Ray come first: they take longest, and one process runs them all."""
-    mark_further_cases_slow(items)
+    cases.mark_slow(items)
     if moved := [item.nodeid for item in items if " at 0x" in item.nodeid]:
         raise pytest.UsageError(f"each process of tests gives this one another name: {moved[0]}; pass ids=")
     items.sort(key=lambda item: not scheduling.with_ray(config, item.path))
-
-
-def mark_further_cases_slow(items):
-    """Of a test marked `few(n)`, all cases but n that are not slow themselves become slow.
-
-    The first stays, and others far apart by the golden ratio: of cases that vary two things, all values of both.
-    """
-    tests = defaultdict(list)
-    for item in items:
-        if item.get_closest_marker("few") and not item.get_closest_marker("slow"):
-            tests[item.nodeid.partition("[")[0]].append(item)
-    for cases in tests.values():
-        far_apart = sorted(range(len(cases)), key=lambda number: number * GOLDEN % 1)
-        for number in far_apart[cases[0].get_closest_marker("few").args[0] :]:
-            cases[number].add_marker("slow")
 
 
 def pytest_collection_finish():

@@ -89,7 +89,7 @@ class Certify:
     fingerprint: str
     """Fingerprint of the stored result; "" if there is none."""
     moved: bool = False
-    """Whether the learner's start is perturbed by rounding noise, see `trainers/engines/perturbed_start.py`."""
+    """True if the learner's start is perturbed by rounding noise, see `trainers/engines/perturbed_start.py`."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ The time grows as the cube of the number of places. Of many points those that li
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -115,7 +114,7 @@ class Process:
 
     def mean(self, at: np.ndarray) -> np.ndarray:
         """Returns the expected score [C] of points [C, d], in the mean over all seeds."""
-        return np.asarray(self.level + self._to_known(at) @ self.weights)
+        return np.asarray(self.level + self.amplitude**2 * _correlation(at, self.x, self.lengths) @ self.weights)
 
     def covariance(self, at: np.ndarray) -> np.ndarray:
         """Returns the covariance [C, C] of f at [C, d], given the scores."""
@@ -136,10 +135,9 @@ class Process:
         """
         mean, covariance = self.mean(at), self._outcomes(at, seeds)
         top, noise = int(np.argmax(mean.round(SAME))), self.noise**2 / seeds
-        drawn = _normals(count, DRAWS)
         gaps, rows, left = np.repeat((mean - mean[top])[:, None], DRAWS, axis=1), list[int](), fresh.copy()
         chosen = list[np.ndarray]()
-        for normal in drawn[: int(fresh.sum())]:
+        for normal in _normals(count, DRAWS)[: int(fresh.sum())]:
             open_rows = np.flatnonzero(left)
             spreads = covariance[:, open_rows] / np.sqrt(np.maximum(np.diag(covariance)[open_rows], 0.0) + noise)
             above = spreads - spreads[top]
@@ -168,9 +166,6 @@ class Process:
         centred -= centred[len(at) :].mean(axis=0)
         return np.asarray(centred[: len(at), : len(at)] + self.noise**2 / (seeds * len(self.x)))
 
-    def _to_known(self, at: np.ndarray) -> np.ndarray:
-        return np.asarray(self.amplitude**2 * _correlation(at, self.x, self.lengths))
-
 
 class _Data(NamedTuple):
     """Sufficient statistics of the scores for f, without the effects of the seeds."""
@@ -188,16 +183,13 @@ class _Data(NamedTuple):
     """Logarithm of the restricted likelihood without f, but for a constant."""
 
 
-@lru_cache(maxsize=64)
 def _normals(count: int, draws: int) -> np.ndarray:
     """Returns standard normal numbers [count, draws], every second column the negative of the one before.
 
-    The same for one (count, draws) every time, and read-only; pairs of opposite signs make their mean exactly 0.
+    The same for one (count, draws) every time; pairs of opposite signs make their mean exactly 0.
     """
     half = np.random.default_rng((SEED, draws)).standard_normal((count, draws // 2))
-    normals = np.stack([half, -half], axis=2).reshape(count, draws)
-    normals.setflags(write=False)
-    return normals
+    return np.stack([half, -half], axis=2).reshape(count, draws)
 
 
 def _data(x: np.ndarray, scores: np.ndarray, noise: float) -> _Data:

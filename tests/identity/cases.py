@@ -146,8 +146,8 @@ def results(ledger: Path) -> list[tuple]:
         return connection.execute(f"SELECT {columns} FROM epsearch_runs ORDER BY key").fetchall()
 
 
-def kept_bits(folder: Path) -> str:
-    """Trains the studies of the committed ledger again, with choices as they were then; the digest of the results."""
+def digest_of_results(folder: Path) -> str:
+    """Trains the studies of the committed ledger again, with choices as they were then; returns a digest."""
     for arguments in KEPT.values():
         # No curve chose when the ledger was made.
         run([*arguments.split(), *(["--choose", "tried"] if arguments.startswith("run") else []), "--out", str(folder)])
@@ -155,7 +155,7 @@ def kept_bits(folder: Path) -> str:
 
 
 def processor() -> str:
-    """What bits of a result depend on: LLVM's name for this processor, and the version of torch."""
+    """Returns LLVM's name for this processor and the version of torch: bits of results depend on both."""
     return f"{get_host_cpu_name()}, torch {version('torch')}"
 
 
@@ -174,7 +174,7 @@ def elsewhere():
 def main() -> None:
     known = json.loads(IDENTITIES.read_text(encoding="utf-8"))
     with elsewhere() as folder:
-        known["bits"][processor()] = kept_bits(folder / "bits")
+        known["bits"][processor()] = digest_of_results(folder / "bits")
         if sys.argv[1:] != ["bits"]:
             known["cases"] = {name: of_case(name) for name in CASES}
             for arguments in KEPT.values():

@@ -228,8 +228,16 @@ def test_the_stop_agrees_with_that_of_many_more_draws():
     assert agrees >= 0.95 * ROUNDS
 
 
+def test_no_draw_makes_a_batch_worth_less_than_nothing(monkeypatch):
+    """Where all candidates lie together and fall, the present top has no difference from itself."""
+    x, table = scores(4, points=6, noise=0.05)
+    known = Process.with_hyperparameters(x, table, 0.3, (0.2,), 0.05)
+    monkeypatch.setattr(gaussian_process, "_normals", lambda count, draws: np.full((count, draws), -1.0))
+    assert known.batch(np.array([[0.95], [0.96], [0.97]]), np.ones(3, dtype=bool), 1, seeds=4)[1] >= 0
+
+
 def test_the_level_that_no_score_tells_is_worth_nothing():
-    """Where all differences are known, a larger variance of f adds nothing."""
+    """A larger variance of f adds nothing if all differences are known."""
     x = np.linspace(0, 1, 41)[:, None]
     table = -((x - 0.4) ** 2) + np.zeros((41, 4))
     for amplitude in (0.3, 3.0):
