@@ -21,10 +21,10 @@ from epsearch.publishing import targets
 from epsearch.publishing.report import PublishReport
 from epsearch.publishing.targets import live as live
 from epsearch.runners import overheads
-from epsearch.session.session import Effort, make_folder, patience, train
+from epsearch.session.session import Effort, make_folder, retry_policy, train
 from epsearch.study.description import Study
 from epsearch.study.kinds import Search
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from results.ledger.url import LedgerUrl
 from results.search import SearchResults
 from search_spaces.published.definition import definitions, load_definition
@@ -61,7 +61,7 @@ def run(
     TRAINS.set()
     loop, effort = train(study, listener, extend, wait, resume)
     begun = time.monotonic()
-    outcome = _report(loop, effort, patience(listener))
+    outcome = _report(loop, effort, retry_policy(listener))
     seconds = time.monotonic() - begun
     overheads.remember(overheads.REPORT, seconds, effort.share)
     return replace(outcome, effort=replace(effort, seconds=effort.seconds + seconds))
@@ -169,7 +169,7 @@ def list_datasets(data_dir: Path) -> list[dict[str, str]]:
     ]
 
 
-def _report(loop: Loop, effort: Effort | None, waiting: Patience | None = None) -> Outcome:
+def _report(loop: Loop, effort: Effort | None, waiting: RetryPolicy | None = None) -> Outcome:
     """Writes pages, tables and study.yaml from the ledger; effort: None if nothing was trained."""
     from results.files import write_atomically
 

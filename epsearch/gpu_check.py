@@ -12,7 +12,7 @@ from trainers.persistence import sealed
 from trainers.streams.base import TaskStream
 
 VERSION = 1  # of the check
-MARK, AGAIN = "self-checks of GPUs", "the GPU is checked again"
+MARK, CONSEQUENCE = "self-checks of GPUs", "the GPU is checked again"
 FOREIGN = "own"  # in the place of an outcome, for plug-in trainers
 WITHOUT = "nographs"  # begins outcomes with graphs that disagree
 
@@ -22,7 +22,7 @@ _of_this_process: dict[str, str] = {}
 
 
 @contextmanager
-def proving(
+def checked_gpu(
     learner: Learner,
     stream: TaskStream,
     architecture: Architecture,
@@ -74,7 +74,7 @@ def _store(key: str, outcome: str) -> None:
 
 def _cached() -> dict[str, str]:
     """Returns the outcomes in the cache folder, by key."""
-    return dict(json.loads(sealed.read(cache_folder() / "gpu-checks", MARK, AGAIN) or "{}"))
+    return dict(json.loads(sealed.read(cache_folder() / "gpu-checks", MARK, CONSEQUENCE) or "{}"))
 
 
 def in_words(outcome: str) -> str:

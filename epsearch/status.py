@@ -9,7 +9,7 @@ from results.ledger.writers.states import CANCELLING, FINISHED, QUEUED, RUNNING
 
 UNKNOWN = "–"
 FINISHED_BEFORE = "it was finished before"
-AGAIN = {RUNNING: "all members are there"}
+FINISHED_NOW = {RUNNING: "all members are there"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class StudyStatus:
         finished = self.summary.startswith(FINISHED)
         if self.state in (UNKNOWN, FINISHED):
             return self.summary or UNKNOWN
-        detail = self.reason or (AGAIN.get(self.state, FINISHED_BEFORE) if finished else self.summary)
+        detail = self.reason or (FINISHED_NOW.get(self.state, FINISHED_BEFORE) if finished else self.summary)
         return f"{self.state}: {detail}" if detail else self.state
 
     @property

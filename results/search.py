@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from results.ledger.record import Certificate, RunRecord
 from results.points import EPSILON, Point, Value, group, is_agem, is_number
 
-__all__ = ["Choice", "Evaluated", "Point", "Race", "SearchResults", "SearchRound", "Value"]
+__all__ = ["Choice", "EvaluatedChoice", "Point", "Race", "SearchResults", "SearchRound", "Value"]
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Race(NamedTuple):
     """Points that got fewer seeds because their first ones were low, so that their means are biased downwards."""
 
 
-class Evaluated(NamedTuple):
+class EvaluatedChoice(NamedTuple):
     """A choice that was evaluated on the evaluation stream."""
 
     point: str
@@ -142,7 +142,7 @@ class SearchResults:
     """The ε that the paper reports for the dataset; None where it reports none."""
     certificates: tuple[Certificate, ...] = ()
     """Members that were trained a second time, alone."""
-    moved: tuple[float, ...] = ()
+    perturbed: tuple[float, ...] = ()
     """By how much what is maximised moved, of members trained once more from a start moved by 1e-7; fractions."""
     tolerance: float = 0.0
     """Largest allowed difference of an accuracy between a member alone and in a cohort, fraction; with 0 the parameters
@@ -153,7 +153,7 @@ class SearchResults:
     """None where the best tried point is chosen, whatever a curve says."""
     race: Race | None = None
     """None for a search without a race."""
-    looks: tuple[Evaluated, ...] = ()
+    evaluated_choices: tuple[EvaluatedChoice, ...] = ()
     """Every choice that was evaluated so far on data of this evaluation stream, oldest first."""
     disjointness: str = ""
     """A sentence of proof that search and evaluation share no task; "" where there is none."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from search_spaces.interval import Grid, exact
-from search_spaces.narrowing import Closed, GridByGrid
+from search_spaces.narrowing import Closed, GridRounds
 from search_spaces.space import DIGITS, Parameter, Point
 from search_spaces.strategy import Best, Confidence, Observation
 
@@ -26,7 +26,7 @@ NOT_NARROWER = "stopped: the scores leave {:.0f} % of the interval open"
 USED_UP = "stopped: the repeats are used up; the scores leave {} open"
 
 
-class IntervalConfidence(GridByGrid):
+class IntervalConfidence(GridRounds):
     """A search that narrows an interval, grid by grid, to the confidence set of the maximum of a fitted curve.
 
     confidence  see `Confidence`; it gets every value tried so far once, with the scores of the round that has more

@@ -28,7 +28,7 @@ class Closed:
     """Indices of the best two points, ascending; None when fewer than two succeeded, or when they play no part."""
 
 
-class GridByGrid(InRounds, ABC):
+class GridRounds(InRounds, ABC):
     """A `Strategy` that evaluates a grid over the interval of one parameter, then a finer one over a part of it, ….
 
     points   N of every grid, both ends included
@@ -96,7 +96,7 @@ class GridByGrid(InRounds, ABC):
         return Closed(None, TOO_FINE.format("whole numbers" if self._parameter.whole else "floats"), winners)
 
 
-class IntervalNarrowing(GridByGrid):
+class IntervalNarrowing(GridRounds):
     """The search of the ε-SOFT-GEM paper (exploration of ε), for any one parameter: see `narrow`.
 
     In the paper N is 11 on Permuted MNIST and 7 on Split CIFAR, and M is 5.

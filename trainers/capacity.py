@@ -14,7 +14,7 @@ GIB = 2**30
 OUT_OF_MEMORY = ("not enough memory", "out of memory", "can't allocate memory", "alloc_failed")
 
 
-def in_halves(
+def split_to_fit(
     groups: Sequence[Group],
     train: Callable[[int, list[int]], Part],
     needed: Callable[[list[int]], int],

@@ -50,8 +50,8 @@ class CheckpointOptions:
     store: str | Path | None = None
     """Runs: a folder or a URL of fsspec."""
     keep: str = TRAINING
-    """One of KEEP: "training" keeps the newest task of a run until the training ends, "newest" keeps it until `forget`,
-    "all" keeps every task until `forget`."""
+    """One of KEEP: "training" keeps the newest task of a run until the training ends, "newest" keeps it until `delete`,
+    "all" keeps every task until `delete`."""
 
     def __post_init__(self) -> None:
         if self.keep not in KEEP:
@@ -133,10 +133,10 @@ class Checkpoints:
             self._runs.save(described(one), task, arrays)
         self._saved = time.monotonic()
 
-    def forget(self, trained: Iterable[Learner]) -> None:
+    def delete(self, trained: Iterable[Learner]) -> None:
         """Removes what is kept of runs; fork points only with "all", for which those are kept."""
         if self._runs is not None:
-            self._runs.forget([described(one) for one in trained])
+            self._runs.delete([described(one) for one in trained])
 
 
 def machine(path: NumericPath) -> list[str]:

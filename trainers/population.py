@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainers.capacity import in_halves
+from trainers.capacity import split_to_fit
 from trainers.checkpoints import TRAINING, CheckpointOptions, Checkpoints, origin_of, restore
 from trainers.cohort import LEARNING_CURVE_BATCHES, Architecture, Cohort, CohortResult, Learner
 from trainers.engines import fastest_for, make_engine, one_thread
@@ -56,7 +56,7 @@ class Training:
     """Keeps runs instead of `folder`, for all machines: a folder or a URL of fsspec."""
     keep: str = TRAINING
     """What the store keeps: "training", each run's newest task until the training ends; "newest", that task until
-    `Checkpoints.forget`; "all", every task until then, each of which is a fork point.
+    `Checkpoints.delete`; "all", every task until then, each of which is a fork point.
     """
     bytes_free: int | None = None
     """Memory that there is; None where only trying tells."""
@@ -110,7 +110,7 @@ def train_rest(
     groups = _in_lockstep(cohort, done, path.one_seed_at_a_time or not architecture.perceptron)
     free = training.bytes_free
     check_images(stream, path, free)
-    parts = in_halves(groups, train, lambda rows: bytes_of(cohort.part(rows), stream, architecture, path), free)
+    parts = split_to_fit(groups, train, lambda rows: bytes_of(cohort.part(rows), stream, architecture, path), free)
     for rows, part, note in parts:
         for name in CohortResult.ARRAYS:
             getattr(result, name)[rows] = getattr(part, name)
@@ -118,7 +118,7 @@ def train_rest(
         result = replace(result, saved=result.saved + part.saved, note=note or result.note)
     if training.keep == TRAINING:
         # Not part by part: a run that is killed in a later part goes on from the last task of every learner.
-        checkpoints.forget(cohort.learners)
+        checkpoints.delete(cohort.learners)
     ticker.flush()
     return result
 

@@ -20,7 +20,7 @@ from trainers.notes import notify
 from trainers.persistence import sealed
 
 VERSION = 1  # of the cached content
-AGAIN = "epsearch check finds it again"
+CONSEQUENCE = "epsearch check finds it again"
 
 
 class Finding(NamedTuple):
@@ -133,5 +133,5 @@ def _file(study: Study, images: Mapping[str, Any]) -> tuple[Path, str]:
 
 
 def _content(path: Path, mark: str) -> dict[str, Any]:
-    stored = sealed.read(path, mark, AGAIN)
+    stored = sealed.read(path, mark, CONSEQUENCE)
     return {"checked": None, "inert": []} if stored is None else dict(json.loads(stored))

@@ -15,7 +15,7 @@ from epsearch.status import StudyStatus
 from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
 from results.ledger.writers.holder import Holder, here
-from results.ledger.writers.states import CANCELLED, CANCELLING, Standing
+from results.ledger.writers.states import CANCELLED, CANCELLING, LeaseState
 
 POLL_SECONDS = 0.2
 AFTER_A_KILL = 10.0  # seconds that a killed process may take to disappear
@@ -29,19 +29,19 @@ def cancel(name: str, storage: LedgerUrl, out: Path, deadline: float) -> StudySt
     the study is not being trained.
     """
     with writable_ledger(name, storage) as store:
-        standing = store.leases.cancel(name)
-        if standing is None or standing.state not in (CANCELLING, CANCELLED):
-            state = "has never been trained" if standing is None else f"is {standing.state}"
+        current = store.leases.cancel(name)
+        if current is None or current.state not in (CANCELLING, CANCELLED):
+            state = "has never been trained" if current is None else f"is {current.state}"
             raise UsageError(f"study {name!r} {state}: there is nothing to cancel")
-        standing = _wait(store, standing, name, deadline)
-        if standing.state == CANCELLING:
-            if not _is_local(standing.holder):
+        current = _wait(store, current, name, deadline)
+        if current.state == CANCELLING:
+            if not _is_local(current.holder):
                 raise Unavailable(
-                    f"study {name!r} is being cancelled; {standing.holder}, on another machine, stops when it reads "
+                    f"study {name!r} is being cancelled; {current.holder}, on another machine, stops when it reads "
                     "the ledger next"
                 )
-            kill(standing.holder)
-            _wait(store, standing, name, AFTER_A_KILL)
+            kill(current.holder)
+            _wait(store, current, name, AFTER_A_KILL)
         return status(store, name, storage, out)
 
 
@@ -67,12 +67,12 @@ def _is_local(holder: Holder) -> bool:
     return bool(own.boot) and (holder.boot, holder.namespace) == (own.boot, own.namespace) and holder.pid != own.pid
 
 
-def _wait(store: Store, standing: Standing, name: str, seconds: float) -> Standing:
-    """Waits up to `seconds` until the state is no longer "cancelling"; returns the standing."""
+def _wait(store: Store, current: LeaseState, name: str, seconds: float) -> LeaseState:
+    """Waits up to `seconds` until the state is no longer "cancelling"; returns the last state read."""
     deadline = time.monotonic() + seconds
-    while standing.state == CANCELLING and time.monotonic() < deadline:
+    while current.state == CANCELLING and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
-        standing = store.leases.standing(name) or standing
-        if standing.state == CANCELLING and not standing.held:  # its process has ended
-            standing = store.leases.cancel(name) or standing
-    return standing
+        current = store.leases.state_of(name) or current
+        if current.state == CANCELLING and not current.held:  # its process has ended
+            current = store.leases.cancel(name) or current
+    return current

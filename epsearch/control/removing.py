@@ -70,7 +70,7 @@ def clean(storage: LedgerUrl, out: Path, older_than: float, sure: Callable[[Remo
             return removal
         if not sure(removal):
             raise Interrupted
-        deleted = store.forget(lambda: runs & _unused(before, store, storage, out)[0], older_than)
+        deleted = store.delete_old(lambda: runs & _unused(before, store, storage, out)[0], older_than)
         for file in files:
             file.unlink(missing_ok=True)
         return replace(removal, runs=deleted)

@@ -6,7 +6,7 @@ from typing import Any
 
 from epsearch.failures.errors import UsageError
 from epsearch.findings.listing import load, opened
-from epsearch.preparation.build import elsewhere
+from epsearch.preparation.build import with_options
 from epsearch.study.description import Study
 from results.ledger.url import LedgerUrl
 from results.ledger.writers.states import FAILED
@@ -17,14 +17,14 @@ def stored_study(name: str | None, storage: LedgerUrl, out: Path, options: Mappi
 
     options: run options that replace the stored ones (such as workers); None keeps the stored value.
     """
-    return elsewhere(load(name, storage, out).study, options)
+    return with_options(load(name, storage, out).study, options)
 
 
 def failed_studies(storage: LedgerUrl) -> list[str]:
     """Returns the names of failed studies, the oldest first. Raises UsageError if there are none."""
     with opened(storage) as store:
-        standings = store.leases.standings()
-        names = [row.name for row in store.studies() if row.name in standings and standings[row.name].state == FAILED]
+        states = store.leases.states()
+        names = [row.name for row in store.studies() if row.name in states and states[row.name].state == FAILED]
     if not names:
         raise UsageError(f"no study in {storage} has failed")
     return names

@@ -9,12 +9,12 @@ from epsearch.events import Began, Listener, Progress, read, warner
 from epsearch.failures.errors import UsageError
 from epsearch.findings.listing import opened, status
 from epsearch.status import UNKNOWN, StudyStatus
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from results.ledger.url import LedgerUrl
 from results.ledger.writers.events import Event
 
 POLL_SECONDS = 0.5
-PATIENCE = 300.0  # seconds to wait for a database that does not answer
+WAIT_SECONDS = 300.0  # seconds to wait for a database that does not answer
 
 
 def watch(name: str, storage: LedgerUrl, out: Path, listener: Listener) -> StudyStatus:
@@ -22,7 +22,7 @@ def watch(name: str, storage: LedgerUrl, out: Path, listener: Listener) -> Study
 
     Returns its status then. Raises UsageError for an unknown study, and one without events.
     """
-    with opened(storage, Patience(PATIENCE, warner(listener))) as store:
+    with opened(storage, RetryPolicy(WAIT_SECONDS, warner(listener))) as store:
         read_status = partial(status, store, name, storage, out)
         if read_status().state == UNKNOWN:
             raise UsageError(f"study {name!r} has never been trained: there is nothing to watch")

@@ -22,7 +22,7 @@ SERVER_SET = ("storage", "data_dir", "checkpoints", "address")
 """Options that a service chooses; --out says where a report is downloaded to."""
 POLL_SECONDS = 0.5
 AFTER_A_KILL = 15.0  # seconds beyond the deadline until a cancelled study is cancelled
-PATIENCE = 300.0  # seconds to wait for a service that has answered before
+WAIT_SECONDS = 300.0  # seconds to wait for a service that has answered before
 PAUSE = 2.0  # seconds between two tries
 OUT = Path("runs")
 
@@ -180,7 +180,7 @@ def waiting(url: str, listener: Listener, pause: float = PAUSE) -> Callable[[Cal
 
     def call(request: Callable[[], Answer]) -> Answer:
         nonlocal answered
-        deadline, failed = time.monotonic() + PATIENCE, False
+        deadline, failed = time.monotonic() + WAIT_SECONDS, False
         while True:
             try:
                 answer = request()
@@ -188,7 +188,7 @@ def waiting(url: str, listener: Listener, pause: float = PAUSE) -> Callable[[Cal
                 if not answered or time.monotonic() > deadline:  # before the first answer, the URL may be wrong
                     raise
                 if not failed:
-                    listener(Warned(f"{error}; trying again for up to {PATIENCE:.0f} s"))
+                    listener(Warned(f"{error}; trying again for up to {WAIT_SECONDS:.0f} s"))
                 failed = True
                 time.sleep(pause)
                 continue

@@ -9,7 +9,7 @@ from epsearch.ledger.evaluation_log import NOT_A_CHOICE
 from epsearch.loop.search import SearchLoop
 from results.labels import settings_text
 from results.ledger.store import Store
-from results.search import Evaluated
+from results.search import EvaluatedChoice
 from trainers.methods import method as declared
 from trainers.streams.images.split import ReoccurringStream, SplitStream
 
@@ -52,7 +52,7 @@ Choice = tuple[str, str]
 """(method and hyperparameters, presentation of the data) of a run, as texts that are equal for equal choices."""
 
 
-def evaluations(loop: SearchLoop, store: Store) -> tuple[Evaluated, ...]:
+def evaluations(loop: SearchLoop, store: Store) -> tuple[EvaluatedChoice, ...]:
     """Returns the choices of this method that were evaluated on data that this evaluation also uses, oldest first.
 
     Data are the tasks of a stream, or the classes that its tasks draw from, in any number, with any number of examples.
@@ -64,7 +64,7 @@ def evaluations(loop: SearchLoop, store: Store) -> tuple[Evaluated, ...]:
         return ()
     both = [loop.evaluated_content(point) for point in (best.point, *loop.study.compared)]
     mine, *baselines = json.loads(json.dumps(both))  # tuples become lists, as in the ledger
-    method, rows = loop.study.method, dict[Choice, tuple[float, Evaluated]]()
+    method, rows = loop.study.method, dict[Choice, tuple[float, EvaluatedChoice]]()
     excluded = {_choice(baseline)[0] for baseline in baselines}
     for content, created, elsewhere in _every(loop, store):
         overlap = _data_range(mine).overlap(_data_range(content))
@@ -74,7 +74,7 @@ def evaluations(loop: SearchLoop, store: Store) -> tuple[Evaluated, ...]:
         is_mine = choice == _choice(mine)
         if is_mine or (content["method"] == method and choice[0] not in excluded):
             size, units = overlap
-            row = Evaluated(_text(content, mine, loop), created, is_mine, "" if is_mine else units, elsewhere)
+            row = EvaluatedChoice(_text(content, mine, loop), created, is_mine, "" if is_mine else units, elsewhere)
             largest, first = rows.get(choice, (size, row))
             # The first time counts: with other seeds, or on more data, a choice stays the same.
             rows[choice] = (max(largest, size), first._replace(part=row.part if size > largest else first.part))

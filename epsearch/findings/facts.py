@@ -13,7 +13,7 @@ from epsearch.plugins.loading import WAYS, all_parts
 from epsearch.session.session import Effort
 from results.labels import count_text, duration_text, points_text
 from results.ledger.record import RERUN
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from trainers.numeric_path import NumericPath
 
 
@@ -65,7 +65,7 @@ def gpu_checks(loop: Loop) -> dict[str, str]:
     return facts if runs else {}
 
 
-def verification(loop: Loop, waiting: Patience | None = None) -> dict[str, str]:
+def verification(loop: Loop, waiting: RetryPolicy | None = None) -> dict[str, str]:
     """Returns the results of the last `epsearch verify` of the runs; empty if there is none.
 
     waiting: how long to wait for the ledger.

@@ -17,13 +17,13 @@ from epsearch.status import UNKNOWN, StudyStatus
 from results.labels import on_one_line
 from results.ledger.errors import StoreUnavailable
 from results.ledger.record import Summary
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from results.ledger.schema import VERSION
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
 from results.ledger.writers.events import Event
 from results.ledger.writers.queue import Submission, waits
-from results.ledger.writers.states import FINISHED, INTERRUPTED, Standing
+from results.ledger.writers.states import FINISHED, INTERRUPTED, LeaseState
 
 if TYPE_CHECKING:  # a list of studies needs neither loops nor arrays
     from epsearch.loop.base import Loop
@@ -66,29 +66,29 @@ def list_studies(storage: LedgerUrl, out: Path) -> list[StudyStatus]:
 def statuses(store: Store, storage: LedgerUrl, out: Path) -> list[StudyStatus]:
     """Returns the studies of an open ledger, oldest first: stored ones, and submitted ones that have not begun."""
     rows = {row.name: row for row in store.studies()}
-    summaries, standings, submissions = store.summaries(), store.leases.standings(), store.queue.submissions()
-    first, queue = store.queue.first_submitted(), _queue(submissions, standings)
+    summaries, states, submissions = store.summaries(), store.leases.states(), store.queue.submissions()
+    first, queue = store.queue.first_submitted(), _queue(submissions, states)
     statuses = []
-    for name in [*rows, *(name for name in submissions if name not in rows and name in standings)]:
+    for name in [*rows, *(name for name in submissions if name not in rows and name in states)]:
         row, submission = rows.get(name), submissions.get(name)
-        status = _status(name, row, summaries.get(name), standings.get(name), submission, first.get(name))
+        status = _status(name, row, summaries.get(name), states.get(name), submission, first.get(name))
         statuses.append(_in_queue(_described(status, row, submission, storage, out), queue))
     return sorted(statuses, key=lambda status: (status.created, status.name))
 
 
 def status(store: Store, name: str, storage: LedgerUrl, out: Path) -> StudyStatus:
     """Returns the status of one study, with its progress and newest event. Raises NoStudy."""
-    row, standings, submissions = store.study(name), store.leases.standings(), store.queue.submissions()
-    standing, submission = standings.get(name), submissions.get(name)
-    if row is None and (submission is None or standing is None):
+    row, states, submissions = store.study(name), store.leases.states(), store.queue.submissions()
+    current, submission = states.get(name), submissions.get(name)
+    if row is None and (submission is None or current is None):
         raise NoStudy(unknown("study", brief(name).strip("'"), study_names(store)))
     first = store.queue.first_submitted().get(name)
-    status = _status(name, row, store.summaries().get(name), standing, submission, first)
+    status = _status(name, row, store.summaries().get(name), current, submission, first)
     status = _described(status, row, submission, storage, out)
     newest = store.events.newest(name)
-    status = replace(_in_queue(status, _queue(submissions, standings)), event=0 if newest is None else newest.id)
-    last = store.events.newest(name, Progress.kind) if standing is not None and standing.held else None
-    if last is None or standing is None or last.token != standing.token:
+    status = replace(_in_queue(status, _queue(submissions, states)), event=0 if newest is None else newest.id)
+    last = store.events.newest(name, Progress.kind) if current is not None and current.held else None
+    if last is None or current is None or last.token != current.token:
         return status
     return with_progress(status, last)
 
@@ -115,7 +115,7 @@ def upgrade(storage: LedgerUrl, out: Path, notify: Callable[[str], None]) -> dic
     from epsearch.session.session import stored_loop
 
     lines: list[str] = []
-    with opened(storage, Patience(notify=lines.append), upgrade=True) as store:
+    with opened(storage, RetryPolicy(notify=lines.append), upgrade=True) as store:
         for line in lines:
             notify(line)
         summaries, summed_up = store.summaries(), 0
@@ -128,10 +128,10 @@ def upgrade(storage: LedgerUrl, out: Path, notify: Callable[[str], None]) -> dic
 
 
 @contextmanager
-def opened(storage: LedgerUrl, patience: Patience | None = None, upgrade: bool = False) -> Iterator[Store]:
+def opened(storage: LedgerUrl, retries: RetryPolicy | None = None, upgrade: bool = False) -> Iterator[Store]:
     """Opens an existing ledger to read from, until the end of the block.
 
-    patience: with a database that does not answer, while it is opened and within the block; by default none.
+    retries: with a database that does not answer, while it is opened and within the block; by default none.
     upgrade: True to bring it up to the schema of this version first, and to write to it.
 
     Raises UsageError; StoreUnavailable if another try may succeed.
@@ -141,9 +141,9 @@ def opened(storage: LedgerUrl, patience: Patience | None = None, upgrade: bool =
             f"no ledger {on_one_line(storage.file)} yet; `epsearch run` with the same --out or --storage makes one"
         )
     try:
-        patience = patience or Patience()
+        retries = retries or RetryPolicy()
         # The store itself tries to open once.
-        with patience.again(partial(Store.upgrade if upgrade else Store.read, storage, patience)) as store:
+        with retries.again(partial(Store.upgrade if upgrade else Store.read, storage, retries)) as store:
             yield store
     except StoreUnavailable:
         raise
@@ -155,7 +155,7 @@ def _status(
     name: str,
     row: StudyRow | None,
     summary: Summary | None,
-    standing: Standing | None,
+    current: LeaseState | None,
     submission: Submission | None,
     first: float | None,
 ) -> StudyStatus:
@@ -167,8 +167,8 @@ def _status(
     times += [] if first is None else [datetime.fromtimestamp(first, UTC).isoformat()]
     status = StudyStatus(
         name=name,
-        state=UNKNOWN if standing is None else standing.now,
-        reason="" if standing is None else standing.reason,
+        state=UNKNOWN if current is None else current.now,
+        reason="" if current is None else current.reason,
         created=min(times),
         submitter=None if submission is None else submission.submitter,
         priority=None if submission is None else submission.priority,
@@ -212,11 +212,11 @@ def _in_queue(status: StudyStatus, queue: tuple[list[str], list[str]]) -> StudyS
     return replace(status, waits=True, place=number + 1, ahead=(*running, *waiting[:number]))
 
 
-def _queue(submissions: Mapping[str, Submission], standings: Mapping[str, Standing]) -> tuple[list[str], list[str]]:
+def _queue(submissions: Mapping[str, Submission], states: Mapping[str, LeaseState]) -> tuple[list[str], list[str]]:
     """Returns the running and the waiting studies of the queue, the next first."""
-    names = [name for name, submission in submissions.items() if submission.open and name in standings]
-    running = [name for name in names if standings[name].held]
-    return running, [name for name in names if waits(standings[name].state, standings[name].held)]
+    names = [name for name, submission in submissions.items() if submission.open and name in states]
+    running = [name for name in names if states[name].held]
+    return running, [name for name in names if waits(states[name].state, states[name].held)]
 
 
 def matching(

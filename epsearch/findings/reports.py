@@ -12,7 +12,7 @@ from epsearch.plugins.registration import added
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.labels import method_label, settings_text
 from results.ledger.record import RunRecord
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from results.points import point_of, point_text, value
 from results.search import SearchResults
 from results.table import TableResults, TableRow
@@ -34,7 +34,7 @@ AnyResults: TypeAlias = SearchResults | TableResults
 class Report(NamedTuple):
     """Functions of the report of one kind of study."""
 
-    results: Callable[[Any, Mapping[str, str], Patience | None], Any]
+    results: Callable[[Any, Mapping[str, str], RetryPolicy | None], Any]
     """(loop, facts, how long to wait for the ledger) -> results for the pages."""
     records: Callable[[Any], Iterable[RunRecord]]
     """Results -> their members, each once."""
@@ -71,7 +71,7 @@ class Report(NamedTuple):
             return str(self.pages().overview(results))
 
 
-def comparison(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> TableResults:
+def comparison(loop: TableLoop, facts: Mapping[str, str], waiting: RetryPolicy | None = None) -> TableResults:
     """Returns every row with its members; for the arguments see `Report.results`; it never waits for the ledger."""
     study = loop.study
     rows = tuple(TableRow(*_row(loop, row), remark=UNTUNED if row.label in loop.untuned else "") for row in loop.rows)
@@ -81,7 +81,7 @@ def comparison(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | No
     )
 
 
-def memory_study(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> TableResults:
+def memory_study(loop: TableLoop, facts: Mapping[str, str], waiting: RetryPolicy | None = None) -> TableResults:
     """Returns every method and size with its members.
 
     For the arguments see `Report.results`; it never waits for the ledger.

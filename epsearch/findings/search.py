@@ -18,7 +18,7 @@ from epsearch.loop.strategy_driver import race
 from epsearch.plugins.loading import NOISY, PLUGINS
 from results.labels import count_text
 from results.ledger.record import RunRecord
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from results.objectives import of_record
 from results.points import Point, group, point_of, point_text
 from results.search import Race, SearchResults, SearchRound
@@ -27,7 +27,7 @@ from search_spaces.strategy import Round
 from trainers.streams.permuted import PermutedStream
 
 
-def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> SearchResults:
+def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: RetryPolicy | None = None) -> SearchResults:
     """Returns the results of the finished rounds; for the arguments see `Report.results`.
 
     Raises UsageError before the first round is finished, and if no value has a score.
@@ -43,7 +43,7 @@ def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: Patience
     return _results(loop, best.point, best.value, facts, waiting)
 
 
-def search_so_far(loop: SearchLoop, waiting: Patience | None = None) -> SearchResults | None:
+def search_so_far(loop: SearchLoop, waiting: RetryPolicy | None = None) -> SearchResults | None:
     """Returns the results with open rounds, for growing figures; None before the first member.
 
     During the first round the leading point stands in for the choice; no verdict can be based on it.
@@ -64,7 +64,7 @@ def search_so_far(loop: SearchLoop, waiting: Patience | None = None) -> SearchRe
     return _so_far(loop, leading, means[leading], waiting)
 
 
-def _so_far(loop: SearchLoop, chosen: Point, score: float, waiting: Patience | None) -> SearchResults:
+def _so_far(loop: SearchLoop, chosen: Point, score: float, waiting: RetryPolicy | None) -> SearchResults:
     """Returns the results with open rounds and their members."""
     rounds = tuple(map(_search_round, loop.rounds()))
     return replace(_results(loop, chosen, score, {}, waiting), rounds=rounds, search=loop.search_records())
@@ -90,7 +90,7 @@ def _of_rounds(loop: SearchLoop, rounds: Sequence[SearchRound]) -> tuple[RunReco
 
 
 def _results(
-    loop: SearchLoop, chosen: Point, score: float, facts: Mapping[str, str], waiting: Patience | None
+    loop: SearchLoop, chosen: Point, score: float, facts: Mapping[str, str], waiting: RetryPolicy | None
 ) -> SearchResults:
     study, space, rounds, certificates = loop.study, loop.study.space, _finished_rounds(loop), loop.certificates
     parameters = zip(*(part.study.space.parameters for part in (*loop.earlier, loop)), strict=True)
@@ -118,12 +118,14 @@ def _results(
         facts=facts,
         notes=tuple(_notes(loop)),
         certificates=tuple(certificates[key] for key in sorted(certificates) if key in loop.records),
-        moved=tuple(certificates[key].accuracy_difference for key in sorted(certificates) if key not in loop.records),
+        perturbed=tuple(
+            certificates[key].accuracy_difference for key in sorted(certificates) if key not in loop.records
+        ),
         tolerance=tolerance(study, loop.images),
         trainer_repeats=_trainer_repeats(loop) if study.foreign else None,
         choice=loop.driver.choice,
         race=_race(loop),
-        looks=evaluated,
+        evaluated_choices=evaluated,
         disjointness=_disjointness(loop),
         earlier=tuple(part.heading() for part in loop.earlier),
     )
@@ -134,8 +136,8 @@ def _disjointness(loop: SearchLoop) -> str:
 
     For permuted tasks it adds that all tasks show the same images.
     """
-    permuted = loop.proof.sentence and loop.images.get("kind") == PermutedStream.kind
-    return loop.proof.sentence + ("; all tasks show the same images, permuted" if permuted else "")
+    permuted = loop.disjointness.sentence and loop.images.get("kind") == PermutedStream.kind
+    return loop.disjointness.sentence + ("; all tasks show the same images, permuted" if permuted else "")
 
 
 def _trainer_repeats(loop: SearchLoop) -> bool:
@@ -173,10 +175,10 @@ def _notes(loop: SearchLoop) -> list[str]:
             )
     if loop.evaluation_log.trouble:
         notes.append(f"Choices that were evaluated in other ledgers are not counted: {loop.evaluation_log.trouble}.")
-    if not loop.proof.sound:
-        notes.append(f"Search and evaluation, or training and tests, share data: {loop.proof.sentence}.")
-    if loop.proof.warning:
-        notes.append(f"{loop.proof.warning}.")
+    if not loop.disjointness.sound:
+        notes.append(f"Search and evaluation, or training and tests, share data: {loop.disjointness.sentence}.")
+    if loop.disjointness.warning:
+        notes.append(f"{loop.disjointness.warning}.")
     notes += cautions(loop.study, loop.chosen())
     diverged = [record for record in loop.records.values() if record.status == "diverged"]
     if diverged:

@@ -27,7 +27,7 @@ except ImportError:  # as on Windows, where lines of two processes that write at
 
 VARIABLE = "EPSEARCH_LOOKS"
 NONE = "none"  # its value without a log
-PATIENCE = 10.0  # seconds for which another process may hold the lock, which takes it for milliseconds
+WAIT_SECONDS = 10.0  # seconds for which another process may hold the lock, which takes it for milliseconds
 POLL_SECONDS = 0.02
 NOT_A_CHOICE = ("seed", "numeric_path", "transfer", "protocol")
 
@@ -132,7 +132,7 @@ def _locked(file: Path) -> Iterator[int]:
 
 def _lock(handle: int) -> None:
     """Locks a file until it is closed. Raises TimeoutError where another process, perhaps stopped, holds the lock."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + WAIT_SECONDS
     while fcntl is not None:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

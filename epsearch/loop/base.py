@@ -17,7 +17,7 @@ from epsearch.loop.ahead import Outlook
 from epsearch.loop.claims import Claims
 from epsearch.loop.cohorts import Order, cut
 from epsearch.loop.content import content, measures_transfer, records, run_key
-from epsearch.loop.jobs import Job, JobResult, Run, forget
+from epsearch.loop.jobs import Job, JobResult, Run, delete_checkpoints
 from epsearch.loop.work import Work
 from epsearch.plugins.loading import of_workers
 from epsearch.study.description import Disjointness, Study
@@ -54,7 +54,7 @@ class Loop(ABC):
         self.saved = 0  # member-steps saved, as members share their first task
         self.notify: Callable[[str], object] = str  # called with lines for the user, after results are stored
         self.damaged: dict[str, str] = {}  # unusable records, some trained again since
-        self.proof = Disjointness()  # stored proof that search and evaluation are disjoint
+        self.disjointness = Disjointness()  # stored proof that search and evaluation are disjoint
         self.evaluation_log = EvaluationLog()  # of all ledgers of this user
         self.row = ""  # checksum of the study's row; if set, the study's summary in the ledger is kept up to date
         self.images, self._store = dict(images), store
@@ -184,7 +184,7 @@ class Loop(ABC):
         self._store_result(job, result)
         if job.certify is None:
             with redirect_notes(lines.append):
-                forget(job, self._counted.stream(job.phase))
+                delete_checkpoints(job, self._counted.stream(job.phase))
 
     def sum_up(self) -> None:
         """Writes the summary to the ledger."""

@@ -11,7 +11,7 @@ from epsearch.plugins.loading import NOISY, PLUGINS
 from epsearch.study.description import Study
 from epsearch.study.kinds import Search
 from results import objectives
-from results.ledger.record import ALONE, Certificate, RunRecord, moved_key
+from results.ledger.record import ALONE, Certificate, RunRecord, perturbed_key
 from results.statistics.paired import largest_difference
 from trainers.numeric_path import NumericPath
 
@@ -52,7 +52,7 @@ def required(study: Search, records: Iterable[RunRecord]) -> dict[str, str]:
     """Returns a map from the key of each required certificate, alone or moved, to the key of its member."""
     members = list(records)
     alone = {key: key for key in sample(study.name, members, study.certify)}
-    return alone | {moved_key(key): key for key in sample(study.name, members, study.moved_starts)}
+    return alone | {perturbed_key(key): key for key in sample(study.name, members, study.moved_starts)}
 
 
 def damaged(damage: Mapping[str, str]) -> dict[str, str]:
@@ -88,7 +88,7 @@ def compare(record: RunRecord, alone: JobResult, kind: str = ALONE) -> Certifica
     return Certificate(record.key, largest, alone.parameter_difference, created, kind)
 
 
-def compare_moved(record: RunRecord, moved: JobResult, objective: str) -> Certificate:
+def compare_perturbed(record: RunRecord, moved: JobResult, objective: str) -> Certificate:
     """Returns the certificate of a member that was trained from a perturbed start: the change of the objective.
 
     record: its stored run; objective: a name of `results.objectives`. Infinite where only one run diverged.
@@ -98,4 +98,6 @@ def compare_moved(record: RunRecord, moved: JobResult, objective: str) -> Certif
     after = objectives.score(objective, value.accuracies[0]) if value.diverged_task[0] < 0 else math.nan
     both = math.isnan(before) and math.isnan(after)
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    return Certificate(moved_key(record.key), 0.0 if both else abs(after - before), moved.parameter_difference, created)
+    return Certificate(
+        perturbed_key(record.key), 0.0 if both else abs(after - before), moved.parameter_difference, created
+    )

@@ -68,7 +68,7 @@ class Claims:
         self._without.clear()  # those still missing will be claimed again
         return True
 
-    def elsewhere(self) -> dict[str, int]:
+    def held_by_others(self) -> dict[str, int]:
         """Returns the number of removed members by the study that trains them."""
         studies = list(self._store.claims.claimed(self._without).values())
         return {study: studies.count(study) for study in dict.fromkeys(studies)}

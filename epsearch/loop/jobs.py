@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from epsearch.cache import cache_folder
-from epsearch.gpu_check import FOREIGN, proving
+from epsearch.gpu_check import FOREIGN, checked_gpu
 from epsearch.machine import rounding, usable_cores
 from epsearch.plugins.loading import Plugin, at_fault, files_of, load_expected, versions_of
 from trainers.cohort import Architecture, Cohort, CohortResult, Learner
@@ -84,11 +84,11 @@ For plug-in trainers both arguments are the number of tasks.
 class Certify:
     """Marks a job whose one learner is trained again and compared with its stored result."""
 
-    mates: tuple[Learner, ...]
+    cohort: tuple[Learner, ...]
     """The learners of the stored result's cohort, including this one; empty to compare with the stored result alone."""
     fingerprint: str
     """Fingerprint of the stored result; "" if there is none."""
-    moved: bool = False
+    perturbed: bool = False
     """True if the learner's start is perturbed by rounding noise, see `trainers/engines/perturbed_start.py`."""
 
 
@@ -149,7 +149,7 @@ def _by_epsearch(job: Job, progress: Progress | None, stream: TaskStream, share:
 
     training = training_of(job, stream)
     first, parts = job.cohort.learners[0], {plugin.reference: plugin.parts for plugin in job.plugins}
-    with one_thread(), proving(first, stream, job.architecture, training.chosen, parts) as outcome:
+    with one_thread(), checked_gpu(first, stream, job.architecture, training.chosen, parts) as outcome:
         return replace(_timed(job, training, progress, share), self_check=outcome)
 
 
@@ -167,17 +167,17 @@ def _timed(job: Job, training: "Training", progress: Progress | None, share: flo
         fitting = replace(training, bytes_free=bytes_free(training.chosen, job.at_once, share))
         return JobResult(job.number, train_cohort(job.cohort, fitting, report), time.perf_counter() - started)
     # A certificate uses no checkpoints, which may be damaged.
-    if job.certify.moved:
+    if job.certify.perturbed:
         value = train_rest(job.cohort, training, training.checkpoints(job.cohort), {}, report, make_moved)
     else:
         value = train_cohort(job.cohort, training, report)
     difference = 0.0
     # The ledger has no parameters: to measure their difference, the cohort is trained again.
-    if value.fingerprints[0] != job.certify.fingerprint and not job.certify.mates:
+    if value.fingerprints[0] != job.certify.fingerprint and not job.certify.cohort:
         difference = math.inf
     elif value.fingerprints[0] != job.certify.fingerprint:
-        together = train_cohort(Cohort(job.certify.mates), training, report)
-        row = job.certify.mates.index(job.cohort.learners[0])
+        together = train_cohort(Cohort(job.certify.cohort), training, report)
+        row = job.certify.cohort.index(job.cohort.learners[0])
         difference = float(np.abs(value.params[0] - together.params[row]).max())
     return JobResult(job.number, value, time.perf_counter() - started, parameter_difference=difference)
 
@@ -238,10 +238,10 @@ def training_of(job: Job, stream: TaskStream) -> "Training":
     return replace(plain, folder=cache_folder() / "learners", store=job.checkpoints, keep=keep)
 
 
-def forget(job: Job, stream: TaskStream) -> None:
+def delete_checkpoints(job: Job, stream: TaskStream) -> None:
     """Removes the checkpoints of a job whose results are stored, from the folder of all machines."""
     if job.checkpoints is not None and job.certify is None:
-        training_of(job, stream).checkpoints(job.cohort).forget(job.cohort.learners)
+        training_of(job, stream).checkpoints(job.cohort).delete(job.cohort.learners)
 
 
 def bytes_free(path: NumericPath, at_once: int, share: float = 1.0) -> int | None:

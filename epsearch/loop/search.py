@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from results.ledger.store import Store
 
 
-MOVED = Certify((), "", moved=True)
+PERTURBED = Certify((), "", perturbed=True)
 
 
 class SearchLoop(Loop):
@@ -213,8 +213,8 @@ class SearchLoop(Loop):
             return
         (run,) = job.runs
         record = self.records[self._key(run)]
-        if job.certify.moved:
-            certificate = certificates.compare_moved(record, result, self.study.objective)
+        if job.certify.perturbed:
+            certificate = certificates.compare_perturbed(record, result, self.study.objective)
         else:
             certificate = certificates.compare(record, result)
         self.certificates[certificate.key] = certificate
@@ -280,7 +280,10 @@ class SearchLoop(Loop):
         """Returns a job for each missing certificate: a member alone, without a shared first task."""
         runs = {self._key(run): run for run in self._scored(self.driver.assigned_seeds())}
         return [
-            ([runs[member]], MOVED if key != member else certificates.order(self.records[member], self.records, runs))
+            (
+                [runs[member]],
+                PERTURBED if key != member else certificates.order(self.records[member], self.records, runs),
+            )
             for key, member in self._uncertified().items()
         ]
 

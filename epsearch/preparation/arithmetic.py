@@ -23,7 +23,7 @@ SUBTRACTED = "-subtracted"  # as published results were computed; each path can 
 COMPILED = tuple(f"cpu-float32-{products}{kind}" for products in ("mkl", "onednn") for kind in ("", "-sparse", "-lazy"))
 IN_TENSORS = ("cpu-float32-torch",)
 
-MARK, AGAIN = "numeric paths", "the fastest arithmetic is measured again"
+MARK, CONSEQUENCE = "numeric paths", "the fastest arithmetic is measured again"
 
 
 def numeric_path(study: Study, stream: TaskStream, begun_with: str | None = None, listener: Listener = ignore) -> str:
@@ -112,12 +112,12 @@ def _measured_once(subject: str, measure: Callable[[], object], choices: Sequenc
     that are measured; a cached result that is none of them comes from another version.
     """
     path = cache_folder() / "numeric-paths"
-    known = json.loads(sealed.read(path, MARK, AGAIN) or "{}")
+    known = json.loads(sealed.read(path, MARK, CONSEQUENCE) or "{}")
     here = f"{processor()}, torch {installed('torch')}, numba {installed('numba')}: {subject}"
     if (name := known.get(here)) in choices:
         return str(name)
     if name is not None:
-        notify(f"{path} names {name!r}, which cannot be used here; known: {', '.join(choices)}: {AGAIN}")
+        notify(f"{path} names {name!r}, which cannot be used here; known: {', '.join(choices)}: {CONSEQUENCE}")
     listener(Note("measuring which arithmetic is the fastest here, once for this machine"))
     measured = str(measure())
     with suppress(OSError):  # nothing is lost but the time of measuring again

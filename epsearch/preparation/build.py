@@ -120,7 +120,7 @@ def extend_search(stored: Search, given: Mapping[str, Any], config: Path | None 
     return study
 
 
-def elsewhere(stored: Study, given: Mapping[str, Any]) -> Study:
+def with_options(stored: Study, given: Mapping[str, Any]) -> Study:
     """Returns a stored study with other options of where and how it runs. Raises UsageError."""
     return stored.but(**_parsed(type(stored), given, None))
 

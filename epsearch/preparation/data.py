@@ -14,7 +14,7 @@ from epsearch.study.limits import LARGE
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
 from trainers.plugins.calls import ForeignError
 from trainers.plugins.source import digest
-from trainers.streams import DataError, forget
+from trainers.streams import DataError, clear_cache
 from trainers.streams.base import ImageStream, TaskStream
 from trainers.streams.disjoint import PERMUTATIONS, overlap
 
@@ -31,7 +31,7 @@ class Prepared(NamedTuple):
     """The stream of the evaluation."""
     images: dict[str, Any]
     """Description of the stream and network: all that determines results besides the members."""
-    proof: Disjointness
+    disjointness: Disjointness
     """Proof that evaluation and cross-validation share no tasks, where a study trains on both."""
 
 
@@ -41,16 +41,16 @@ def prepare(study: Study, listener: Listener) -> Prepared:
     Downloads and decodes images, unless the cache has them. Raises UsageError, one line, where data are missing or do
     not fit the study; Interrupted where the listener asks to stop.
     """
-    forget()  # files that this process has read for another study may have changed
+    clear_cache()  # files that this process has read for another study may have changed
     check_present(study)  # first, as weights would be downloaded for nothing
     network = described_network(study)  # missing weights are an error before images are decoded
     note_size(study, listener)
     decode_for(study, listener)
-    stream, proof = open_evaluation(study)
-    if proof.warning:
-        listener(Warned(proof.warning))
+    stream, disjointness = open_evaluation(study)
+    if disjointness.warning:
+        listener(Warned(disjointness.warning))
     images = stream.describe() | network | plugins(study, listener) | ways(study, stream)
-    return Prepared(stream, images, proof)
+    return Prepared(stream, images, disjointness)
 
 
 def plugins(study: Study, listener: Listener) -> dict[str, Any]:
@@ -111,15 +111,17 @@ def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
         return stream, Disjointness()
     searched = _opened(study, "cv")
     CHECKS[study.kind].check_on(study, {"cv": searched, "eval": stream})
-    proof = overlap(searched, stream, study.stream_seeds("cv"), study.stream_seeds("eval"))
-    if not proof.sound and proof.what == PERMUTATIONS:
-        raise UsageError(f"cross-validation and evaluation must not share tasks on {study.dataset}: {proof.sentence}")
-    if proof.known > MOST_KNOWN and not study.value("allow_shared"):
+    disjointness = overlap(searched, stream, study.stream_seeds("cv"), study.stream_seeds("eval"))
+    if not disjointness.sound and disjointness.what == PERMUTATIONS:
         raise UsageError(
-            f"at most {100 * MOST_KNOWN:g} % of the test {proof.what} may be known, on {study.dataset} "
-            f"{proof.known_tests}; --allow-shared goes on with them"
+            f"cross-validation and evaluation must not share tasks on {study.dataset}: {disjointness.sentence}"
         )
-    return stream, Disjointness(proof.sound, proof.sentence, proof.warning)
+    if disjointness.known > MOST_KNOWN and not study.value("allow_shared"):
+        raise UsageError(
+            f"at most {100 * MOST_KNOWN:g} % of the test {disjointness.what} may be known, on {study.dataset} "
+            f"{disjointness.known_tests}; --allow-shared goes on with them"
+        )
+    return stream, Disjointness(disjointness.sound, disjointness.sentence, disjointness.warning)
 
 
 def _opened(study: Study, phase: str) -> TaskStream:
@@ -183,7 +185,7 @@ def described_network(study: Study) -> dict[str, Any]:
         return {"network": study.network, "network_parts": digest(load_plugin("network", study.network).parts)}
     if study.pretrained is None:
         return {"network": study.network}
-    from trainers.networks.weights import check, forget
+    from trainers.networks.weights import check, clear_cache
 
-    forget()
+    clear_cache()
     return {"network": study.network, "pretrained": check(study.pretrained)}

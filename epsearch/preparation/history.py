@@ -1,4 +1,4 @@
-"""The stored description of a study: options, stream, proof of disjoint streams, earlier versions."""
+"""The stored description of a study: options, stream, proof that they are disjoint, earlier versions."""
 
 import itertools
 import json
@@ -28,7 +28,7 @@ class StudyHistory(NamedTuple):
     study: Study
     earlier: tuple[Search, ...]
     """Its earlier versions, oldest first."""
-    proof: Disjointness
+    disjointness: Disjointness
     """Stored proof that search and evaluation share no tasks."""
     images: Mapping[str, Any]
     """The stream's description."""
@@ -57,12 +57,12 @@ def read(row: StudyRow, storage: LedgerUrl, out: Path) -> StudyHistory:
             tuple(
                 cast(Search, study(identity)) for identity in row.config.get("earlier", ())
             ),  # only searches have any
-            _proof(row.config["seal"]),
+            _disjointness(row.config["seal"]),
             row.config["stream"],
         )
 
 
-def _proof(stored: Mapping[str, Any]) -> Disjointness:
+def _disjointness(stored: Mapping[str, Any]) -> Disjointness:
     """Returns the proof of a row. Raises TypeError for unknown fields or types."""
     proof = Disjointness(**stored)
     if not (isinstance(proof.sound, bool) and isinstance(proof.sentence, str) and isinstance(proof.warning, str)):
@@ -72,7 +72,7 @@ def _proof(stored: Mapping[str, Any]) -> Disjointness:
 
 @refused(StoreError, but=StoreUnavailable)
 def save(
-    store: Store, study: Study, images: Mapping[str, Any], proof: Disjointness, extend: bool, write: bool = True
+    store: Store, study: Study, images: Mapping[str, Any], disjointness: Disjointness, extend: bool, write: bool = True
 ) -> tuple[Search, ...]:
     """Stores a new study, or finds or extends the stored one; returns its earlier versions, oldest first.
 
@@ -80,7 +80,7 @@ def save(
     Raises UsageError where another study has the name, code of a plug-in has changed, or the ledger cannot be written
     to; StoreUnavailable where another try may help.
     """
-    described = _described(study, images, proof)
+    described = _described(study, images, disjointness)
     row = find(store, study.name)
     requests = _requests(study, {} if row is None else row.config)  # no part of the identity: may change with every run
     if row is None:
@@ -88,7 +88,7 @@ def save(
             store.save_study(study.name, described | requests)
         return ()
     stored = read(row, study.storage, study.out)
-    before = _described(stored.study, stored.images, stored.proof)
+    before = _described(stored.study, stored.images, stored.disjointness)
     old, new = ({name: each.get(name) for name in COMPARED} for each in (before, described))
     if old == new:
         config = {**row.config, **requests}
@@ -116,14 +116,14 @@ def _requests(study: Study, before: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value or options[name].default or name in before}
 
 
-def _described(study: Study, images: Mapping[str, Any], proof: Disjointness) -> dict[str, Any]:
+def _described(study: Study, images: Mapping[str, Any], disjointness: Disjointness) -> dict[str, Any]:
     """Returns the identity of a study as JSON: lists in place of tuples."""
     described = {
         "study": study.identity(),
         "stream": dict(images),
         "numeric_path": study.numeric_path,
         # Without an empty warning, which old rows lack.
-        "seal": {name: value for name, value in proof._asdict().items() if name != "warning" or value},
+        "seal": {name: value for name, value in disjointness._asdict().items() if name != "warning" or value},
     } | ({"kind": study.kind} if study.names_its_kind else {})
     return dict(json.loads(json.dumps(described)))
 

@@ -23,7 +23,7 @@ MIB = 2**20
 # processes share, and Ray besides its workers.
 OWN, LIBRARIES, RAY = 600 * MIB, 550 * MIB, 400 * MIB
 
-MARK, AGAIN = "seconds of earlier runs", "plans begin with usual ones"
+MARK, CONSEQUENCE = "seconds of earlier runs", "plans begin with usual ones"
 
 
 def expected(part: str, usual: float | None = None) -> float:
@@ -70,5 +70,5 @@ def _resident() -> int:
 def _read() -> dict[str, list[float]]:
     """Returns part -> seconds of the last runs, the newest last."""
     with suppress(OSError):
-        return dict(json.loads(sealed.read(cache_folder() / "seconds", MARK, AGAIN) or "{}"))
+        return dict(json.loads(sealed.read(cache_folder() / "seconds", MARK, CONSEQUENCE) or "{}"))
     return {}

@@ -97,7 +97,7 @@ class Monitor:
             raise TimeSpent(f"stopped: its time budget of {duration_text(self._budget)} is spent")
         if self.stopping:
             raise Interrupted
-        if others := loop.claims.elsewhere():
+        if others := loop.claims.held_by_others():
             text = ", ".join(f"{count_text(count, 'member')} of {study}" for study, count in others.items())
             self._listener(replace(self._now(), stage=f"waiting for {text}", eta=None))
         time.sleep(PAUSE_SECONDS)

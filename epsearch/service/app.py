@@ -38,7 +38,7 @@ from epsearch.service.work.readiness import readiness
 from epsearch.service.work.scheduler import Scheduler
 from epsearch.session.session import make_folder, open_store
 from results.ledger.errors import StoreError
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from results.ledger.store import Store
 from results.ledger.url import without_passwords
 
@@ -103,7 +103,7 @@ def serve(settings: Settings, notify: Callable[[str], None]) -> None:
 def _serve(settings: Settings, notify: Callable[[str], None]) -> None:
     with (
         hide_storage(),
-        open_store(settings.storage, patience=Patience(notify=notify)) as store,
+        open_store(settings.storage, retries=RetryPolicy(notify=notify)) as store,
         _bind(settings) as listening,
     ):
         store.limit_waits(LEDGER_SECONDS)

@@ -50,9 +50,9 @@ class Metrics(Collector):
         """Returns the metrics that are read now."""
         store, counts = self._studies.store, dict.fromkeys(STATES, 0)
         stored, submissions = {row.name for row in store.studies()}, store.queue.submissions()
-        for name, standing in store.leases.standings().items():
+        for name, current in store.leases.states().items():
             if name in stored or name in submissions:  # the lease of a deleted study stays
-                counts[standing.now] = counts.get(standing.now, 0) + 1
+                counts[current.now] = counts.get(current.now, 0) + 1
         studies = GaugeMetricFamily("epsearch_studies", "Studies of the ledger by their state.", labels=["state"])
         for state, count in counts.items():
             studies.add_metric([state], count)

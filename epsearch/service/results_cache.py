@@ -70,10 +70,10 @@ class ResultsCache:
             lock = self._locks.setdefault(name, threading.Lock())
         with lock:  # concurrent requests wait for one computation
             before, results, until = self._cache.get(name, (None, None, 0.0))
-            standing = self._store.leases.standing(name)
+            current = self._store.leases.state_of(name)
             last = self._store.events.newest(name, "records", "state")  # every storage of members adds one
-            version = (row.checksum, last and last.id, None if standing is None else (standing.now, standing.token))
-            pausing = standing is not None and standing.held and self._clock() < until
+            version = (row.checksum, last and last.id, None if current is None else (current.now, current.token))
+            pausing = current is not None and current.held and self._clock() < until
             if results is None or (version != before and not pausing):
                 # Processor time, which other processes do not extend; the first computation also imports modules.
                 first, begun = results is None, time.thread_time()

@@ -14,7 +14,7 @@ from epsearch.failures.errors import NoStudy
 from epsearch.plugins.registration import added
 from epsearch.service import answers
 from epsearch.service.access.limits import READERS, REPORTERS, WRITERS, ThreadedRouter
-from epsearch.service.access.tokens import EVERYBODY, Token
+from epsearch.service.access.tokens import ANONYMOUS, Token
 from epsearch.service.metrics import Metrics
 from epsearch.service.reporting import Reporter
 from epsearch.service.requests import parse_priority
@@ -85,7 +85,7 @@ def routes(service: Service) -> Iterator[APIRouter]:
 
 def token_of(request: Request) -> Token:
     """Returns the token of a request, which `safety.Guard` has stored in it."""
-    return getattr(request.state, "token", None) or EVERYBODY
+    return getattr(request.state, "token", None) or ANONYMOUS
 
 
 def _statuses(api: APIRouter, service: Service) -> None:

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from epsearch.failures.errors import UsageError, brief, unknown
 from epsearch.service.access.attempts import Attempts
-from epsearch.service.access.tokens import COOKIE, EVERYBODY, Token
+from epsearch.service.access.tokens import ANONYMOUS, COOKIE, Token
 from epsearch.service.settings import LARGEST_BODY, Settings
 
 RELOAD = (
@@ -119,7 +119,7 @@ class Guard:
         """Returns the token of a request, and whether it came as a cookie."""
         tokens = self._settings.tokens
         if not tokens.needed:
-            return EVERYBODY, False
+            return ANONYMOUS, False
         kind, _, secret = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer":
             return tokens.of_secret(secret.strip()), False

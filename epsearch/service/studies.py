@@ -138,8 +138,8 @@ class Studies:
         if before is None:
             self._audit(token, action, name, request | {"priority": priority})
             return self.status(name)
-        standing = self.store.leases.standing(name)
-        state = "is being trained" if standing is not None and standing.held else "waits"
+        current = self.store.leases.state_of(name)
+        state = "is being trained" if current is not None and current.held else "waits"
         if action == "resume" or is_same(before, study, extend, self.settings):
             return replace(self.status(name), note=f"study {name!r} {state} already; nothing was changed")
         by = f" by {before.submitter!r}" if before.submitter else ""
@@ -149,8 +149,8 @@ class Studies:
 
     def _is_finished(self, study: Study) -> bool:
         """Returns whether the stored study is finished and has all REQUESTS of `study`, such as `certify`."""
-        standing, row = self.store.leases.standing(study.name), history.find(self.store, study.name)
-        if row is None or standing is None or standing.state != FINISHED or standing.held:
+        current, row = self.store.leases.state_of(study.name), history.find(self.store, study.name)
+        if row is None or current is None or current.state != FINISHED or current.held:
             return False
         requests = {name: one.show(study.value(name)) for name, one in study.options().items() if name in REQUESTS}
         if any(row.config.get(name, value if not value else None) != value for name, value in requests.items()):
@@ -184,14 +184,14 @@ class Studies:
         Raises NoStudy, and Busy if there is nothing to cancel.
         """
         self.status(name)
-        before = self.store.leases.standing(name)
+        before = self.store.leases.state_of(name)
         if before is not None and before.state == CANCELLED and not before.held:
             return replace(self.status(name), note=f"study {name!r} was cancelled already")
-        standing = self.store.leases.cancel(name)
-        if standing is None or standing.state not in (CANCELLING, CANCELLED):
-            raise Busy(f"study {name!r} is {UNKNOWN if standing is None else standing.now}: there is nothing to cancel")
+        current = self.store.leases.cancel(name)
+        if current is None or current.state not in (CANCELLING, CANCELLED):
+            raise Busy(f"study {name!r} is {UNKNOWN if current is None else current.now}: there is nothing to cancel")
         self._audit(token, "cancel", name, {})
-        if standing.state == CANCELLED:
+        if current.state == CANCELLED:
             self.store.queue.close(name)
         else:
             threading.Thread(target=self._kill, args=(name, deadline), name="cancel", daemon=True).start()
@@ -210,8 +210,8 @@ class Studies:
         self.status(name)
         if confirm != name:
             raise UsageError(f"confirm must be the study's name, {name!r}, got {brief(confirm)}")
-        standing = self.store.leases.standing(name)
-        if standing is not None and standing.held:
+        current = self.store.leases.state_of(name)
+        if current is not None and current.held:
             raise Busy(f"study {name!r} is being trained; cancel it first")
         removal = delete(name, self.settings.storage, self.settings.out, lambda removal: True)
         self._audit(token, "delete", name, {"members": len(removal.runs)})

@@ -17,7 +17,7 @@ from results.archive import PARTS, write
 from results.labels import count_text, on_one_line
 from results.ledger import schema
 from results.ledger.record import ALONE
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from results.ledger.store import Store, StoreError, StudyRow
 
 SAVED = "unsaved-results.zip"
@@ -58,7 +58,7 @@ def save(loop: Loop, store: Store, config: Mapping[str, Any], listener: Listener
 
     For the arguments see `confirm`.
     """
-    store.patience = Patience()  # the run has waited already
+    store.retries = RetryPolicy()  # the run has waited already
     with suppress(StoreError, Interrupted):
         confirm(loop, store, config, listener)
         return

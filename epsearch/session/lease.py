@@ -10,7 +10,7 @@ from epsearch.failures.errors import Cancelled, Interrupted, TimeSpent, UsageErr
 from epsearch.failures.lines import failure
 from epsearch.failures.stopping import KEPT, RESUMES
 from epsearch.session.recording import Recorder
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from results.ledger.store import Store, StoreError
 from results.ledger.writers.errors import LeaseHeld, StudyCancelled
 from results.ledger.writers.holder import here
@@ -43,7 +43,7 @@ class StudyLease:
         """Stores the final state of the training, and releases the lease."""
         self._over.set()
         self._thread.join()
-        self._store.patience = Patience()  # the lease expires by itself if the database is gone
+        self._store.retries = RetryPolicy()  # the lease expires by itself if the database is gone
         with suppress(StoreError):
             if rows := self.listener.take(all_rows=True):
                 self._store.events.append(rows)

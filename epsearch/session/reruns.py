@@ -131,7 +131,7 @@ def train_again(
         study = limit_workers(replace(study, numeric_path=path), prepared.stream, listener)
         with hide_storage(), open_store(study.storage, Store.read) as store:
             # Refuses other data and changed code, as a run of the study does.
-            history.save(store, study, prepared.images, prepared.proof, extend=False, write=False)
+            history.save(store, study, prepared.images, prepared.disjointness, extend=False, write=False)
             again = Reruns(study, prepared.images, store, runs, {record.key: record for record in stored})
             monitor = Monitor(again, listener)
             with ready(study) as train:

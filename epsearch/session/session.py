@@ -33,16 +33,16 @@ from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.files import writable
 from results.labels import duration_text, on_one_line
 from results.ledger.errors import StoreUnavailable
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
-from results.ledger.writers.access import NO_PATIENCE
+from results.ledger.writers.access import NO_RETRIES
 from trainers.notes import redirect_notes
 from trainers.plugins.calls import ForeignError
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 
-PATIENCE = 300.0  # seconds for which a run waits for a lost PostgreSQL
+WAIT_SECONDS = 300.0  # seconds for which a run waits for a lost PostgreSQL
 
 
 # Kind of study -> its loop, from a study, its stream's description, a ledger, and earlier versions of the study.
@@ -99,7 +99,7 @@ def train(
         check_checkpoints(study)
         with (
             hide_storage(),
-            open_store(study.storage, patience=patience(listener)) as store,
+            open_store(study.storage, retries=retry_policy(listener)) as store,
             hold(store, study.name, listener, wait, resume) as lease,
         ):
             return _train(study, prepared, store, lease, extend)
@@ -110,7 +110,7 @@ def _train(study: Study, prepared: Prepared, store: Store, lease: StudyLease, ex
     listener = lease.listener
     with ExitStack() as stack:
         study = _placed(study, prepared, store, listener)
-        described = (study, prepared.images, prepared.proof, extend)
+        described = (study, prepared.images, prepared.disjointness, extend)
         earlier = history.save(store, *described, write=False)
         loop = make_loop(study, prepared.images, store, earlier)
         if not loop.done:
@@ -126,7 +126,7 @@ def _train(study: Study, prepared: Prepared, store: Store, lease: StudyLease, ex
         sum_up(loop, row)
         # Damage is reported before the training, and after it damage that was found meanwhile.
         stack.callback(_warn_of_damage, loop, listener, before=_warn_of_damage(loop, listener))
-        loop.proof, loop.evaluation_log = prepared.proof, user_log()
+        loop.disjointness, loop.evaluation_log = prepared.disjointness, user_log()
         loop.evaluation_log.add(loop.records.values())  # also those stored before a crash
         eta = _planned(loop, listener)
         share = eta.share if eta else 1.0
@@ -170,9 +170,9 @@ def _plan(loop: Loop, probe: bool = True) -> Plan:
     return make_plan(loop, probe)
 
 
-def patience(listener: Listener) -> Patience:
-    """Returns the patience of a run with a lost database; the listener is notified, and can end the wait."""
-    return Patience(PATIENCE, warner(listener), partial(_sleep, listener))
+def retry_policy(listener: Listener) -> RetryPolicy:
+    """Returns the retries of a run whose database does not answer; the listener is notified, and can end the wait."""
+    return RetryPolicy(WAIT_SECONDS, warner(listener), partial(_sleep, listener))
 
 
 def _sleep(listener: Listener, seconds: float) -> None:
@@ -192,7 +192,7 @@ def plan(study: Study, listener: Listener = ignore, extend: bool = False) -> Pla
         with hide_storage(), open_store(study.storage, Store.read) as store:
             study = _placed(study, prepared, store, ignore)  # the plan contains these notes
             refuse_inert(study, prepared.images)
-            earlier = history.save(store, study, prepared.images, prepared.proof, extend, write=False)
+            earlier = history.save(store, study, prepared.images, prepared.disjointness, extend, write=False)
             return _plan(make_loop(study, prepared.images, store, earlier))
 
 
@@ -227,19 +227,21 @@ def stored_loop(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> L
     stored = history.read(row, storage, out)
     with reading(row):
         loop = make_loop(stored.study, stored.images, store, stored.earlier)
-        loop.proof = stored.proof
+        loop.disjointness = stored.disjointness
         return loop
 
 
 def open_store(
-    storage: LedgerUrl, open_it: Callable[[LedgerUrl, Patience], Store] = Store.open, patience: Patience = NO_PATIENCE
+    storage: LedgerUrl,
+    open_it: Callable[[LedgerUrl, RetryPolicy], Store] = Store.open,
+    retries: RetryPolicy = NO_RETRIES,
 ) -> Store:
     """Opens the ledger for writing; with `Store.read` for reading, even if it is read-only or missing.
 
     Raises UsageError; StoreUnavailable where another try may succeed.
     """
     try:
-        return open_it(storage, patience)
+        return open_it(storage, retries)
     except StoreUnavailable:
         raise
     except StoreError as error:

@@ -24,7 +24,7 @@ from results.labels import on_one_line
 from results.ledger import schema
 from results.ledger.database import in_groups
 from results.ledger.errors import StoreUnavailable
-from results.ledger.record import moved_key
+from results.ledger.record import perturbed_key
 from results.ledger.store import Rows, Store, StoreError
 from results.ledger.url import LedgerUrl
 
@@ -54,7 +54,7 @@ def export_study(name: str, file: Path, storage: LedgerUrl, out: Path) -> Transf
     with opened(storage) as store:
         tables = {schema.studies: [name], schema.summaries: [name]}
         tables |= {table: keys for table in PARTS if table not in tables}
-        return _export(file, store, tables | {schema.certificates: sorted([*keys, *map(moved_key, keys)])})
+        return _export(file, store, tables | {schema.certificates: sorted([*keys, *map(perturbed_key, keys)])})
 
 
 def export_ledger(file: Path, storage: LedgerUrl) -> Transfer:
@@ -110,7 +110,7 @@ def import_file(file: Path, storage: LedgerUrl, out: Path, name: str | None = No
         if storage.file is not None:
             make_folder(out)
         with _refusing(), open_store(storage) as store:
-            new, runs, certificates = store.adopt(_renamed(archive, name), REQUESTS)
+            new, runs, certificates = store.import_rows(_renamed(archive, name), REQUESTS)
             _sum_up(store, {*names} - ({*new} & store.summaries().keys()), storage, out)
     return Transfer(file, tuple(names), new, runs, certificates)
 

@@ -18,7 +18,7 @@ from epsearch.session.reruns import train_again
 from epsearch.session.session import open_store
 from epsearch.study.description import Study
 from results.ledger.record import Certificate, RunRecord, StudyRow
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from results.ledger.store import StoreError
 from results.ledger.url import LedgerUrl
 from results.points import point_label, point_of
@@ -130,7 +130,7 @@ def _damaged_runs(loop: Loop) -> dict[str, str]:
 def _store(storage: LedgerUrl, certificates: Sequence[Certificate], listener: Listener) -> None:
     """Stores the certificates; warns if the ledger cannot be written to."""
     try:
-        with open_store(storage, patience=Patience(notify=warner(listener))) as store:
+        with open_store(storage, retries=RetryPolicy(notify=warner(listener))) as store:
             store.certify(certificates)
     except (StoreError, UsageError) as error:
         listener(Warned(f"the verification is not stored in the ledger: {error}"))

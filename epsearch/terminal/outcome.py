@@ -127,9 +127,9 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
         "evaluation": _records(evaluation_table(results)),
         "trust": trust_as_json(trust(results)),
         "race": None if results.race is None else results.race._asdict(),
-        "moved_starts": list(results.moved),
+        "moved_starts": list(results.perturbed),
         "seal": results.disjointness,
-        "looks": [look.as_json() for look in results.looks],
+        "looks": [choice.as_json() for choice in results.evaluated_choices],
     }
 
 

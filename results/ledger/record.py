@@ -222,10 +222,10 @@ def same_result(first: RunRecord, second: RunRecord) -> bool:
     )
 
 
-def moved_key(key: str) -> str:
-    """Returns the key of the certificate of a member that was trained once more from a moved start.
+def perturbed_key(key: str) -> str:
+    """Returns the key of the certificate of a member that was trained once more from a perturbed start.
 
-    >>> len(moved_key("00ff"))
+    >>> len(perturbed_key("00ff"))
     64
     """
     return hashlib.sha256(f"{key} moved".encode()).hexdigest()
@@ -243,7 +243,7 @@ class Certificate:
     """
 
     key: str
-    """Content key of the member, or `moved_key` of it: then the first difference is that of what is maximised."""
+    """Content key of the member, or `perturbed_key` of it: then the first difference is that of what is maximised."""
     accuracy_difference: float
     """Largest difference of any accuracy, fraction in [0, 1]; infinite where only one of the two was measured."""
     parameter_difference: float

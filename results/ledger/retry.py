@@ -14,8 +14,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
 
 
 @dataclass(frozen=True)
-class Patience:
-    """For how long calls are repeated while the database does not answer."""
+class RetryPolicy:
+    """The time for which calls are repeated while the database does not answer."""
 
     seconds: float = 0.0
     """Time from the first try to the last one."""
@@ -30,7 +30,7 @@ class Patience:
         """Returns what `work` returns, which may be called several times and must allow that.
 
         Raises its StoreGone when the time is over, and anything else that it raises at once. A locked file is waited
-        for as long as it takes, unless there is no patience at all: its program may be stopped, and will go on.
+        for as long as it takes, unless `seconds` is 0: its program may be stopped, and will go on.
         """
         deadline, pause = self.clock() + self.seconds, FIRST_PAUSE
         while True:

@@ -26,7 +26,7 @@ from results.ledger.record import (
     content_key,
     mapping_to_json,
 )
-from results.ledger.record import moved_key as moved_key
+from results.ledger.record import perturbed_key as perturbed_key
 from results.ledger.tables import CERTIFICATES as CERTIFICATES
 from results.ledger.tables import DEVELOPMENT as DEVELOPMENT
 from results.ledger.tables import TABLES_OF as TABLES_OF

@@ -13,14 +13,14 @@ from results.ledger import schema
 from results.ledger.database import in_groups, insert_new, insertion
 from results.ledger.errors import StoreError, StudyConflict, conflict
 from results.ledger.record import ALONE, KINDS, RERUN, Certificate, RunRecord, StudyRow, Summary, mapping_to_json
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from results.ledger.url import LedgerUrl
 from results.ledger.writers import claims
 from results.ledger.writers.access import Access, Prepare, tried_again
 from results.ledger.writers.claims import Claims
 from results.ledger.writers.errors import LeaseHeld, LeaseLost
 from results.ledger.writers.events import Events
-from results.ledger.writers.lease import now, standing
+from results.ledger.writers.lease import now, state_of
 from results.ledger.writers.leases import Leases
 from results.ledger.writers.queue import Queue
 from results.ledger.writers.removal import Unused, drop_unused
@@ -44,9 +44,9 @@ class Store(Access):
     writes nothing, where that was lost.
     """
 
-    def __init__(self, make: Callable[[], Engine], url: LedgerUrl, prepare: Prepare, patience: Patience) -> None:
+    def __init__(self, make: Callable[[], Engine], url: LedgerUrl, prepare: Prepare, retries: RetryPolicy) -> None:
         self.leases, self.claims, self.queue, self.events = Leases(self), Claims(self), Queue(self), Events(self)
-        super().__init__(make, url, prepare, patience)
+        super().__init__(make, url, prepare, retries)
 
     def regain(self, lost: LeaseLost) -> None:
         """Takes a lost lease again, as `Leases.regain`, or raises the error."""
@@ -175,7 +175,7 @@ class Store(Access):
             return int(connection.execute(query).scalar_one())
 
     @tried_again
-    def forget(self, unused: Unused, older_than: float) -> frozenset[str]:
+    def delete_old(self, unused: Unused, older_than: float) -> frozenset[str]:
         """Deletes unused members, and events older than `older_than` seconds; returns the keys of the members.
 
         unused: see `delete_study`.
@@ -230,7 +230,7 @@ class Store(Access):
         return [sealed[name] for name in names if name in sealed]
 
     @tried_again
-    def adopt(self, rows: Rows, ignored: Collection[str] = ()) -> tuple[tuple[str, ...], int, int]:
+    def import_rows(self, rows: Rows, ignored: Collection[str] = ()) -> tuple[tuple[str, ...], int, int]:
         """Adds sealed rows of another ledger, all or none; returns (new studies, number of runs, of certificates).
 
         rows: yields those of a table in groups, each time that it is called. Stored rows stay, unless they are damaged
@@ -261,7 +261,7 @@ class Store(Access):
         """Returns whether the study is new. Raises StudyConflict, StoreError and LeaseHeld."""
         table, name = schema.studies, str(row["name"])
         new = insert_new(connection, table, [row], table.c.name) == 1  # first, as it locks an SQLite file
-        if (present := standing(connection, name)) is not None and present.held:
+        if (present := state_of(connection, name)) is not None and present.held:
             raise LeaseHeld(name, present.holder, present.seconds)
         if not new:
             stored = schema.to_study(connection.execute(select(table).where(table.c.name == name)).one())

@@ -18,9 +18,15 @@ from results.labels import (
 )
 from results.metrics import METRICS
 from results.pages.cells import paired_text
-from results.pages.search.confidence import KIND_LABELS, looks_notes
+from results.pages.search.confidence import KIND_LABELS, evaluation_notes
 from results.pages.sheet import Cell, Line, Sheet, as_html
-from results.pages.side_by_side_numbers import all_looks, check_studies, differing, row_labels, strategies_table
+from results.pages.side_by_side_numbers import (
+    all_evaluated_choices,
+    check_studies,
+    differing,
+    row_labels,
+    strategies_table,
+)
 from results.pages.writing import Figures, drawn, write_page
 from results.search import SearchResults
 from results.verdict import wording
@@ -165,4 +171,4 @@ def _warnings(studies: Sequence[SearchResults]) -> list[str]:
         (biased, studies[0].score_on == "eval"),  # `check_studies` has seen that all have this stream
         (f"Not evaluated yet: {', '.join(missing)}.", missing),
     )
-    return [*(note for note, holds in notes if holds), *looks_notes(all_looks(studies))]
+    return [*(note for note, holds in notes if holds), *evaluation_notes(all_evaluated_choices(studies))]

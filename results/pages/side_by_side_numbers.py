@@ -9,7 +9,7 @@ import pandas as pd
 from results.labels import strategy_label
 from results.ledger.record import RunRecord
 from results.points import point_text
-from results.search import Evaluated, SearchResults
+from results.search import EvaluatedChoice, SearchResults
 from results.search_tables import by_seed, compare
 from results.statistics.spread import spread
 from results.verdict.assessment import trust
@@ -90,10 +90,10 @@ def differing(studies: Sequence[SearchResults]) -> list[str]:
     return [f"{key} ({text})" if len(text) <= MOST_SHOWN else key for key, text in texts.items()]
 
 
-def all_looks(studies: Sequence[SearchResults]) -> tuple[Evaluated, ...]:
+def all_evaluated_choices(studies: Sequence[SearchResults]) -> tuple[EvaluatedChoice, ...]:
     """Returns every choice evaluated on the evaluation stream that any of the studies knows of, oldest first."""
     # Each study marks its own choice as its own, so the same one comes in two forms.
-    known = {(look.when, look.point): look for s in studies for look in s.looks}
+    known = {(choice.when, choice.point): choice for s in studies for choice in s.evaluated_choices}
     return tuple(known[key] for key in sorted(known))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from results.inert import INERT
 from results.points import Point
-from results.search import Evaluated, Race, SearchResults
+from results.search import EvaluatedChoice, Race, SearchResults
 from results.statistics.bootstrap import FEWEST_SEEDS
 from results.statistics.outliers import outliers
 from results.statistics.racing import adjusted_means
@@ -65,7 +65,7 @@ class Assessment(NamedTuple):
     """As in `SearchResults`."""
     disjointness: str
     """As in `SearchResults`."""
-    looks: tuple[Evaluated, ...]
+    evaluated_choices: tuple[EvaluatedChoice, ...]
     """As in `SearchResults`."""
 
     @property
@@ -98,7 +98,7 @@ class Assessment(NamedTuple):
     @property
     def choice_number(self) -> int:
         """The number of this study's choice among those evaluated on the stream, from 1; 0 where it is none of them."""
-        return max((i for i, one in enumerate(self.looks, start=1) if one.mine), default=0)
+        return max((i for i, one in enumerate(self.evaluated_choices, start=1) if one.mine), default=0)
 
 
 @lru_cache(maxsize=16)  # every section of the report asks for it
@@ -119,7 +119,7 @@ def trust(results: SearchResults) -> Assessment:
         far_off=_far_off(results),
         race=results.race,
         disjointness=results.disjointness,
-        looks=results.looks,
+        evaluated_choices=results.evaluated_choices,
     )
 
 
@@ -145,7 +145,7 @@ def trust_as_json(trust: Assessment) -> dict[str, Any]:
         "tests": [{n: _number(v) if isinstance(v, float) else v for n, v in row.items()} for row in trust_rows(trust)],
         "race": None if trust.race is None else trust.race._asdict(),
         "seal": trust.disjointness,
-        "looks": [look.as_json() for look in trust.looks],
+        "looks": [choice.as_json() for choice in trust.evaluated_choices],
     }
 
 

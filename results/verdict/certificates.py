@@ -40,14 +40,14 @@ def warning(results: SearchResults) -> str:
 
 def rounding(results: SearchResults) -> str:
     """Returns how far members moved whose start was moved by as little as rounding; "" without any."""
-    if not results.moved:
+    if not results.perturbed:
         return ""
-    what, again = results.objective, "was" if len(results.moved) == 1 else "were"
+    what, again = results.objective, "was" if len(results.perturbed) == 1 else "were"
     text = (
-        f"{count_text(len(results.moved), 'member')} {again} trained once more from a start in which each parameter "
-        f"was moved by 1e-7 of itself: {what} moved by up to {points_text(max(results.moved))}."
+        f"{count_text(len(results.perturbed), 'member')} {again} trained once more from a start in which each "
+        f"parameter was moved by 1e-7 of itself: {what} moved by up to {points_text(max(results.perturbed))}."
     )
-    noise = rounding_noise(results.moved)
+    noise = rounding_noise(results.perturbed)
     if not 0 < noise < math.inf:
         return text
     return (
@@ -59,10 +59,10 @@ def rounding(results: SearchResults) -> str:
 def rounding_warning(results: SearchResults) -> str:
     """Returns a sentence where rounding noise is larger than the difference from the baseline; "" elsewhere."""
     pair = baseline_pair(results, evaluation=True)
-    if not results.moved or not pair.n:
+    if not results.perturbed or not pair.n:
         return ""
     # The difference of two runs has the variance of both.
-    noise = rounding_noise(results.moved) * math.sqrt(2 / pair.n)
+    noise = rounding_noise(results.perturbed) * math.sqrt(2 / pair.n)
     if noise <= abs(pair.mean) / 100:
         return ""
     return (

@@ -13,14 +13,14 @@ from sqlalchemy import Connection, select
 
 from results.ledger.errors import StoreGone
 from results.ledger.record import Certificate, Summary
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from results.ledger.store import Store, StoreError
 from results.ledger.writers import leases
 from results.ledger.writers.errors import LeaseHeld, LeaseLost
 from results.ledger.writers.holder import UNKNOWN, Holder, here
 from results.ledger.writers.lease import CLOCKS, Lease
 from results.ledger.writers.lease import now as clock
-from results.ledger.writers.states import Standing
+from results.ledger.writers.states import LeaseState
 from tests.support.holders import another_process, dead, killed, needs_proc
 from tests.support.leases import FAR, answer, change, content, expire, has_to_wait, tell, waits_for_nobody
 from tests.support.limits import HANGS
@@ -123,15 +123,15 @@ def test_of_two_that_see_the_same_dead_one_the_first_has_it(
     store: Store, other: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.leases.acquire("demo", dead())
-    store.lease, standing, first = None, leases.standing, [other]
+    store.lease, current, first = None, leases.state_of, [other]
 
-    def overtaken(connection: Connection, name: str) -> Standing | None:
-        there = standing(connection, name)
+    def overtaken(connection: Connection, name: str) -> LeaseState | None:
+        there = current(connection, name)
         if first:
             assert first.pop().leases.acquire("demo", FAR) == Lease("demo", 2)
         return there
 
-    monkeypatch.setattr(leases, "standing", overtaken)
+    monkeypatch.setattr(leases, "state_of", overtaken)
     with pytest.raises(LeaseHeld) as caught:
         store.leases.acquire("demo", here())
     assert caught.value.holder == FAR and not first
@@ -160,7 +160,7 @@ def test_a_lost_answer_takes_it_once(store: Store, other: Store, monkeypatch: py
             raise StoreGone("the answer was lost")
 
     monkeypatch.setattr(store, "transaction", losing)
-    store.patience = Patience(60, sleep=lambda seconds: None, clock=lambda: 0.0)
+    store.retries = RetryPolicy(60, sleep=lambda seconds: None, clock=lambda: 0.0)
     lease = store.leases.acquire("demo", here())
     assert not lost and lease == store.lease and store.leases.renew()
     held(other)

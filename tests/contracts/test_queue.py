@@ -30,7 +30,7 @@ def states(store: Store, name: str = "demo") -> list[tuple[str, str]]:
 
 
 def now(store: Store, name: str = "demo") -> tuple[str, int, bool]:
-    there = store.leases.standing(name)
+    there = store.leases.state_of(name)
     assert there is not None
     return there.state, there.token, there.held
 
@@ -49,7 +49,7 @@ def test_a_study_is_submitted(store: Store, other: Store) -> None:
     one = submission(other)
     assert one == Submission("demo", True, 3, one.submitted, "ann", GIVEN, 0) and one.submitted > 1.6e9
     assert now(other) == (QUEUED, 0, False) and states(other) == [(QUEUED, "")]
-    there = other.leases.standing("demo")
+    there = other.leases.state_of("demo")
     assert there is not None and there.now == QUEUED and there.holder == UNKNOWN and there.changed >= one.submitted
     assert other.study("demo") is None, "it is no study of the ledger before it begins"
     assert other.leases.acquire("demo", here(), resume=False).token == 1
@@ -183,7 +183,7 @@ def test_only_what_was_left_running_is_put_back(store: Store, other: Store, stat
     assert other.queue.put_back("demo") == wanted
     if wanted:
         assert now(other) == (QUEUED, 1, False) and states(other)[-1] == (QUEUED, "") and submission(other).open
-        there = other.leases.standing("demo")
+        there = other.leases.state_of("demo")
         assert there is not None and there.reason == ""
     else:
         assert content(other) == rows
@@ -198,7 +198,7 @@ def test_only_what_nobody_trains_fails(store: Store, other: Store, state: str, h
     rows, wanted = content(other), not held and state in (QUEUED, RUNNING)
     assert other.queue.fail("demo", "what\nwas wrong: \x00\udc80") == wanted
     if wanted:
-        there = other.leases.standing("demo")
+        there = other.leases.state_of("demo")
         assert there is not None and (there.now, there.reason) == (FAILED, "what was wrong:   ")
         assert states(other)[-1] == (FAILED, "what was wrong:   ") and not submission(other).open
     else:
@@ -334,7 +334,7 @@ def test_of_many_who_submit_take_and_leave_at_once_nothing_is_lost(store: Store,
     assert not failures
     seen = store.events.read(None, 0, 1000)
     assert [one.id for one in seen] == sorted({one.id for one in seen})
-    for name, there in store.leases.standings().items():
+    for name, there in store.leases.states().items():
         assert states(store, name)[-1][0] == there.state, "the last event is the state"
     for one in store.queue.submissions().values():
         assert one.given == GIVEN

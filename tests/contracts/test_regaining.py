@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from results.ledger.store import Store, StoreError
 from results.ledger.writers.errors import LeaseLost
 from results.ledger.writers.holder import here
@@ -32,8 +32,8 @@ class Clock:
         if before < 3 <= self.now:
             self.happens()
 
-    def patience(self, seconds: float = 60) -> Patience:
-        return Patience(seconds, self.told.append, self.sleep, lambda: self.now)
+    def retries(self, seconds: float = 60) -> RetryPolicy:
+        return RetryPolicy(seconds, self.told.append, self.sleep, lambda: self.now)
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_what_was_trained_is_stored_when_the_other_one_has_ended(
     store: Store, other: Store, lost: Callable[[], None]
 ) -> None:
     clock = Clock(lost)
-    store.patience = clock.patience()
+    store.retries = clock.retries()
     assert store.add(MEMBERS) == len(MEMBERS) - 2, "what the other one has stored is recognised"
     assert {one.key for one in store.all_runs()} == KEYS
     assert 3 <= clock.now < 60 and store.lease == Lease("demo", 3)
@@ -63,8 +63,8 @@ def test_what_was_trained_is_stored_when_the_other_one_has_ended(
     assert told.startswith("study 'demo' is being trained by pid") and told.endswith(
         "; waiting for up to 60 s to store results"
     )
-    standing = store.leases.standing("demo")
-    assert standing is not None and (standing.state, standing.token) == (FINISHED, 3)  # as the other one left it
+    current = store.leases.state_of("demo")
+    assert current is not None and (current.state, current.token) == (FINISHED, 3)  # as the other one left it
     assert store.leases.renew() and not other.leases.renew()
 
 
@@ -80,7 +80,7 @@ WRITES: dict[str, Callable[[Store], object]] = {
 def test_every_call_goes_on_under_the_lease_that_it_got_back(
     store: Store, other: Store, lost: Callable[[], None], write: Callable[[Store], object]
 ) -> None:
-    store.patience = Clock(lost).patience()
+    store.retries = Clock(lost).retries()
     write(store)
     assert store.lease == Lease("demo", 3) and store.leases.renew()
     store.events.append([("note", {})])
@@ -91,15 +91,15 @@ def test_every_call_goes_on_under_the_lease_that_it_got_back(
 
 def test_one_that_is_free_again_is_taken_at_once(store: Store, lost: Callable[[], None]) -> None:
     clock = Clock()
-    store.patience = clock.patience()
+    store.retries = clock.retries()
     lost()
     assert store.add(MEMBERS) == len(MEMBERS) - 2 and clock.now == 0 and clock.told == []
 
 
 @pytest.mark.parametrize("seconds", [0.0, 60.0])
-def test_patience_ends(store: Store, lost: Callable[[], None], seconds: float) -> None:
+def test_retries_end(store: Store, lost: Callable[[], None], seconds: float) -> None:
     clock = Clock()
-    store.patience = clock.patience(seconds)
+    store.retries = clock.retries(seconds)
     before = content(store)
     with pytest.raises(LeaseLost) as caught:
         store.add(MEMBERS)
@@ -110,7 +110,7 @@ def test_patience_ends(store: Store, lost: Callable[[], None], seconds: float) -
 @pytest.mark.parametrize("taken", [True, False])
 def test_after_its_own_release_a_store_regains_nothing(store: Store, other: Store, taken: bool) -> None:
     clock = Clock()
-    store.patience = clock.patience()
+    store.retries = clock.retries()
     store.leases.acquire("demo", FAR)
     store.leases.release()
     if taken:
@@ -135,7 +135,7 @@ def test_a_study_that_the_other_one_was_told_to_cancel_stays_cancelled(
         other.leases.enter(CANCELLED)
         other.leases.release()
 
-    store.patience = Clock(cancelled).patience()
+    store.retries = Clock(cancelled).retries()
     with pytest.raises(StoreError, match="was cancelled; `epsearch resume demo`"):
         store.add(MEMBERS)
     assert store.all_runs() == []
@@ -144,7 +144,7 @@ def test_a_study_that_the_other_one_was_told_to_cancel_stays_cancelled(
 def test_threads_that_lost_it_together_regain_it_once(store: Store, lost: Callable[[], None]) -> None:
     together, added, problems = threading.Barrier(len(MEMBERS)), list[int](), list[Exception]()
     lost()
-    store.patience = Clock().patience()
+    store.retries = Clock().retries()
 
     def work(number: int) -> None:
         together.wait(HANGS)

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from results.ledger.store import Store, StoreError
 from results.ledger.writers.errors import LeaseHeld, LeaseLost, NotAllowed, StudyCancelled
 from results.ledger.writers.holder import here
@@ -21,7 +21,7 @@ from results.ledger.writers.states import (
     INTERRUPTED,
     QUEUED,
     RUNNING,
-    Standing,
+    LeaseState,
 )
 from tests.support.holders import another_process, killed, needs_proc
 from tests.support.leases import FAR, change, content, expire
@@ -30,9 +30,9 @@ from tests.support.synthetic import record
 ENDED = (CANCELLED, FAILED, FINISHED)
 
 
-def standing(store: Store) -> Standing:
-    found = store.leases.standing("demo")
-    assert found is not None and replace(store.leases.standings()["demo"], seconds=found.seconds) == found
+def current(store: Store) -> LeaseState:
+    found = store.leases.state_of("demo")
+    assert found is not None and replace(store.leases.states()["demo"], seconds=found.seconds) == found
     return found
 
 
@@ -58,18 +58,18 @@ def test_under_one_lease_a_state_follows_those_of_the_table(store: Store, before
     put(store, before)
     if before in FOLLOWS[state]:
         store.leases.enter(state, "what\nwas wrong: \x00\udc80")
-        assert (standing(store).state, standing(store).reason) == (state, "what was wrong:   ")
-        assert standing(store).changed > 7 and told(store) == [(RUNNING, ""), (state, "what was wrong:   ")]
+        assert (current(store).state, current(store).reason) == (state, "what was wrong:   ")
+        assert current(store).changed > 7 and told(store) == [(RUNNING, ""), (state, "what was wrong:   ")]
     elif before == state:
         store.leases.enter(state, "again")
-        assert (standing(store).state, standing(store).changed, told(store)) == (state, 7, [(RUNNING, "")])
+        assert (current(store).state, current(store).changed, told(store)) == (state, 7, [(RUNNING, "")])
     else:
         rows = content(store)
         with pytest.raises(NotAllowed) as caught:
             store.leases.enter(state)
         assert str(caught.value) == f"study 'demo' is {before} and cannot become {state}"
         assert isinstance(caught.value, StoreError) and content(store)["epsearch_events"] == rows["epsearch_events"]
-        assert standing(store).state == before and standing(store).changed == 7
+        assert current(store).state == before and current(store).changed == 7
 
 
 @pytest.mark.parametrize("resume", [True, False])
@@ -89,15 +89,13 @@ def test_whoever_acquires_a_study_runs_it_unless_it_was_cancelled(
         assert content(store) == rows and other.lease is None and isinstance(caught.value, StoreError)
     else:
         assert other.leases.acquire("demo", here(), resume) == Lease("demo", 2)
-        assert (standing(store).state, standing(store).reason) == (RUNNING, "") and standing(store).changed > 7
+        assert (current(store).state, current(store).reason) == (RUNNING, "") and current(store).changed > 7
         assert told(store) == [(RUNNING, "")] * 2
 
 
 def test_a_study_that_nobody_has_trained_has_no_state(store: Store) -> None:
     store.save_study("demo", {})
-    assert (
-        store.leases.standing("demo") is None and store.leases.standings() == {} and store.leases.cancel("demo") is None
-    )
+    assert store.leases.state_of("demo") is None and store.leases.states() == {} and store.leases.cancel("demo") is None
     assert content(store)["epsearch_leases"] == content(store)["epsearch_events"] == []
     assert store.leases.acquire("demo", here(), resume=False) == Lease("demo", 1)
 
@@ -116,19 +114,19 @@ def test_a_store_without_a_lease_enters_nothing(store: Store) -> None:
 @pytest.mark.parametrize("state", FOLLOWS)
 def test_a_study_is_interrupted_where_nobody_trains_it(store: Store, state: str) -> None:
     put(store, state)
-    assert standing(store).held and standing(store).now == state
+    assert current(store).held and current(store).now == state
     expire(store)
-    assert not standing(store).held and standing(store).state == state and standing(store).seconds <= 0
-    assert standing(store).now == (INTERRUPTED if state in (RUNNING, CANCELLING) else state)
+    assert not current(store).held and current(store).state == state and current(store).seconds <= 0
+    assert current(store).now == (INTERRUPTED if state in (RUNNING, CANCELLING) else state)
 
 
 @needs_proc
 def test_a_study_is_interrupted_as_soon_as_its_process_is_gone(store: Store) -> None:
     with another_process() as (child, holder):
         store.leases.acquire("demo", holder)
-        assert standing(store).now == RUNNING and standing(store).seconds > 0
+        assert current(store).now == RUNNING and current(store).seconds > 0
         killed(child)
-        assert standing(store).now == INTERRUPTED and standing(store).state == RUNNING
+        assert current(store).now == INTERRUPTED and current(store).state == RUNNING
         after = store.leases.cancel("demo")
         assert after is not None and after.now == CANCELLED
 
@@ -145,7 +143,7 @@ def test_a_study_that_is_trained_is_asked_to_stop(store: Store, other: Store, be
     assert store.add([record()]) == 1
     store.leases.enter(end)
     store.leases.release()
-    assert (standing(store).state, standing(store).now) == (end, end)
+    assert (current(store).state, current(store).now) == (end, end)
     asked = [(CANCELLING, "")] if before == RUNNING else []
     assert told(store) == [(RUNNING, ""), *asked, (end, "")]
 
@@ -176,12 +174,12 @@ def test_what_is_queued_or_left_over_is_cancelled_at_once(store: Store, other: S
 
 def test_who_was_cancelled_while_it_was_stopped_does_not_regain_its_study(store: Store, other: Store) -> None:
     put(store, RUNNING)
-    store.patience = Patience(60, sleep=lambda seconds: None, clock=lambda: 0.0)
+    store.retries = RetryPolicy(60, sleep=lambda seconds: None, clock=lambda: 0.0)
     expire(store)
     other.leases.cancel("demo")
     with pytest.raises(StudyCancelled):
         store.add([record()])
-    assert standing(store).state == CANCELLED and store.all_runs() == []
+    assert current(store).state == CANCELLED and store.all_runs() == []
 
 
 def test_a_cancelled_writer_that_was_taken_over_cannot_write(store: Store, other: Store) -> None:
@@ -202,7 +200,7 @@ def test_a_cancelled_writer_that_was_taken_over_cannot_write(store: Store, other
     ):
         with pytest.raises(LeaseLost):
             work()
-    assert content(store) == before and standing(store).state == RUNNING
+    assert content(store) == before and current(store).state == RUNNING
 
 
 def test_only_the_one_that_trains_a_study_is_told_to_stop(store: Store, other: Store) -> None:
@@ -224,18 +222,18 @@ def test_a_study_that_has_ended_runs_again_by_another_acquisition_alone(store: S
     after = other.leases.cancel("demo")
     assert after is not None and (after.state, after.reason) == (end, "why")
     store.leases.release()
-    assert other.leases.cancel("demo") is not None and (standing(store).state, standing(store).reason) == (end, "why")
+    assert other.leases.cancel("demo") is not None and (current(store).state, current(store).reason) == (end, "why")
     other.leases.acquire("demo", here())
-    assert (standing(store).state, standing(store).reason) == (RUNNING, "")
+    assert (current(store).state, current(store).reason) == (RUNNING, "")
     assert told(store) == [(RUNNING, ""), (end, "why"), (RUNNING, "")]
 
 
 def test_who_only_reads_sees_how_studies_stand(url: str, store: Store) -> None:
     with Store.read(url) as reader:
-        assert reader.leases.standings() == {} and reader.leases.standing("demo") is None
+        assert reader.leases.states() == {} and reader.leases.state_of("demo") is None
         store.leases.acquire("demo", FAR)
         store.leases.enter(QUEUED)
-        assert standing(reader).holder == FAR and standing(reader).now == QUEUED
+        assert current(reader).holder == FAR and current(reader).now == QUEUED
 
 
 @pytest.mark.parametrize(
@@ -246,7 +244,7 @@ def test_what_is_damaged_of_a_lease_says_nothing(store: Store, other: Store, col
     """It has no checksum, and is no result; so it never keeps anybody from going on."""
     store.leases.acquire("demo", FAR)
     change(store, f"UPDATE epsearch_leases SET {column} = {junk}")
-    found = standing(store)
+    found = current(store)
     assert found.state == RUNNING and 0 <= found.changed < 1e11 and found.seconds < 200
     expire(store)
     assert other.leases.cancel("demo") is not None and other.leases.acquire("demo", here()).token > 1

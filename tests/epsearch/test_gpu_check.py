@@ -11,7 +11,7 @@ from epsearch import doctor, gpu_check
 from epsearch.failures.errors import TrainingFailed
 from epsearch.failures.lines import cohort_failure, failure
 from epsearch.findings.facts import gpu_checks
-from epsearch.gpu_check import in_words, proving
+from epsearch.gpu_check import checked_gpu, in_words
 from epsearch.loop import jobs
 from epsearch.loop.jobs import JobResult, execute
 from results.ledger.store import Store
@@ -84,7 +84,7 @@ def with_fault(*given):
 
 
 def proved(**values):
-    with proving(few("agem", **values), toy(), SMALL, GPU) as outcome:
+    with checked_gpu(few("agem", **values), toy(), SMALL, GPU) as outcome:
         return outcome
 
 
@@ -95,13 +95,13 @@ class TestProving:
         assert first.startswith("graphs-") and first == proved(lr=0.7) and device.checks == 1
         monkeypatch.setattr(gpu_check, "gpu_kind", lambda: KIND | {"driver": "2"})
         assert proved() == first and device.checks == 2
-        with proving(few("agem"), toy(pixels=16), SMALL, GPU), proving(few("van"), toy(), SMALL, GPU):
+        with checked_gpu(few("agem"), toy(pixels=16), SMALL, GPU), checked_gpu(few("van"), toy(), SMALL, GPU):
             assert device.checks == 4
-        with proving(few("agem"), toy(), SMALL, GPU, {"net:make": {"net.py": "00"}}):
+        with checked_gpu(few("agem"), toy(), SMALL, GPU, {"net:make": {"net.py": "00"}}):
             assert device.checks == 5
 
     def test_a_cpu_needs_none(self, device):
-        with proving(few("agem"), toy(), SMALL, TWIN) as outcome:
+        with checked_gpu(few("agem"), toy(), SMALL, TWIN) as outcome:
             assert outcome == "" and device.checks == 0
 
     def test_graphs_alone_that_disagree_are_not_used_and_one_line_says_so(self, device):
@@ -134,7 +134,7 @@ class TestProving:
             assert device.checks == checks
 
     def test_a_graph_that_disagrees_later_is_remembered(self, device):
-        with pytest.raises(graphs.GraphMismatch), proving(few("agem"), toy(), SMALL, GPU):
+        with pytest.raises(graphs.GraphMismatch), checked_gpu(few("agem"), toy(), SMALL, GPU):
             raise graphs.GraphMismatch("other steps")
         assert proved().startswith("nographs-") and device.checks == 1
 

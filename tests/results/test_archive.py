@@ -54,9 +54,9 @@ def file(tmp_path: Path) -> Path:
 def test_what_is_taken_over_is_what_was_there(file: Path, store: Store, tmp_path: Path) -> None:
     """`store` is an SQLite file, or a PostgreSQL database; back again, the bytes are the same."""
     with Archive(file) as opened:
-        added = store.adopt(opened.rows)
+        added = store.import_rows(opened.rows)
         assert added == (("one",), 3, 2)
-        again = store.adopt(opened.rows)
+        again = store.import_rows(opened.rows)
         assert again == ((), 0, 0)
     found = store.get([one.key for one in RUNS])
     assert all(same_result(found[one.key], one) for one in RUNS)
@@ -70,7 +70,7 @@ def test_the_bytes_do_not_depend_on_the_order_of_writing(file: Path, tmp_path: P
     created = Archive(file)
     with created, Store.open(f"sqlite:///{tmp_path}/other.db") as store:
         store.add([RUNS[2]])
-        store.adopt(created.rows)
+        store.import_rows(created.rows)
         assert exported(store, tmp_path / "other.zip").read_bytes() == file.read_bytes()
     unpacked = [(name, created_.read(name)) for created_ in [zipfile.ZipFile(file)] for name in created_.namelist()]
     assert [name for name, _ in unpacked] == [*PARTS.values(), MANIFEST]
@@ -87,7 +87,7 @@ def test_what_is_there_stays_unless_it_is_damaged_or_older(file: Path, tmp_path:
             store.certify([rerun])
             with closing(sqlite3.connect(path)) as raw, raw:
                 raw.execute("UPDATE epsearch_runs SET steps = 1 WHERE key = ?", [RUNS[2].key])
-            assert store.adopt(opened.rows)[1] == 2
+            assert store.import_rows(opened.rows)[1] == 2
             found = store.get([one.key for one in RUNS])
             assert found[RUNS[0].key].seconds == 9.0 and found[RUNS[2].key].steps == RUNS[2].steps
             assert store.certificates([RUNS[1].key], RERUN)[RUNS[1].key].accuracy_difference == kept
@@ -96,7 +96,7 @@ def test_what_is_there_stays_unless_it_is_damaged_or_older(file: Path, tmp_path:
 def test_another_study_of_the_name_is_refused_and_nothing_is_added(file: Path, store: Store) -> None:
     store.save_study("one", {**CONFIG, "study": {"repeats": 3}})
     with Archive(file) as opened, pytest.raises(StudyConflict, match=r"study\.repeats is 3 there, 2 here"):
-        store.adopt(opened.rows)
+        store.import_rows(opened.rows)
     assert store.all_runs() == [] and len(store.studies()) == 1
 
 
@@ -104,8 +104,8 @@ def test_ignored_options_make_no_other_study(file: Path, store: Store) -> None:
     store.save_study("one", {**CONFIG, "certify": 7})
     with Archive(file) as opened:
         with pytest.raises(StudyConflict):
-            store.adopt(opened.rows)
-        assert store.adopt(opened.rows, ("certify",))[0] == ()
+            store.import_rows(opened.rows)
+        assert store.import_rows(opened.rows, ("certify",))[0] == ()
     study = store.study("one")
     assert study is not None and study.config["certify"] == 7
 
@@ -114,7 +114,7 @@ def test_a_study_that_is_being_trained_is_refused(file: Path, store: Store, url:
     with Store.open(url) as other, Archive(file) as opened:
         other.leases.acquire("one", here())
         with pytest.raises(LeaseHeld):
-            store.adopt(opened.rows)
+            store.import_rows(opened.rows)
     assert store.all_runs() == [] and store.studies() == []
 
 
@@ -127,7 +127,7 @@ def test_a_failure_in_the_middle_adds_nothing(file: Path, store: Store) -> None:
             return opened.rows(table)
 
         with pytest.raises(StoreError, match="gone"):
-            store.adopt(broken)
+            store.import_rows(broken)
     assert store.all_runs() == [] and store.studies() == []
 
 
@@ -137,7 +137,7 @@ def test_more_rows_than_a_query_has_values(tmp_path: Path) -> None:
         store.add(runs)
         with Archive(exported(store, tmp_path / "many.zip")) as opened:
             assert [len(group) for group in opened.rows(schema.runs)] == [KEYS_PER_QUERY, 2]
-            assert target.adopt(opened.rows)[1] == len(runs)
+            assert target.import_rows(opened.rows)[1] == len(runs)
 
 
 def test_damaged_rows_are_left_out(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from tests.support.made_images import made_images
 from tests.support.numeric_paths import MKL, rows_equal
 from tests.support.toy_streams import toy
 from trainers import Architecture, Cohort
-from trainers.capacity import in_halves
+from trainers.capacity import split_to_fit
 from trainers.engines.compiled import engine
 from trainers.footprint import bytes_at_work, bytes_of, bytes_of_one, bytes_of_seed, check_images, free_bytes
 from trainers.methods import METHODS
@@ -46,7 +46,7 @@ def test_a_cohort_larger_than_the_room_is_not_tried_whole():
         tried.append((done, rows))
         return rows
 
-    found = list(in_halves(groups, train, lambda rows: 10 * len(rows), 25))
+    found = list(split_to_fit(groups, train, lambda rows: 10 * len(rows), 25))
     assert tried == [(-1, [0, 1]), (-1, [2, 3]), (0, [4])]
     assert [rows for rows, _, _ in found] == [[0, 1], [2, 3], [4]]
     assert found[0][2].startswith("4 members need about 0.0 GiB")
@@ -57,7 +57,7 @@ def test_one_member_that_does_not_fit_is_an_error_in_one_line():
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
     with pytest.raises(MemoryError, match=r"^one member needs about 2\.0 GiB, which do not fit; a smaller .*") as error:
-        list(in_halves([(-1, [0, 1])], train, lambda rows: 2**31, None))
+        list(split_to_fit([(-1, [0, 1])], train, lambda rows: 2**31, None))
     assert "\n" not in str(error.value)
 
 
@@ -66,7 +66,7 @@ def test_other_errors_are_not_taken_for_it():
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
     with pytest.raises(RuntimeError, match="shapes"):
-        list(in_halves([(-1, [0, 1])], train, len, None))
+        list(split_to_fit([(-1, [0, 1])], train, len, None))
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -157,7 +157,7 @@ def test_forgetting_removes_the_fork_points_of_that_run_alone(tmp_path):
     train_all([one, other], tmp_path)
     for keep, left in (("newest", 8), ("all", 4)):
         training = Training(STREAM, SMALL, MKL, store=tmp_path, keep=keep)
-        training.checkpoints(Cohort((one,))).forget([one])
+        training.checkpoints(Cohort((one,))).delete([one])
         assert len(list(tmp_path.rglob("*.fork"))) == left
     train([fork(other, 1)], STREAM, MKL, store=tmp_path)
     with pytest.raises(ValueError, match="nothing that a machine like this one has kept after task 1 of Learner"):

@@ -36,8 +36,8 @@ def store(request, tmp_path):
     return tmp_path / "store" if request.param == "folder" else f"memory://stores-{next(NUMBERS)}/below"
 
 
-def forget(store, keep="newest"):
-    Training(STREAM, SMALL, MKL, store=store, keep=keep).checkpoints(Cohort(tuple(LEARNERS))).forget(LEARNERS)
+def finish(store, keep="newest"):
+    Training(STREAM, SMALL, MKL, store=store, keep=keep).checkpoints(Cohort(tuple(LEARNERS))).delete(LEARNERS)
 
 
 def kept(store):
@@ -66,7 +66,7 @@ def test_until_somebody_forgets_it_a_run_that_has_ended_is_there(store, whole, t
     assert [name.split("_")[1] for name in kept(store)] == ["3", "3"]
     again = train(LEARNERS[::-1], STREAM, MKL, store=store, keep="newest")
     assert again.saved == 2 * 4 * 6 and all(rows_equal(again, row, whole, 1 - row) for row in range(2))
-    forget(store)
+    finish(store)
     assert kept(store) == [] and told == []
 
 
@@ -74,9 +74,9 @@ def test_forgetting_a_run_leaves_its_fork_points(store, whole):
     train(LEARNERS, STREAM, MKL, store=store, keep="all")
     assert len(kept(store)) == 2 * 4
     assert same(train(LEARNERS, STREAM, MKL, store=store), whole)  # at its end all but the fork points would go
-    forget(store)
+    finish(store)
     assert len(kept(store)) == 2 * 4
-    forget(store, keep="all")
+    finish(store, keep="all")
     assert kept(store) == []
 
 
@@ -92,7 +92,7 @@ def test_another_machine_starts_anew_and_says_so_once(store, whole, monkeypatch,
         f"{store} has checkpoints from another machine"
     )
     assert "OTHER-ONE" in line and line.endswith(": runs start anew")
-    forget(store)
+    finish(store)
     assert kept(store) == []  # those of the other machine, too
 
 
@@ -174,7 +174,7 @@ def test_a_store_that_has_failed_is_not_asked_again_for_a_while(whole, tmp_path,
     for _ in range(3):
         assert same(train(LEARNERS, STREAM, MKL, store=tmp_path), whole)
     assert len(asked) == len(told) == 1
-    monkeypatch.setattr("trainers.persistence.runs.AGAIN", 0.0)
+    monkeypatch.setattr("trainers.persistence.runs.RETRY_SECONDS", 0.0)
     assert same(train(LEARNERS, STREAM, MKL, store=tmp_path), whole)
     assert len(asked) == len(told) == 2
 

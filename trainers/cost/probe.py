@@ -32,7 +32,7 @@ from trainers.streams.base import TaskStream
 
 WINDOWS = 8  # at most
 FEWEST = 2  # calls of the engine in each thread, so that there are two windows
-PATIENCE = 4  # times the seconds asked for, after which one call will do
+TOO_SLOW = 4  # times the seconds asked for, after which one call will do
 now = time.perf_counter  # a clock in seconds; tests put one of their own here
 CLOCKS = {"cpu": time.thread_time, "cuda": time.perf_counter}  # by which steps are timed; a GPU's are not the thread's
 WARM_UP = {"cpu": 1, "cuda": 64}  # steps: compiling, first use of libraries; on a GPU the recording of graphs
@@ -78,7 +78,7 @@ def measure(cohort: Cohort, training: Training, seconds: float, at_once: int, ta
 
     task: counted from 0; by default the later one whose steps have the FLOP nearest to the mean of all later tasks'.
     0 is the first, which learners of a seed share and have no reference batch in. Takes longer where steps are slow:
-    each thread takes two, after one to warm up; one where they last longer than PATIENCE times `seconds`. Raises what
+    each thread takes two, after one to warm up; one where they last longer than TOO_SLOW times `seconds`. Raises what
     training raises, in any thread.
     """
     if seconds <= 0 or at_once < 1:
@@ -167,7 +167,7 @@ class _Clock:
     def over(self, begin: float) -> bool:
         """Returns whether a thread that began then may stop: all have seen enough, or it has waited too long."""
         spent, fewest = now() - begin, min(map(len, self.took))
-        enough = fewest >= FEWEST or (fewest >= 1 and spent >= PATIENCE * self._seconds)
+        enough = fewest >= FEWEST or (fewest >= 1 and spent >= TOO_SLOW * self._seconds)
         return self._ready.broken or (spent >= self._seconds and enough)
 
 

@@ -22,13 +22,13 @@ from trainers.foreign.shared_memory import SharedMemory
 
 EVERY = 0.1  # seconds between two looks at who has ended
 TIDYING = 5.0  # seconds that helpers have to remove shared memory of processes that were killed
-PATIENCE = 10.0  # seconds that killed processes have to go; one that waits for a disk may take longer
+WAIT_SECONDS = 10.0  # seconds that killed processes have to go; one that waits for a disk may take longer
 
 
 def main(arguments: list[str]) -> None:
     """As the module says."""
     requests, answers, life, parent = (int(one) for one in arguments[:4])
-    process_tree.adopt()
+    process_tree.become_subreaper()
     memory = SharedMemory()
     guard, trainer = os.getpid(), os.fork()
     if trainer == 0:
@@ -84,7 +84,7 @@ def _watch(trainer: int, life: int, parent: int, memory: SharedMemory) -> None:
 def _end(guard: int, memory: SharedMemory) -> None:
     """Ends all that is below the guard; where it adopts orphans, nothing is once it has no child."""
     begun = time.monotonic()
-    while time.monotonic() < begun + PATIENCE:
+    while time.monotonic() < begun + WAIT_SECONDS:
         # Again, as a look misses the children of a process that ends meanwhile.
         memory.record(one.pid for one in process_tree.descendants(guard))
         process_tree.end(lambda: process_tree.descendants(guard, tidying=time.monotonic() > begun + TIDYING))

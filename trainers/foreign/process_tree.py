@@ -80,8 +80,8 @@ def _tidies(process: psutil.Process) -> bool:
     return False
 
 
-def adopt() -> None:
-    """From now on whatever is orphaned below this process is a child of it."""
+def become_subreaper() -> None:
+    """Makes this process the parent of every orphan below it (Linux: `PR_SET_CHILD_SUBREAPER`)."""
     _prctl(SET_CHILD_SUBREAPER, 1)
 
 

@@ -108,7 +108,7 @@ def train(
         finally:
             if watched is not None:
                 watched.peak = process.peak
-    saved_state.forget()
+    saved_state.delete()
     return measuring.result()
 
 

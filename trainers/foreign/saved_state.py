@@ -53,7 +53,7 @@ class SavedState:
             return
         self._runs.save(self._run, task, arrays | {STATE: np.fromfile(state, np.uint8)})
 
-    def forget(self) -> None:
+    def delete(self) -> None:
         """The run has ended: nothing of it is kept any more."""
         if self._runs is not None:
-            self._runs.forget([self._run])
+            self._runs.delete([self._run])

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-PATIENCE = 3  # exchanges of whole blocks that may fail to help before single variables are exchanged
+FAILED_EXCHANGES = 3  # exchanges of whole blocks that may fail to help before single variables are exchanged
 MOST_EXCHANGES = 50  # for each variable; a few in all are usual. A matrix that rounding has made indefinite may cycle
 TOLERANCE = 1e-12  # of the largest entry of the matrix: what counts as zero
 
@@ -26,7 +26,7 @@ def solve(matrix: Array, linear: Array, lowest: float) -> Array:
     zero = TOLERANCE * np.maximum(np.abs(matrix).max(axis=(1, 2)), np.abs(shifted).max(axis=1))[:, None]
     free = np.zeros(linear.shape, dtype=bool)
     fewest = np.full(len(linear), count + 1)
-    patience = np.full(len(linear), PATIENCE)
+    left = np.full(len(linear), FAILED_EXCHANGES)
     best = np.zeros(linear.shape)
     for _ in range(MOST_EXCHANGES * count):
         # Rows of the identity hold the others at their bound, so that all problems have systems of one size.
@@ -41,8 +41,8 @@ def solve(matrix: Array, linear: Array, lowest: float) -> Array:
         if not wrong.any():
             break
         fewest = np.where(fewer, number, fewest)
-        patience = np.where(fewer, PATIENCE, patience - 1)
+        left = np.where(fewer, FAILED_EXCHANGES, left - 1)
         # The last True of each row is the first of the row turned round.
         last = np.arange(count) == (count - 1 - wrong[:, ::-1].argmax(axis=1))[:, None]
-        free ^= np.where((patience < 0)[:, None], wrong & last, wrong)
+        free ^= np.where((left < 0)[:, None], wrong & last, wrong)
     return lowest + best

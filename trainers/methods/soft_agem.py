@@ -33,8 +33,8 @@ def mix(products: Products, values: Hyperparameters) -> Mix:
     """
     between = angle(products)
     threshold = 0.0 if values.trigger == "zero" else values.epsilon
-    lift = values.epsilon - between.cosine
-    when = (1 / between.g_norm, lift / between.r_norm) if values.scale == "unit" else (1.0, lift)
+    shortfall = values.epsilon - between.cosine
+    when = (1 / between.g_norm, shortfall / between.r_norm) if values.scale == "unit" else (1.0, shortfall)
     otherwise = 1.0 if values.satisfied == "raw" else 1 / between.g_norm
     soft = choose(between.usable & (between.cosine < threshold), when, otherwise)
     hard = agem.mix(products, values)

@@ -92,7 +92,7 @@ def load(pretrained: str) -> dict[str, Tensor]:
     return _LOADED[pretrained]
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Reads files of weights again at the next `load` or `check`: they may have changed since."""
     _LOADED.clear()
     check.cache_clear()

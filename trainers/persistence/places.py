@@ -17,7 +17,7 @@ from trainers.persistence.array_store import prune
 
 Answer = TypeVar("Answer")
 
-PATIENCE = 120.0  # seconds for one answer from elsewhere: storage that hangs must not hold a run up for ever
+ANSWER_SECONDS = 120.0  # seconds for one answer from elsewhere: storage that hangs must not hold a run up for ever
 EXTRAS = {"s3": "s3", "s3a": "s3"}  # protocol -> the extra of epsearch that has it
 
 
@@ -72,11 +72,11 @@ class Folder:
 class Remote:
     """Sealed files at a URL of fsspec, opened at the first call; for the methods see `Folder`.
 
-    patience: seconds to wait for one answer.
+    timeout: seconds to wait for one answer.
     """
 
-    def __init__(self, url: str, patience: float = PATIENCE) -> None:
-        self._url, self._patience = url.rstrip("/"), patience
+    def __init__(self, url: str, timeout: float = ANSWER_SECONDS) -> None:
+        self._url, self._timeout = url.rstrip("/"), timeout
         self._opened: tuple[Any, str] | None = None
         self._made: set[str] = set()  # folders
 
@@ -151,9 +151,9 @@ class Remote:
 
         threading.Thread(target=ask, name="checkpoints", daemon=True).start()
         try:
-            answer, error = answers.get(timeout=self._patience)
+            answer, error = answers.get(timeout=self._timeout)
         except Empty:
-            raise TimeoutError(f"no answer within {self._patience:g} seconds") from None
+            raise TimeoutError(f"no answer within {self._timeout:g} seconds") from None
         if error is None:
             return answer  # type: ignore[return-value]  # None only where the call returns it
         raise error if isinstance(error, OSError) else OSError(first_line(error)) from error
@@ -167,9 +167,9 @@ def reason(error: OSError) -> str:
     return error.strerror or first_line(error)
 
 
-def place(where: str | Path, patience: float = PATIENCE) -> Place:
+def place(where: str | Path, timeout: float = ANSWER_SECONDS) -> Place:
     """Returns a folder, or what fsspec has at a URL."""
     text = str(where)
     for local in ("file://", "local://"):
         text = text.removeprefix(local)
-    return Remote(text, patience) if "://" in text else Folder(Path(text))
+    return Remote(text, timeout) if "://" in text else Folder(Path(text))

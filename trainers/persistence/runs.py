@@ -3,7 +3,7 @@
 Names are COMMON/RUN_TASK_MACHINE.kept. COMMON is a hash of what runs have in common, RUN one of what tells them apart,
 TASK a number, MACHINE in words: another one would round differently. A task's file is written before that of the task
 before is removed, so that no more than one task is lost with half a file. Fork points, whose names end in .fork, stay.
-If a place fails, one line reports it, and this process does not use it for AGAIN seconds.
+If a place fails, one line reports it, and this process does not use it for RETRY_SECONDS seconds.
 """
 
 import re
@@ -19,7 +19,7 @@ from trainers.persistence.sealed import Damaged
 
 Answer = TypeVar("Answer")
 
-AGAIN = 300.0  # what has gone may be back then; storage that hangs would else hold every cohort up
+RETRY_SECONDS = 300.0  # what has gone may be back then; storage that hangs would else hold every cohort up
 NEWEST, FORK = "kept", "fork"
 NAME = re.compile(rf"([0-9a-f]+)_(\d+)_([^_]+)\.({NEWEST}|{FORK})")  # nothing else in the folder is ours
 
@@ -47,7 +47,7 @@ class Runs:
 
     def __init__(self, place: Place, common: Mapping[str, Any], machine: str, every: bool) -> None:
         self._common, self._where = common, str(place)
-        lost = time.monotonic() - _LOST.get(self._where, -AGAIN) < AGAIN
+        lost = time.monotonic() - _LOST.get(self._where, -RETRY_SECONDS) < RETRY_SECONDS
         self._place = None if lost else place
         self._folder, self._kind = named(mark_of(common)), FORK if every else NEWEST
         self._machine = re.sub(r"[^\w.]+|_", "-", machine)
@@ -96,7 +96,7 @@ class Runs:
         self._asked(write)
         self._list([file], before)
 
-    def forget(self, owns: Iterable[Mapping[str, Any]]) -> None:
+    def delete(self, owns: Iterable[Mapping[str, Any]]) -> None:
         """Removes what was kept of these runs on any machine; fork points only where those are kept here, too."""
         files = [one for one in self._files(owns) if self._kind in (FORK, one.kind)]
         if files:

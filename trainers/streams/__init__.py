@@ -91,9 +91,9 @@ def downloaded(dataset: str) -> bool:
     return known.downloaded if known else bool(sources.DATASETS[dataset].downloaded_as)
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Drops the images that this process holds, so that those that are opened next are what lies on the disk now."""
-    registry.forget()
+    registry.clear_cache()
     mnist.load.cache_clear()
 
 
@@ -119,8 +119,8 @@ __all__ = [
     "PixelStream",
     "StreamRequest",
     "TaskStream",
+    "clear_cache",
     "downloaded",
-    "forget",
     "open_stream",
     "present",
     "streams",

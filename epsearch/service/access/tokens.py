@@ -54,7 +54,7 @@ class Token(NamedTuple):
         return f"{self.name} {self.role} sha256:{self.digest}" + (f" {UNTIL}{self.expires}" if self.until else "")
 
 
-EVERYBODY = Token("", WRITE, "")
+ANONYMOUS = Token("", WRITE, "")
 """The token of every client, for a service without tokens."""
 
 

@@ -18,7 +18,7 @@ from results.labels import count_text
 from results.ledger.errors import StoreError
 from results.ledger.store import Store
 from results.ledger.writers.queue import Submission, ended, waits
-from results.ledger.writers.states import CANCELLING, QUEUED, RUNNING, Standing
+from results.ledger.writers.states import CANCELLING, QUEUED, RUNNING, LeaseState
 
 POLL_SECONDS = 1.0
 LAST_SECONDS = 2.0  # that `stop` waits for the step under way
@@ -70,21 +70,21 @@ class Scheduler:
 
     def step(self) -> None:
         """Reaps processes that have ended, and starts waiting studies. Raises StoreError if the ledger fails."""
-        standings = self._store.leases.standings()
+        states = self._store.leases.states()
         submissions = {name: one for name, one in self._store.queue.submissions().items() if one.open}
-        self._reap(standings, submissions)
+        self._reap(states, submissions)
         busy, waiting = set(self._processes), []
         for name, submission in submissions.items():
-            standing = standings.get(name)
-            if standing is None:
+            current = states.get(name)
+            if current is None:
                 continue
-            if ended(standing.state, standing.held):
+            if ended(current.state, current.held):
                 self._store.queue.close(name)
-            elif standing.held and standing.state != QUEUED:
+            elif current.held and current.state != QUEUED:
                 busy.add(name)
-            elif standing.state == CANCELLING:  # its process was killed
+            elif current.state == CANCELLING:  # its process was killed
                 self._store.leases.cancel(name)
-            elif waits(standing.state, standing.held) and name not in self._processes:
+            elif waits(current.state, current.held) and name not in self._processes:
                 waiting.append(submission)
         if not waiting or self._over.is_set() or monotonic() < self._until:
             return
@@ -126,15 +126,15 @@ class Scheduler:
         self._store.queue.set_tries(name, tries + 1)
         return True
 
-    def _reap(self, standings: dict[str, Standing], submissions: dict[str, Submission]) -> None:
+    def _reap(self, states: dict[str, LeaseState], submissions: dict[str, Submission]) -> None:
         """Forgets processes that have ended; fails studies that they refused to train."""
         for name, process in list(self._processes.items()):
             if (status := process.status()) is None:
                 continue
             del self._processes[name]
-            standings.pop(name, None)  # read before the process ended: left to the next step
-            standing = self._store.leases.standing(name)
-            if standing is None or standing.held or name not in submissions or standing.state not in (QUEUED, RUNNING):
+            states.pop(name, None)  # read before the process ended: left to the next step
+            current = self._store.leases.state_of(name)
+            if current is None or current.held or name not in submissions or current.state not in (QUEUED, RUNNING):
                 continue
             if status > 0 and (trouble := self._trouble_of(process)):
                 self._store.queue.set_tries(name, max(0, submissions[name].tries - 1))  # not the study's own fault

@@ -21,7 +21,7 @@ from results.ledger.errors import StoreError, StoreGone, StoreLocked
 from results.ledger.url import LedgerUrl
 
 BUSY_SECONDS = 60
-"""Seconds of one try that SQLite waits for another process that writes; `retry.Patience` has the number of tries."""
+"""Seconds of one try that SQLite waits for another process that writes; `retry.RetryPolicy` has the number of tries."""
 # No committed record is lost when the process or the machine dies: a write-ahead log, flushed at every commit.
 DURABLE = ("journal_mode=WAL", "synchronous=FULL")
 READ_ONLY = ("query_only=ON",)  # SQLite itself refuses to write

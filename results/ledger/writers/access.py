@@ -11,7 +11,7 @@ from sqlalchemy import Column, Connection, Engine, Row, Table, event, select
 from results.ledger import layout, schema
 from results.ledger.database import connect, in_groups, one_line_errors
 from results.ledger.dialects.sqlite import identity_of_log, remove_log
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from results.ledger.url import LedgerUrl
 from results.ledger.writers.errors import LeaseLost
 from results.ledger.writers.lease import Lease, guard
@@ -23,7 +23,7 @@ Prepare = Callable[[Connection], layout.Layout]
 """Reads the tables, or makes them, when a ledger is opened."""
 
 
-NO_PATIENCE = Patience()
+NO_RETRIES = RetryPolicy()
 """Calls are tried once, and nobody is notified."""
 
 Own = TypeVar("Own", bound="Access")
@@ -42,9 +42,9 @@ def tried_again(method: Callable[Concatenate[Own, P], T]) -> Callable[Concatenat
 class Access(AbstractContextManager["Access"]):
     """Base of a `Store`: connections, transactions, rows; also a context manager."""
 
-    def __init__(self, make: Callable[[], Engine], url: LedgerUrl, prepare: Prepare, patience: Patience) -> None:
+    def __init__(self, make: Callable[[], Engine], url: LedgerUrl, prepare: Prepare, retries: RetryPolicy) -> None:
         self._make, self._url, self._prepare = make, url, prepare
-        self.patience = patience
+        self.retries = retries
         self.lease: Lease | None = None
         """The lease under which it writes, from `Leases.acquire`; without one its writes are not fenced."""
         self._opening, self._transactions = threading.Lock(), 0
@@ -56,24 +56,24 @@ class Access(AbstractContextManager["Access"]):
             raise
 
     @classmethod
-    def open(cls, url: LedgerUrl | str, patience: Patience = NO_PATIENCE) -> Self:
+    def open(cls, url: LedgerUrl | str, retries: RetryPolicy = NO_RETRIES) -> Self:
         """Opens `sqlite:///FILE` or `postgresql://…` for writing, and makes missing tables.
 
         An older SQLite ledger is copied and brought up to date, of which the user is notified. Opening is tried once.
         Raises StoreError for a wrong or damaged URL, driver, folder or file, for a ledger of a newer program, and for
         one of an older program on another database than SQLite.
         """
-        return cls(partial(connect, url), LedgerUrl.of(url), layout.prepare, patience)
+        return cls(partial(connect, url), LedgerUrl.of(url), layout.prepare, retries)
 
     @classmethod
-    def upgrade(cls, url: LedgerUrl | str, patience: Patience = NO_PATIENCE) -> Self:
+    def upgrade(cls, url: LedgerUrl | str, retries: RetryPolicy = NO_RETRIES) -> Self:
         """Opens a ledger as `open`, and brings an older one up to date on any database; also StoreError without one."""
-        return cls(partial(connect, url), LedgerUrl.of(url), partial(layout.prepare, upgrade=True), patience)
+        return cls(partial(connect, url), LedgerUrl.of(url), partial(layout.prepare, upgrade=True), retries)
 
     @classmethod
-    def read(cls, url: LedgerUrl | str, patience: Patience = NO_PATIENCE) -> Self:
+    def read(cls, url: LedgerUrl | str, retries: RetryPolicy = NO_RETRIES) -> Self:
         """Opens a ledger for reading and writes nothing: an older ledger is not changed, a missing one is empty."""
-        return cls(partial(connect, url, read_only=True), LedgerUrl.of(url), layout.read_layout, patience)
+        return cls(partial(connect, url, read_only=True), LedgerUrl.of(url), layout.read_layout, retries)
 
     @tried_again
     def reopen(self) -> None:
@@ -109,15 +109,15 @@ class Access(AbstractContextManager["Access"]):
             connection.execute(schema.versions.update().values(version=schema.versions.c.version))
 
     def again(self, work: Callable[[], T]) -> T:
-        """Returns what `work` returns, repeated with the store's patience, and once more after its lease was regained.
+        """Returns what `work` returns, repeated with the store's retries, and once more after its lease was regained.
 
         `work` may be called several times.
         """
         try:
-            return self.patience.again(work)
+            return self.retries.again(work)
         except LeaseLost as lost:
             self.regain(lost)
-            return self.patience.again(work)
+            return self.retries.again(work)
 
     def regain(self, lost: LeaseLost) -> None:
         """Raises the error; a `Store` takes the lease again."""
@@ -224,7 +224,7 @@ class Access(AbstractContextManager["Access"]):
             remove_log(self._url)  # SQLite would take the log of the old file for one of the new file, and damage that
         self._engine = self._make()
         self._read_layout()
-        self.patience.notify(f"the ledger {self._url} is not the file that it was; what it lacks is stored in it again")
+        self.retries.notify(f"the ledger {self._url} is not the file that it was; what it lacks is stored in it again")
 
     def _read_layout(self) -> None:
         """Reads which tables there are, or makes them; notifies the user where they were brought up to date."""
@@ -232,4 +232,4 @@ class Access(AbstractContextManager["Access"]):
             self._tables, line = self._prepare(connection)
         self._identity, self._log = self._url.identity, identity_of_log(self._url)
         if line:
-            self.patience.notify(line)
+            self.retries.notify(line)

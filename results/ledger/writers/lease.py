@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Double, Row, and_, literal_col
 from results.ledger import schema
 from results.ledger.writers.errors import LeaseLost
 from results.ledger.writers.holder import Holder
-from results.ledger.writers.states import FOLLOWS, RUNNING, Standing
+from results.ledger.writers.states import FOLLOWS, RUNNING, LeaseState
 
 LEASE_SECONDS = 60.0
 """How long a lease lasts after it was acquired or renewed, by the database's clock."""
@@ -70,12 +70,12 @@ def guard(connection: Connection, lease: Lease) -> None:
         raise LeaseLost(lease.name, released=token == lease.token)
 
 
-def standing(connection: Connection, name: str) -> Standing | None:
+def state_of(connection: Connection, name: str) -> LeaseState | None:
     """Returns how a study stands; None for one whose lease nobody has ever taken."""
-    return standings(connection, leases.c.name == name).get(name)
+    return states(connection, leases.c.name == name).get(name)
 
 
-def standings(connection: Connection, where: ColumnElement[bool] | None = None) -> dict[str, Standing]:
+def states(connection: Connection, where: ColumnElement[bool] | None = None) -> dict[str, LeaseState]:
     """Returns study -> how it stands, for all studies whose lease has ever been taken.
 
     What is damaged of a lease, which has no checksum, says nothing: as if the study had been left running.
@@ -83,14 +83,14 @@ def standings(connection: Connection, where: ColumnElement[bool] | None = None) 
     left = (leases.c.expires - now(connection)).label("left")
     query = select(leases, left, lasts(connection).label("lasts"))
     rows = connection.execute(query if where is None else query.where(where)).all()
-    return {row.name: _standing(row) for row in rows if isinstance(row.name, str)}
+    return {row.name: _state(row) for row in rows if isinstance(row.name, str)}
 
 
-def _standing(row: Row[Any]) -> Standing:
+def _state(row: Row[Any]) -> LeaseState:
     state = row.state if row.state in FOLLOWS else RUNNING
     reason, token = (row.reason if isinstance(row.reason, str) else ""), (row.token if type(row.token) is int else 0)
     changed = row.changed if schema.is_moment(row.changed) else 0.0
-    return Standing(state, reason, changed, token, Holder.from_json(row.holder), row.left if row.lasts else 0.0)
+    return LeaseState(state, reason, changed, token, Holder.from_json(row.holder), row.left if row.lasts else 0.0)
 
 
 def lasts(connection: Connection) -> ColumnElement[bool]:

@@ -18,11 +18,11 @@ from results.ledger.writers.lease import (
     lasts,
     now,
     renew,
-    standing,
-    standings,
+    state_of,
+    states,
 )
 from results.ledger.writers.repository import Repository, reads, writes
-from results.ledger.writers.states import CANCELLED, CANCELLING, FOLLOWS, QUEUED, RUNNING, STOPPED, Standing
+from results.ledger.writers.states import CANCELLED, CANCELLING, FOLLOWS, QUEUED, RUNNING, STOPPED, LeaseState
 
 REGAIN_SECONDS = 1.0
 """Between two tries to get a lease back."""
@@ -59,7 +59,7 @@ class Leases(Repository):
                     _begin(connection, lease)
                 return lease
 
-        self._access.lease = lease = self._access.patience.again(work)
+        self._access.lease = lease = self._access.retries.again(work)
         self._released = False
         return lease
 
@@ -71,7 +71,7 @@ class Leases(Repository):
     def renew(self) -> bool:
         """Lets our lease last LEASE_SECONDS from now; returns False if it was taken over or released.
 
-        It is tried once, whatever the store's patience: the caller knows how much time is left for more.
+        It is tried once, whatever the store's time for retries: the caller knows how much time is left for more.
         """
         lease = self._lease()
         with self._access.transaction("write to") as connection:
@@ -93,23 +93,23 @@ class Leases(Repository):
     def regain(self, lost: LeaseLost) -> None:
         """Takes a lost lease again as soon as it is free: what was trained is still to be stored.
 
-        Records that others have stored meanwhile are recognised by their keys. Raises `lost` where the store's patience
-        is over, and where it released the lease itself; StudyCancelled for a study that was cancelled.
+        Records that others have stored meanwhile are recognised by their keys. Raises `lost` where the store's
+        time for retries is over, and where it released the lease itself; StudyCancelled for a study that was cancelled.
         """
-        patience, waiting = self._access.patience, False
-        deadline = patience.clock() + patience.seconds
+        retries, waiting = self._access.retries, False
+        deadline = retries.clock() + retries.seconds
         with self._regaining:  # threads that lost it together regain it once
-            while not self._released and patience.clock() + REGAIN_SECONDS <= deadline:
-                if patience.again(self.renew):
+            while not self._released and retries.clock() + REGAIN_SECONDS <= deadline:
+                if retries.again(self.renew):
                     return
                 try:
                     self.acquire(lost.study, here(), resume=False, begin=False)
                     return
                 except LeaseHeld as held:
                     if not waiting:
-                        patience.notify(f"{held}; waiting for up to {patience.seconds:.0f} s to store results")
+                        retries.notify(f"{held}; waiting for up to {retries.seconds:.0f} s to store results")
                         waiting = True
-                patience.sleep(REGAIN_SECONDS)
+                retries.sleep(REGAIN_SECONDS)
         raise lost
 
     @writes
@@ -120,7 +120,7 @@ class Leases(Repository):
         """
         lease, reason = self._lease(), events.one_line(reason)
         guard(connection, lease)
-        before = standings(connection, leases.c.name == lease.name)[lease.name].state
+        before = states(connection, leases.c.name == lease.name)[lease.name].state
         if before == state:
             return
         if before not in FOLLOWS[state]:
@@ -130,14 +130,14 @@ class Leases(Repository):
         events.enter(connection, lease.name, lease.token, state, reason)
 
     @writes
-    def cancel(self, connection: Connection, name: str) -> Standing | None:
+    def cancel(self, connection: Connection, name: str) -> LeaseState | None:
         """Cancels a study: at once one that is queued or left over, else by its holder. Returns how it stands then.
 
         None for a study that was never trained; one that has ended stays as it is.
         """
         row = leases.c.name == name
         connection.execute(leases.update().where(row).values(token=leases.c.token))  # nobody changes it meanwhile
-        before = standing(connection, name)
+        before = state_of(connection, name)
         if before is None:
             return None
         wanted = CANCELLING if before.held and before.state != QUEUED else CANCELLED
@@ -146,26 +146,26 @@ class Leases(Repository):
             if wanted == CANCELLED:  # a process that was stopped, and goes on, must not write to it any more
                 values |= {"token": leases.c.token + 1, "expires": 0.0}
             connection.execute(leases.update().where(row).values(values))
-        after = standings(connection, row)[name]
+        after = states(connection, row)[name]
         if before.state != after.state:
             events.enter(connection, name, after.token, after.state)
         return after
 
     @reads(leases, dict)
-    def standings(self, connection: Connection) -> dict[str, Standing]:
+    def states(self, connection: Connection) -> dict[str, LeaseState]:
         """Returns study -> how it stands, for all that have ever been trained."""
-        return standings(connection)
+        return states(connection)
 
     @reads(leases, lambda: None)
-    def standing(self, connection: Connection, name: str) -> Standing | None:
+    def state_of(self, connection: Connection, name: str) -> LeaseState | None:
         """Returns how a study stands; None for one that was never trained."""
-        return standing(connection, name)
+        return state_of(connection, name)
 
     def cancelling(self) -> bool:
-        """Returns whether our study is to be cancelled; tried once, whatever the store's patience."""
+        """Returns whether our study is to be cancelled; tried once, whatever the store's time for retries."""
         lease = self._lease()
         with self._access.transaction("read") as connection:
-            present = standing(connection, lease.name)
+            present = state_of(connection, lease.name)
         return present is not None and (present.token, present.state) == (lease.token, CANCELLING)
 
 
@@ -175,7 +175,7 @@ def _acquire(connection: Connection, name: str, holder: Holder, resume: bool) ->
     The study's state stays as it is; that of a new one is RUNNING. The same holder once more takes what it took before.
     Raises LeaseHeld and StudyCancelled.
     """
-    present = standing(connection, name)
+    present = state_of(connection, name)
     free = not_(lasts(connection)) | (leases.c.holder == holder.to_json())
     if present is not None and present.holder.gone():
         free |= leases.c.token == present.token  # unless it was taken from the dead one since
@@ -190,7 +190,7 @@ def _acquire(connection: Connection, name: str, holder: Holder, resume: bool) ->
     )
     token = connection.execute(taking.returning(leases.c.token)).scalar_one_or_none()
     if token is None:
-        present = standings(connection, leases.c.name == name)[name]
+        present = states(connection, leases.c.name == name)[name]
         if not (resume or present.held) and present.state in STOPPED:
             raise StudyCancelled(name)
         raise LeaseHeld(name, present.holder, max(0.0, present.seconds))

@@ -16,9 +16,9 @@ from results.ledger.database import insertion
 from results.ledger.writers import events
 from results.ledger.writers.errors import LeaseHeld
 from results.ledger.writers.holder import UNKNOWN
-from results.ledger.writers.lease import now, standing
+from results.ledger.writers.lease import now, state_of
 from results.ledger.writers.repository import Repository, reads, writes
-from results.ledger.writers.states import CANCELLING, FAILED, QUEUED, RUNNING, Standing
+from results.ledger.writers.states import CANCELLING, FAILED, QUEUED, RUNNING, LeaseState
 
 queue, leases, audit = schema.queue, schema.leases, schema.audit
 
@@ -170,11 +170,11 @@ def ended(state: str, held: bool) -> bool:
     return not held and state not in (QUEUED, RUNNING, CANCELLING)
 
 
-def _locked(connection: Connection, name: str) -> Standing | None:
+def _locked(connection: Connection, name: str) -> LeaseState | None:
     """Locks the rows of a study, always in this order, and returns how it stands."""
     connection.execute(queue.update().where(queue.c.study == name).values(open=queue.c.open))
     connection.execute(leases.update().where(leases.c.name == name).values(token=leases.c.token))
-    return standing(connection, name)
+    return state_of(connection, name)
 
 
 def _leave(connection: Connection, name: str, state: str, reason: str = "") -> bool:
@@ -193,7 +193,7 @@ def _close(connection: Connection, name: str) -> None:
 
 
 def _enter(connection: Connection, name: str, state: str, reason: str = "") -> None:
-    present = standing(connection, name)
+    present = state_of(connection, name)
     events.enter(connection, name, 0 if present is None else present.token, state, reason)
 
 

@@ -24,7 +24,7 @@ def drop_unused(connection: Connection, unused: Unused) -> frozenset[str]:
     keys = frozenset(unused())
     claims.lock(connection)
     keys -= claims.claimed(connection, sorted(keys)).keys()
-    for group in in_groups(sorted({*keys, *map(schema.moved_key, keys)})):
+    for group in in_groups(sorted({*keys, *map(schema.perturbed_key, keys)})):
         for table in (schema.runs, schema.certificates, schema.reruns):
             connection.execute(table.delete().where(table.c.key.in_(group)))
     return keys

@@ -26,8 +26,8 @@ RUNNING from any state; otherwise a study that has ended never runs again."""
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How a study stands: its stored state, and who has its lease."""
+class LeaseState:
+    """The state of a study: its stored state, and who has its lease."""
 
     state: str
     """The stored one."""

@@ -9,7 +9,7 @@ from results.labels import MISSING, about_text, count_text, interval_text, numbe
 from results.metrics import METRICS
 from results.pages.cells import paired_text
 from results.points import parameter_label, point_text, value_text
-from results.search import Evaluated, Race, SearchResults
+from results.search import EvaluatedChoice, Race, SearchResults
 from results.statistics.bootstrap import FEWEST_SEEDS
 from results.statistics.paired import sign_flip_name
 from results.statistics.spread import PairedTest, share_of_luck
@@ -28,7 +28,7 @@ KIND_LABELS = {
     "diverging": "diverging",
     INERT: "inert: all score the same",
 }
-LAST_LOOKS = 5
+MOST_LISTED = 5
 """Choices that are told one by one; where there are more, the others are counted."""
 DIGITS = METRICS["A_T"].digits
 
@@ -51,14 +51,16 @@ def verdict(results: SearchResults) -> str:
     return page.banner(said.kind, KIND_LABELS[said.kind], said.text, said.advice)
 
 
-def looks_notes(looks: Sequence[Evaluated], this: int = 0) -> Iterator[str]:
+def evaluation_notes(evaluated: Sequence[EvaluatedChoice], this: int = 0) -> Iterator[str]:
     """Yields a warning where several choices were evaluated on the evaluation stream.
 
     Number `this` of them (from 1; 0: none) is the study's own.
     """
-    if len(looks) > 1:
-        first = f"This choice is number {this} of the {len(looks)}" if this else f"There are {len(looks)} choices"
-        others = _looks_text([one for i, one in enumerate(looks, 1) if i != this])
+    if len(evaluated) > 1:
+        first = (
+            f"This choice is number {this} of the {len(evaluated)}" if this else f"There are {len(evaluated)} choices"
+        )
+        others = _evaluated_text([one for i, one in enumerate(evaluated, 1) if i != this])
         yield (
             f"{first} that were evaluated on this evaluation stream. {'The others' if this else 'They are'}: {others}. "
             "Picking one of them by these figures is a selection on the evaluation stream, and the figures of the best "
@@ -83,10 +85,10 @@ def _facts(results: SearchResults, trusted: Assessment) -> Iterator[tuple[str, s
         yield "Racing", _of_the_race(trusted.race)
     if trusted.disjointness:
         yield "Search and evaluation", trusted.disjointness
-    if trusted.looks:
+    if trusted.evaluated_choices:
         yield (
             "Choices evaluated on this evaluation stream",
-            _looks_text(trusted.looks),
+            _evaluated_text(trusted.evaluated_choices),
         )
 
 
@@ -100,18 +102,18 @@ def _of_the_race(race: Race) -> str:
     )
 
 
-def _looks_text(looks: Sequence[Evaluated]) -> str:
+def _evaluated_text(evaluated: Sequence[EvaluatedChoice]) -> str:
     """Returns choices; of many, how many came before the last ones."""
-    before = len(looks) - LAST_LOOKS
+    before = len(evaluated) - MOST_LISTED
     told = [f"{before} earlier ones"] if before > 1 else []
-    return "; ".join([*told, *map(_look_text, looks[before if before > 1 else 0 :])])
+    return "; ".join([*told, *map(_choice_text, evaluated[before if before > 1 else 0 :])])
 
 
-def _look_text(look: Evaluated) -> str:
+def _choice_text(choice: EvaluatedChoice) -> str:
     """Returns a choice, when it was evaluated, and on what, if that is not all of the stream, in this ledger."""
-    mine = "this study" if look.mine else ""
-    told = (look.when[:10], look.part, "in another ledger" if look.elsewhere else "", mine)
-    return f"{look.point} ({', '.join(filter(None, told))})"
+    mine = "this study" if choice.mine else ""
+    told = (choice.when[:10], choice.part, "in another ledger" if choice.elsewhere else "", mine)
+    return f"{choice.point} ({', '.join(filter(None, told))})"
 
 
 def _of_the_curve(results: SearchResults, peak: Peak) -> Iterator[tuple[str, str]]:

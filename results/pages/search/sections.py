@@ -17,7 +17,7 @@ from results.labels import (
 from results.ledger.record import RunRecord
 from results.metrics import METRICS, mean_std
 from results.pages.cells import paired_text
-from results.pages.search.confidence import KIND_LABELS, looks_notes
+from results.pages.search.confidence import KIND_LABELS, evaluation_notes
 from results.pages.search.evaluation import metric_text
 from results.points import parameter_label, value_text
 from results.search import SearchResults
@@ -54,7 +54,7 @@ def warnings(results: SearchResults) -> list[str]:
         # An inert search chose by no score, so its evaluation is not biased.
         (biased, results.score_on == "eval" and not is_inert(results)),
         ("The evaluation has not run yet; the sections about it are empty.", not results.evaluation),
-        *((note, True) for note in looks_notes(trusted.looks, trusted.choice_number)),
+        *((note, True) for note in evaluation_notes(trusted.evaluated_choices, trusted.choice_number)),
         (changed, changed),
     )
     return [*(note for note, holds in notes if holds), *results.notes]

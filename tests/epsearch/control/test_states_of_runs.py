@@ -48,9 +48,9 @@ def study(small_study):
     return small_study(**OPTIONS)
 
 
-def standing(study):
+def current(study):
     with Store.read(study.storage) as store:
-        return store.leases.standing("mine")
+        return store.leases.state_of("mine")
 
 
 class Slow(Recorded):
@@ -88,9 +88,9 @@ def test_a_run_is_running_and_then_finished(study):
     slow = Slow()
     with another_thread(lambda: run(study, slow)):
         assert slow.there.wait(HANGS)
-        assert standing(study).now == "running"
+        assert current(study).now == "running"
         slow.go_on.set()
-    assert standing(study).now == "finished"
+    assert current(study).now == "finished"
 
 
 def test_a_study_is_cancelled_from_outside_and_keeps_what_is_finished(study, epsearch):
@@ -98,7 +98,7 @@ def test_a_study_is_cancelled_from_outside_and_keeps_what_is_finished(study, eps
     with another_thread(lambda: run(study, slow)) as came:
         assert slow.there.wait(HANGS)
         with another_thread(lambda: cancel("mine", study.storage, study.out, HANGS)) as cancelled:
-            while standing(study).state != "cancelling":
+            while current(study).state != "cancelling":
                 pass
             threading.Timer(0.2, slow.go_on.set).start()  # by then the run has looked
     assert isinstance(came[0], Interrupted) and cancelled[0].state == "cancelled"
@@ -107,9 +107,9 @@ def test_a_study_is_cancelled_from_outside_and_keeps_what_is_finished(study, eps
     assert kept
     with pytest.raises(Cancelled, match=r"^study 'mine' was cancelled; `epsearch resume mine` takes it up again$"):
         run(study)
-    assert standing(study).now == "cancelled", "asking changes nothing"
+    assert current(study).now == "cancelled", "asking changes nothing"
     outcome = run(stored_study("mine", study.storage, study.out, {"runner": "local"}), resume=True)
-    assert outcome.effort.reused >= len(kept) and standing(study).now == "finished"
+    assert outcome.effort.reused >= len(kept) and current(study).now == "finished"
 
 
 def test_a_process_that_does_not_stop_is_killed_with_its_children(study):
@@ -130,7 +130,7 @@ def test_what_a_killed_run_left_is_cancelled_at_once(study):
         child = psutil.Process(int(process.stdout.readline()))
         process.kill()
         child.kill()
-    assert standing(study).now == "interrupted"
+    assert current(study).now == "interrupted"
     assert cancel("mine", study.storage, study.out, deadline=HANGS).state == "cancelled"
 
 
@@ -142,7 +142,7 @@ def test_a_process_of_another_machine_cannot_be_killed_from_here(study):
         store.leases.enter("running")
         with pytest.raises(Unavailable, match="pid 4711 on host far, on another machine, stops when"):
             cancel("mine", study.storage, study.out, deadline=0.1)
-        assert store.leases.standing("mine").state == "cancelling"
+        assert store.leases.state_of("mine").state == "cancelling"
 
 
 def test_what_has_ended_or_is_not_there_cannot_be_cancelled(study):
@@ -158,27 +158,27 @@ def test_a_study_that_failed_says_why_and_can_be_resumed(study, monkeypatch, eps
         broken.setattr(local, "execute", lambda job, progress: JobResult(job.number, None, error="no luck"))
         with pytest.raises(TrainingFailed):
             run(study)
-    there = standing(study)
+    there = current(study)
     assert there.now == "failed" and there.reason.endswith(" cohorts could not be trained: no luck")
     assert failed_studies(study.storage) == ["mine"]
     assert f"failed: {there.reason}" in epsearch("list").out
     answer = epsearch("resume", "--failed", "--runner", "local", "--quiet")
-    assert answer.status == 0 and standing(study).now == "finished"
+    assert answer.status == 0 and current(study).now == "finished"
     assert epsearch("resume", "--failed").err == f"epsearch: no study in {study.storage} has failed\n"
 
 
 def test_a_refused_command_changes_no_state(study, small_study):
     run(study)
-    before = standing(study)
+    before = current(study)
     with pytest.raises(UsageError):
         run(small_study(**OPTIONS | {"points": 4}))
-    assert (standing(study).state, standing(study).changed) == (before.state, before.changed)
+    assert (current(study).state, current(study).changed) == (before.state, before.changed)
 
 
 def test_an_interruption_is_seen_and_not_stored(study):
     with pytest.raises(Interrupted):
         run(study, Recorded(stop_after=1))
-    there = standing(study)
+    there = current(study)
     assert (there.state, there.now) == ("running", "interrupted")
 
 
@@ -196,7 +196,7 @@ def test_a_time_budget_ends_after_the_running_cohorts(small_study):
     late = Late()
     with pytest.raises(TimeSpent, match=r"^stopped: its time budget of 0:01 is spent$"):
         run(study, late)
-    assert late.stored and standing(study).now == "interrupted"
+    assert late.stored and current(study).now == "interrupted"
     assert run(small_study(**OPTIONS)).effort.reused == len(late.stored)
 
 

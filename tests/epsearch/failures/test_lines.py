@@ -18,7 +18,7 @@ from epsearch.runners import local
 from epsearch.session import session
 from results.ledger import schema
 from results.ledger.errors import StoreError, StoreGone, StoreUnavailable, StudyConflict
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
 from tests.support.ledgers import ARGUMENTS, NAME, finished
@@ -189,7 +189,7 @@ def test_what_is_masked_already_stays_as_it_is(listing, message):
 @pytest.mark.parametrize("error", [StoreGone, StoreUnavailable])
 @pytest.mark.parametrize("command", ["list", "show", "report", "run --extend --name first"])
 def test_a_database_that_cannot_be_reached_is_of_the_surroundings(epsearch, monkeypatch, error, command):
-    def fail(url, patience):
+    def fail(url, retries):
         raise error("cannot open the ledger: connection refused")
 
     monkeypatch.setattr(Store, "read", fail)
@@ -221,7 +221,7 @@ def test_the_final_report_waits_for_a_database_that_has_gone(epsearch, monkeypat
         return original(first, *rest, **more)
 
     monkeypatch.setattr(Store, goes, once)
-    monkeypatch.setattr(session, "Patience", lambda seconds, tell, *_: Patience(seconds, tell, lambda seconds: None))
+    monkeypatch.setattr(session, "RetryPolicy", lambda seconds, tell, *_: RetryPolicy(seconds, tell, lambda _: None))
     answer = epsearch("run", *ARGUMENTS, "--name", NAME)
     assert answer.status == 0 and not failures_left and "connection refused; trying again" in answer.err, answer.err
 

@@ -13,8 +13,8 @@ from epsearch.service.settings import Settings
 from epsearch.service.work.processes import environment
 from epsearch.session.session import stored_loop, train
 from results.ledger.store import Store
-from results.pages.search.confidence import looks_notes
-from results.search import Evaluated
+from results.pages.search.confidence import evaluation_notes
+from results.search import EvaluatedChoice
 from tests.support.drive import fake, finish, make
 from tests.support.events import Recorded
 
@@ -130,10 +130,10 @@ class TestAnotherLedger:
         assert not {*NOT_A_CHOICE}.intersection(*(line["run"] for line in lines))
         second = tiny(name="second", out=tmp_path / "elsewhere", memory=4)
         loop, _ = train(second)
-        looks = found(loop).looks
+        looks = found(loop).evaluated_choices
         assert [(look.mine, look.elsewhere) for look in looks] == [(False, True), (True, False)]
-        assert "in another ledger)" in next(looks_notes(looks, 2))
-        assert found(listing.load("second", second.storage, second.out)).looks == looks
+        assert "in another ledger)" in next(evaluation_notes(looks, 2))
+        assert found(listing.load("second", second.storage, second.out)).evaluated_choices == looks
         assert len(file.read_text().splitlines()) == 4
         # What was stored before there was a file, or just before a crash, is in it as soon as the study goes on.
         file.unlink()
@@ -163,9 +163,9 @@ def found(loop):
 
 
 def test_of_many_looks_the_last_are_told_and_the_others_counted():
-    looks = [Evaluated(f"ε = {number}", "2026-01-01", mine=number == 7) for number in range(200)]
-    (note,) = looks_notes(looks, 8)
+    looks = [EvaluatedChoice(f"ε = {number}", "2026-01-01", mine=number == 7) for number in range(200)]
+    (note,) = evaluation_notes(looks, 8)
     assert "number 8 of the 200" in note and "194 earlier ones; ε = 195 (2026-01-01); ε = 196" in note
     assert note.count("ε = ") == 5 and "ε = 199" in note
-    (note,) = looks_notes(looks[:6], 1)
+    (note,) = evaluation_notes(looks[:6], 1)
     assert note.count("ε = ") == 5 and "earlier" not in note

@@ -39,7 +39,7 @@ def run():
         prepared = prepare(study, ignore)
         make_folder(study.out)
         with Store.open(study.storage) as store:
-            described = (study, prepared.images, prepared.proof, extend)
+            described = (study, prepared.images, prepared.disjointness, extend)
             loop = make(study, store, earlier=history.save(store, *described))
             sum_up(loop, store.study(study.name))
             finish(loop, train)
@@ -124,10 +124,10 @@ def test_how_far_members_moved_is_reported(one, run):
     prepared = prepare(study, ignore)
     make_folder(study.out)
     with Store.open(study.storage) as store:
-        loop = make(study, store, earlier=history.save(store, study, prepared.images, prepared.proof, False))
+        loop = make(study, store, earlier=history.save(store, study, prepared.images, prepared.disjointness, False))
         sum_up(loop, store.study(study.name))
         while not loop.done:
-            loop.tell([(train_moved if job.certify and job.certify.moved else train)(job) for job in loop.ask()])
+            loop.tell([(train_moved if job.certify and job.certify.perturbed else train)(job) for job in loop.ask()])
     found = search_results(listing.load("mine", study.storage, study.out), {})
     assert found.moved == pytest.approx((0.02, 0.02)) and len(found.certificates) == 1
     assert "Rounding noise: ± 1.4" in rounding(found)

@@ -70,7 +70,7 @@ def test_what_another_study_trains_is_waited_for_and_taken(two):
     other.tell([TRAIN(job) for job in rest])
     assert other.ask() == [] and not other.done, "seed 1 is on its way elsewhere"
     common = [run for run in trained(first) if run.learner.seed == 1 and run.phase == "cv"]
-    assert other.claims.elsewhere() == {"one": len(common)}
+    assert other.claims.held_by_others() == {"one": len(common)}
     before = other.reused
     one.tell([TRAIN(job) for job in first])
     assert other.ask(), "it goes on with the next stage"
@@ -83,7 +83,7 @@ def test_of_a_cohort_the_members_that_another_study_trains_are_left_out(two):
     (job, *_) = one.upcoming(1)
     first, *rest = job.runs
     assert rest and other._store.claims.claim([one._key(first)])
-    assert one.ask()[0].runs == rest and one.claims.elsewhere() == {"other": 1}
+    assert one.ask()[0].runs == rest and one.claims.held_by_others() == {"other": 1}
 
 
 def test_what_others_train_is_looked_for_now_and_then(two, monkeypatch):

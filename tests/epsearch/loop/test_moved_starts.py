@@ -1,4 +1,4 @@
-"""Members of a search once more from a moved start: stopped, resumed, moved to another ledger, deleted."""
+"""Members of a search once more from a perturbed start: stopped, resumed, moved to another ledger, deleted."""
 
 import json
 
@@ -10,7 +10,7 @@ from epsearch.loop.jobs import execute
 from epsearch.preparation.build import build, restore
 from epsearch.session.session import make_folder
 from epsearch.study.kinds import Search
-from results.ledger.record import moved_key
+from results.ledger.record import perturbed_key
 from results.ledger.store import Store
 from tests.support.drive import make
 from tests.support.ledgers import results
@@ -24,10 +24,10 @@ def study(small_study):
 
 
 def moved(url):
-    """(certificates of moved starts, all certificates), by key."""
+    """(certificates of perturbed starts, all certificates), by key."""
     with Store.read(url) as store:
         records = {record.key for record in store.all_runs()}
-        found = store.certificates([*records, *map(moved_key, records)])
+        found = store.certificates([*records, *map(perturbed_key, records)])
     return {key: one for key, one in found.items() if key not in records}, found
 
 
@@ -41,10 +41,10 @@ def test_a_search_that_was_stopped_between_them_trains_what_is_missing_and_gets_
         loop = make(study, store, workers=1)
         while not loop.done:
             jobs = loop.ask()
-            orders += [job.certify.moved for job in jobs if job.certify]
+            orders += [job.certify.perturbed for job in jobs if job.certify]
             for job in jobs:
                 loop.tell([execute(job)])
-                if job.certify and job.certify.moved:
+                if job.certify and job.certify.perturbed:
                     break  # killed: what was asked for beside it is told to nobody
             else:
                 continue

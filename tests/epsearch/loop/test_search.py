@@ -268,7 +268,7 @@ class TestCertificates:
         loop = make(small_study(certify=3, points=8, repeats=1, choose="tried"), store, workers=1)
         jobs = [job for job in finish(loop) if job.certify]
         assert len(jobs) == len(loop.certificates) == 3
-        assert all(len(job.cohort.learners) == 1 and len(job.certify.mates) > 1 for job in jobs)
+        assert all(len(job.cohort.learners) == 1 and len(job.certify.cohort) > 1 for job in jobs)
         searched = {record.key for record in loop.search_records()}
         for key, found in store.certificates(searched).items():
             assert (found.accuracy_difference, found.parameter_difference) == (0.0, 0.0), key

@@ -321,15 +321,15 @@ class TestGrowth:
 
     def test_on_other_data_or_arithmetic_nothing_grows(self, small_study, store):
         study = small_study(name="one")
-        images, proof = {"kind": "made up", "sizes": (1, 2)}, Disjointness()
-        history.save(store, study, images, proof, extend=False)
-        assert history.save(store, study, images, proof, extend=False) == ()
+        images, disjointness = {"kind": "made up", "sizes": (1, 2)}, Disjointness()
+        history.save(store, study, images, disjointness, extend=False)
+        assert history.save(store, study, images, disjointness, extend=False) == ()
         more = extend_search(study, {"seeds": 3})
         for other, data in ((more, {"kind": "others"}), (replace(more, numeric_path="cpu-float32-onednn"), images)):
             with pytest.raises(UsageError) as error:
-                history.save(store, other, data, proof, extend=True)
+                history.save(store, other, data, disjointness, extend=True)
             assert "--extend" not in str(error.value) and "exists with another configuration" in str(error.value)
-        (before,) = history.save(store, more, images, proof, extend=True)
+        (before,) = history.save(store, more, images, disjointness, extend=True)
         assert before.seeds == (0, 1) and store.study("one").config["study"]["seeds"] == [0, 1, 2]
 
     @pytest.mark.parametrize(

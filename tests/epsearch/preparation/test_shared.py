@@ -62,15 +62,15 @@ def test_copies_are_refused_in_one_line_that_says_what_helps(search, tmp_path):
         f"at most 1 % of the test images may be known, on folder:{root} 1 of 8 test images of the cross-validation and "
         "0 of 8 of the evaluation occur in training or in the search, too; --allow-shared goes on with them"
     )
-    _, proof = open_evaluation(search(root, allow_shared=True))
-    assert not proof.sound and "1 of 8 test images" in proof.sentence
+    _, disjointness = open_evaluation(search(root, allow_shared=True))
+    assert not disjointness.sound and "1 of 8 test images" in disjointness.sentence
 
 
 def test_up_to_a_hundredth_is_told_and_not_refused(search, tmp_path, monkeypatch):
     root = birds(tmp_path / "birds", **{"test/4/0.png": copy("train/4/1.png")})
     monkeypatch.setattr(data, "MOST_KNOWN", 1 / 8)
-    _, proof = open_evaluation(search(root))
-    assert not proof.sound and "1 of 8 of the evaluation occur" in proof.sentence
+    _, disjointness = open_evaluation(search(root))
+    assert not disjointness.sound and "1 of 8 of the evaluation occur" in disjointness.sentence
     monkeypatch.setattr(data, "MOST_KNOWN", 0.12)
     with pytest.raises(UsageError):
         open_evaluation(search(root))
@@ -79,12 +79,14 @@ def test_up_to_a_hundredth_is_told_and_not_refused(search, tmp_path, monkeypatch
 def test_near_duplicates_are_a_warning_in_the_run_and_in_the_report(search, tmp_path):
     root = birds(tmp_path / "birds", **{"test/4/0.png": noisy("train/0/1.png")})
     study, events = search(root), Recorded()
-    proof = prepare(study, events).proof
-    assert proof.sound and events.warnings == [proof.warning]
-    assert proof.warning.startswith("0 of 8 test images of the cross-validation and 1 of 8 of the evaluation are near-")
+    disjointness = prepare(study, events).disjointness
+    assert disjointness.sound and events.warnings == [disjointness.warning]
+    assert disjointness.warning.startswith(
+        "0 of 8 test images of the cross-validation and 1 of 8 of the evaluation are near-"
+    )
     with open_store(LedgerUrl(f"sqlite:///{tmp_path}/ledger.sqlite")) as store:
-        history.save(store, study, {}, proof, extend=False)
-        assert history.read(history.find(store, study.name), study.storage, study.out).proof == proof
+        history.save(store, study, {}, disjointness, extend=False)
+        assert history.read(history.find(store, study.name), study.storage, study.out).disjointness == disjointness
 
 
 def test_only_what_searches_is_checked(search, tmp_path):
@@ -103,9 +105,9 @@ def test_a_permuted_stream_shares_by_construction_which_is_said(small_study):
     study.out.mkdir()
     with open_store(study.storage) as store:
         loop = make(study, store)
-        loop.proof = open_evaluation(study)[1]
+        loop.disjointness = open_evaluation(study)[1]
         finish(loop, fake(lambda one: 0.9 - (one.epsilon - 0.3) ** 2))
-        assert loop.proof.sound
+        assert loop.disjointness.sound
         assert search_results(loop, {}).disjointness.endswith("; all tasks show the same images, permuted")
 
 

@@ -37,7 +37,7 @@ def test_the_same_study_once_more_is_the_one_that_is_being_trained(tmp_path):
         before = store.queue.submissions()["mine"]
         status = studies.submit(study, "ben")
         assert (status.name, status.note) == ("mine", "study 'mine' is being trained already; nothing was changed")
-        assert store.queue.submissions()["mine"] == before and store.leases.standing("mine").state == RUNNING
+        assert store.queue.submissions()["mine"] == before and store.leases.state_of("mine").state == RUNNING
         with pytest.raises(
             Busy, match=r"^study 'mine' was submitted by 'ann' with other options, and is being trained; "
         ):

@@ -133,7 +133,7 @@ def test_a_comparison_has_its_rows_again(tmp_path):
 @pytest.mark.parametrize("harm", ["truncated", "overwritten", "no database"])
 def test_a_file_that_is_damaged_in_place_loses_nothing(small_study, undisturbed, tmp_path, harm, after, monkeypatch):
     """Either the ledger has everything at the end, or the file of saved results has it."""
-    monkeypatch.setattr(session, "PATIENCE", 2.0)
+    monkeypatch.setattr(session, "WAIT_SECONDS", 2.0)
     study = small_study(**OPTIONS)
 
     def damage():
@@ -171,7 +171,7 @@ def broken(monkeypatch):
         def refuse(self, *arguments, **options):
             raise StoreGone("cannot write to the ledger: the server is away")
 
-        monkeypatch.setattr(session, "PATIENCE", 0.0)
+        monkeypatch.setattr(session, "WAIT_SECONDS", 0.0)
         monkeypatch.setattr(Store, "_insert", refuse)
 
     return go

@@ -107,7 +107,7 @@ def test_a_lease_is_renewed_and_given_back(study, monkeypatch):
 
 def test_a_run_that_has_lost_its_lease_writes_no_more(study, monkeypatch):
     """As after a minute in which the machine slept: somebody else has gone on with the study for long."""
-    monkeypatch.setattr(session, "PATIENCE", 0.0)
+    monkeypatch.setattr(session, "WAIT_SECONDS", 0.0)
 
     class TakenOver(Recorded):
         def records(self, stored):

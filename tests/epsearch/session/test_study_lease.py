@@ -12,7 +12,7 @@ from epsearch.failures.errors import Interrupted, TimeSpent, TrainingFailed
 from epsearch.session import lease, recording
 from epsearch.session.lease import StudyLease, acquire
 from results.ledger.errors import StoreGone
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from results.ledger.store import Store
 from results.ledger.writers.holder import here
 from results.ledger.writers.states import CANCELLED, CANCELLING, FAILED, FINISHED, RUNNING
@@ -65,7 +65,7 @@ def test_an_end_is_kept_and_the_study_is_free(store, error, cancelled, state):
         held.listener(Progress("narrowing", 1, 4, "", steps, None, None, 1.0))
     held.listener(Note("the last words"))
     held.end(error)
-    there = store.leases.standing("mine")
+    there = store.leases.state_of("mine")
     assert (there.state, there.held, bool(there.reason)) == (state, False, state == FAILED)
     events = store.events.read("mine")
     assert "the last words" in [event.data.get("line") for event in events]
@@ -80,7 +80,7 @@ def test_what_ends_before_it_begins_leaves_the_state_as_it_was(store, url, befor
     with Store.open(url) as again:
         again.leases.acquire("mine", here(), begin=False)
         StudyLease(again, Recorded()).end(ValueError("refused"))
-        there = again.leases.standing("mine")
+        there = again.leases.state_of("mine")
     assert (there.state, there.reason, there.held) == (state, "", False)
 
 
@@ -91,7 +91,7 @@ def test_why_it_failed_is_one_line_without_how_to_go_on(store, monkeypatch):
     held = StudyLease(store, Recorded())
     held.runs()
     held.end(TrainingFailed("out of\nluck"))
-    assert store.leases.standing("mine").reason == "out of luck"
+    assert store.leases.state_of("mine").reason == "out of luck"
 
 
 def test_events_wait_for_a_database_that_has_gone(store, monkeypatch):
@@ -117,7 +117,7 @@ def test_an_end_waits_for_no_database(store, monkeypatch):
     """The lease is over by itself."""
     held = StudyLease(store, Recorded())
     held.runs()
-    store.patience = Patience(HANGS, sleep=lambda seconds: pytest.fail("it waits"))
+    store.retries = RetryPolicy(HANGS, sleep=lambda seconds: pytest.fail("it waits"))
 
     def gone(action):
         raise StoreGone("gone")
@@ -125,7 +125,7 @@ def test_an_end_waits_for_no_database(store, monkeypatch):
     with monkeypatch.context() as away:
         away.setattr(store, "transaction", gone)
         held.end(None)
-    assert store.leases.standing("mine").state == RUNNING
+    assert store.leases.state_of("mine").state == RUNNING
 
 
 def test_what_cannot_be_kept_of_an_end_keeps_nobody_from_releasing(store, monkeypatch):
@@ -138,7 +138,7 @@ def test_what_cannot_be_kept_of_an_end_keeps_nobody_from_releasing(store, monkey
     with monkeypatch.context() as away:
         away.setattr(store.leases, "enter", gone)
         held.end(None)
-    assert not store.leases.standing("mine").held
+    assert not store.leases.state_of("mine").held
 
 
 def test_it_is_cancelled_from_outside_only_when_somebody_asks(store):

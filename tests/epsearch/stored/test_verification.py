@@ -61,7 +61,7 @@ def test_all_runs_of_a_search_agree_and_it_is_noted(epsearch, runs, store):
     noted = store.certificates(all_of(answer), RERUN)
     assert len(noted) == len(before) and {one.kind for one in noted.values()} == {RERUN}
     assert ledgers.results(runs) == before and len(store.certificates(all_of(answer), ALONE)) == 2
-    assert store.leases.standings() == {} or not store.leases.standings()[NAME].held
+    assert store.leases.states() == {} or not store.leases.states()[NAME].held
     page = api.report(NAME, session.LedgerUrl(f"sqlite:///{runs}/epsearch.sqlite"), runs).report.read_text()
     assert f"{len(before)} runs trained again, alone, by `epsearch verify`" in page.replace("&#x27;", "'")
 

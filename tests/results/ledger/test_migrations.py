@@ -24,7 +24,7 @@ from results.ledger.dialects import sqlite
 from results.ledger.errors import StoreUnavailable
 from results.ledger.migrations import MIGRATIONS
 from results.ledger.record import Summary, same_result
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from results.ledger.schema import DEVELOPMENT
 from results.ledger.store import Store, StoreError
 from results.ledger.url import LedgerUrl
@@ -72,8 +72,8 @@ def on_sqlite(folder: Path) -> tuple[str, Path]:
 
 def opened(url: str, lines: list[str] | None = None) -> Store:
     """To write to, as a run opens SQLite, and as the command opens any other; lines: gets those for the user."""
-    patience = Patience(notify=([] if lines is None else lines).append)
-    return (Store.open if url.startswith("sqlite") else Store.upgrade)(url, patience)
+    retries = RetryPolicy(notify=([] if lines is None else lines).append)
+    return (Store.open if url.startswith("sqlite") else Store.upgrade)(url, retries)
 
 
 def version(url: str) -> int:
@@ -110,7 +110,7 @@ def check_members(store: Store) -> None:
     study = store.study("demo")
     assert study is not None and study.config == {"repeats": 5} and not study.damage
     assert store.summaries() == {"demo": SUMMARY}
-    assert store.claims.claimed(KEYS) == {} and store.leases.standings() == {} and store.events.read("demo") == []
+    assert store.claims.claimed(KEYS) == {} and store.leases.states() == {} and store.events.read("demo") == []
 
 
 def test_every_version_leads_to_the_next() -> None:
@@ -121,7 +121,7 @@ def test_every_version_leads_to_the_next() -> None:
 def test_it_is_read_as_it_is(url: str) -> None:
     make_older(url)
     before = tables(url)
-    with Store.read(url, Patience(notify=pytest.fail)) as store:
+    with Store.read(url, RetryPolicy(notify=pytest.fail)) as store:
         check_members(store)
         assert len(store.all_runs()) == len(MEMBERS)
     assert (version(url), tables(url)) == (DEVELOPMENT, before)
@@ -291,7 +291,7 @@ def test_many_threads_open_it_at_once(url: str, old: bool, monkeypatch: pytest.M
     def work() -> None:
         together.wait(HANGS)
         try:
-            with opened(url, lines) if old else Store.open(url, Patience(notify=lines.append)) as store:
+            with opened(url, lines) if old else Store.open(url, RetryPolicy(notify=lines.append)) as store:
                 counts.append(len(store.all_runs()))
         except StoreError as error:
             problems.append(str(error))

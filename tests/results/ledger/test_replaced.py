@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from results.ledger.store import Store, StoreError
 from tests.support.synthetic import record
 
@@ -40,7 +40,7 @@ def test_the_log_of_the_old_file_is_not_taken_for_one_of_the_new(store: Store, f
     assert Path(f"{file}-wal").stat().st_size > 100_000
     new.replace(file)
     lines: list[str] = []
-    store.patience = Patience(0.0, lines.append)
+    store.retries = RetryPolicy(0.0, lines.append)
     late = record(seed=1000)
     assert store.add([late]) == 1
     assert store.lacking([*KEYS, late.key]) == KEYS

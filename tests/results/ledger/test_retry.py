@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 
 from results.ledger.database import one_line_errors
 from results.ledger.errors import StoreError, StoreGone, StoreUnavailable
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
 from tests.support.synthetic import record
@@ -28,8 +28,8 @@ class Clock:
     def sleep(self, seconds: float) -> None:
         self.now += seconds
 
-    def patience(self, seconds: float) -> Patience:
-        return Patience(seconds, self.told.append, self.sleep, lambda: self.now)
+    def retries(self, seconds: float) -> RetryPolicy:
+        return RetryPolicy(seconds, self.told.append, self.sleep, lambda: self.now)
 
 
 def failing(times: int, error: Exception) -> Callable[[], str]:
@@ -45,14 +45,14 @@ def failing(times: int, error: Exception) -> Callable[[], str]:
 
 def test_it_is_tried_again_until_the_database_answers() -> None:
     clock = Clock()
-    assert clock.patience(100).again(failing(5, StoreGone("cannot write"))) == "done"
+    assert clock.retries(100).again(failing(5, StoreGone("cannot write"))) == "done"
     assert 0 < clock.now <= 100 and clock.told == ["cannot write; trying again for up to 100 s"]
 
 
-def test_patience_ends() -> None:
+def test_retries_end() -> None:
     clock = Clock()
     with pytest.raises(StoreGone, match="cannot write"):
-        clock.patience(100).again(failing(1000, StoreGone("cannot write")))
+        clock.retries(100).again(failing(1000, StoreGone("cannot write")))
     assert 80 < clock.now <= 100
 
 
@@ -60,7 +60,7 @@ def test_patience_ends() -> None:
 def test_what_will_not_pass_is_not_tried_again(error: Exception) -> None:
     clock = Clock()
     with pytest.raises(type(error)):
-        clock.patience(100).again(failing(1, error))
+        clock.retries(100).again(failing(1, error))
     assert clock.now == 0 and clock.told == []
 
 
@@ -91,7 +91,7 @@ def of_psycopg(reason: str, state: str | None = None) -> OperationalError:
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_ledger_survives_a_restart(store: Store, restarts: Callable[..., list[str]], moment: str) -> None:
     clock = Clock()
-    store.patience = clock.patience(60)
+    store.retries = clock.retries(60)
     met = restarts(3, moment)
     assert store.add(one for one in [record(seed=0), record(seed=1)]) == 2
     assert len(met) == 3 and clock.now > 0
@@ -101,7 +101,7 @@ def test_a_ledger_survives_a_restart(store: Store, restarts: Callable[..., list[
 def test_a_change_whose_answer_was_lost_is_no_conflict(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The database commits and is gone before it says so."""
     store.save_study("mine", {"seeds": 1})
-    store.patience = Clock().patience(60)
+    store.retries = Clock().retries(60)
     (row,) = store.studies()
     original, lost = store.transaction, [True]
 

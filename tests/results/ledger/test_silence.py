@@ -18,7 +18,7 @@ from sqlalchemy import event, text
 from results.ledger.dialects import postgresql as dialect
 from results.ledger.dialects import sqlite
 from results.ledger.errors import StoreError, StoreGone, StoreLocked, StoreUnavailable
-from results.ledger.retry import Patience
+from results.ledger.retry import RetryPolicy
 from results.ledger.store import Store
 from results.ledger.writers.holder import here
 from tests.support import postgres
@@ -79,7 +79,7 @@ class TestPostgresql:
         with Store.open(server.url()) as store:
             store.leases.acquire("demo", here())
             with silent(server) as go_on:
-                store.patience = Patience(HANGS, lines.append, lambda seconds: go_on())
+                store.retries = RetryPolicy(HANGS, lines.append, lambda seconds: go_on())
                 assert store.add([record(seed=1)]) == 1
             assert len(lines) == 1
             assert "; trying again for up to" in lines[0]
@@ -125,12 +125,12 @@ class TestPostgresql:
         with Store.open(server.url()) as stopped, Store.open(server.url()) as other:
             stopped.leases.acquire("one", here())
             other.leases.acquire("two", here())
-            other.patience = Patience(HANGS, lambda line: None)
+            other.retries = RetryPolicy(HANGS, lambda line: None)
             with pytest.raises(StoreGone), stopped._writing() as connection:
                 connection.execute(text("LOCK TABLE epsearch_claims"))
                 assert other.claims.claim(["0" * 64]) == {"0" * 64}
                 connection.execute(text("SELECT 1"))
-            stopped.patience = Patience(HANGS, lambda line: None)
+            stopped.retries = RetryPolicy(HANGS, lambda line: None)
             assert stopped.add([record(seed=2)]) == 1
 
     def test_the_url_may_have_other_limits(self, server: postgres.Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +176,7 @@ def test_errors_of_the_disk_may_pass(store: Store, code: str, moment: str) -> No
             error.sqlite_errorcode = getattr(sqlite3, f"SQLITE_{code}")
             raise error
 
-    store.patience = Patience(100.0, lines.append, lambda seconds: None)
+    store.retries = RetryPolicy(100.0, lines.append, lambda seconds: None)
     event.listen(store._engine, {"begin": "before_cursor_execute", "commit": "commit"}[moment], fail)
     assert store.add([record(seed=0)]) == 1
     assert len(store.all_runs()) == 1
@@ -207,7 +207,7 @@ def test_a_locked_file_is_waited_for_longer_than_anything_else(
             if now[0] > 1000 and holder.in_transaction:
                 holder.execute("COMMIT")
 
-        waiting.patience = Patience(300.0, lines.append, sleep, lambda: now[0])
+        waiting.retries = RetryPolicy(300.0, lines.append, sleep, lambda: now[0])
         assert waiting.add([record(seed=0)]) == 1
         assert now[0] > 1000
         assert len(lines) == 1
@@ -230,7 +230,7 @@ def test_a_program_that_is_stopped_in_a_transaction_ends_nobody(store: Store, fi
 
     store._engine.dispose()
     try:
-        store.patience = Patience(1.0, lambda line: None, go_on)
+        store.retries = RetryPolicy(1.0, lambda line: None, go_on)
         with closing(sqlite3.connect(file, timeout=0)) as impatient, pytest.raises(sqlite3.OperationalError):
             impatient.execute("DELETE FROM epsearch_runs")
         event.listen(store._engine, "connect", lambda one, record: one.execute("PRAGMA busy_timeout = 1").close())
@@ -268,7 +268,7 @@ def test_a_disk_that_is_full_for_a_while_is_waited_for(disk: Path) -> None:
     lines: list[str] = []
     with Store.open(f"sqlite:///{disk}/ledger.sqlite") as store:
         filler = fill(disk)
-        store.patience = Patience(HANGS, lines.append, lambda seconds: filler.unlink(missing_ok=True))
+        store.retries = RetryPolicy(HANGS, lines.append, lambda seconds: filler.unlink(missing_ok=True))
         members = [record(seed=seed) for seed in range(40)]
         assert store.add(members) == 40
         assert len(lines) == 1 and "full" in lines[0]

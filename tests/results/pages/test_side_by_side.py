@@ -17,7 +17,7 @@ from results.metrics import average_accuracy
 from results.pages.sheet import Sheet
 from results.pages.side_by_side import strategies_sheet, write_strategies
 from results.pages.side_by_side_numbers import row_labels, strategies_table
-from results.search import Evaluated, SearchResults
+from results.search import EvaluatedChoice, SearchResults
 from tests.support.synthetic import study
 from tests.support.synthetic_points import learning_rates, mixed, search
 
@@ -130,8 +130,15 @@ def test_every_other_option_that_differs_is_told(three: list[SearchResults], tmp
 
 
 def test_looks_of_all_studies_are_told(three: list[SearchResults], tmp_path: Path) -> None:
-    old, new = Evaluated("lr = 0.1", "2025-11-20T08:00:00", True), Evaluated("lr = 0.2", "2025-11-21T08:00:00", True)
-    looked = [replace(three[0], looks=(old,)), replace(three[1], looks=(old._replace(mine=False), new)), three[2]]
+    old, new = (
+        EvaluatedChoice("lr = 0.1", "2025-11-20T08:00:00", True),
+        EvaluatedChoice("lr = 0.2", "2025-11-21T08:00:00", True),
+    )
+    looked = [
+        replace(three[0], evaluated_choices=(old,)),
+        replace(three[1], evaluated_choices=(old._replace(mine=False), new)),
+        three[2],
+    ]
     text = write_strategies(looked, tmp_path).read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
     assert (
         "There are 2 choices that were evaluated on this evaluation stream. They are: lr = 0.1 (2025-11-20); lr" in text

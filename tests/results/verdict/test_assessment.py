@@ -18,7 +18,7 @@ from results.pages.search.confidence import how_far
 from results.pages.search.report import write_report
 from results.pages.search.sections import warnings
 from results.points import value
-from results.search import Evaluated, Race, SearchResults
+from results.search import EvaluatedChoice, Race, SearchResults
 from results.statistics.spread import spread
 from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json, trust_rows
@@ -27,8 +27,8 @@ from tests.support.synthetic import study
 from tests.support.synthetic_points import learning_rates, mixed, search
 
 LOOKS = (
-    Evaluated("ε = 0.3", "2025-11-20T08:00:00+00:00", False),
-    Evaluated("ε = 0.135", "2025-11-21T09:00:00+00:00", True),
+    EvaluatedChoice("ε = 0.3", "2025-11-20T08:00:00+00:00", False),
+    EvaluatedChoice("ε = 0.135", "2025-11-21T09:00:00+00:00", True),
 )
 
 
@@ -260,12 +260,14 @@ def test_a_choice_outside_the_open_interval_is_told() -> None:
 
 def test_looks_are_told_when_there_are_several() -> None:
     results = study(repeats=1)
-    assert not [w for w in warnings(replace(results, looks=LOOKS[1:])) if "choice" in w]
-    (told,) = (w for w in warnings(replace(results, looks=LOOKS)) if "choice" in w)
+    assert not [w for w in warnings(replace(results, evaluated_choices=LOOKS[1:])) if "choice" in w]
+    (told,) = (w for w in warnings(replace(results, evaluated_choices=LOOKS)) if "choice" in w)
     assert told.startswith(
         "This choice is number 2 of the 2 that were evaluated on this evaluation stream. The others: ε = 0.3 (2025-11-2"
     )
-    text = plain(how_far(replace(results, looks=LOOKS, disjointness="Tasks 0 to 2 are not among tasks 3 to 19.")))
+    text = plain(
+        how_far(replace(results, evaluated_choices=LOOKS, disjointness="Tasks 0 to 2 are not among tasks 3 to 19."))
+    )
     assert "ε = 0.135 (2025-11-21, this study)" in text and "Tasks 0 to 2 are not among" in text
 
 

@@ -325,7 +325,7 @@ def test_it_ends_with_epsearch_however_that_ends(tmp_path, write, mark, how, mon
 BLIND = """
 import os, subprocess
 from trainers.foreign import child, process_tree
-process_tree.adopt()
+process_tree.become_subreaper()
 one = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 see, looks = process_tree.descendants, []
 def blind_at_first(pid, tidying=True):

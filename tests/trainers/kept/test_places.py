@@ -86,7 +86,7 @@ def test_errors_of_other_kinds_are_lines_too(monkeypatch):
 
 
 def test_nobody_waits_for_ever(monkeypatch):
-    there, release = Remote(f"memory://places-{next(NUMBERS)}", patience=0.05), threading.Event()
+    there, release = Remote(f"memory://places-{next(NUMBERS)}", timeout=0.05), threading.Event()
     monkeypatch.setattr(MemoryFileSystem, "cat_file", lambda *given, **named: release.wait())
     try:
         with pytest.raises(OSError, match=r"^no answer within 0\.05 seconds$"):

@@ -30,7 +30,7 @@ from trainers.schedule import Indices
 FEW = 64  # examples of both batches, at most, of which all inner products are made rather than g_ref
 # Of the mean squared residual: a shorter g_ref is made. From products of examples ‖g_ref‖² is off by 2⁻²⁴ of what
 # cancels in it, from the gradient itself by the square of that.
-DOUBTFUL = 2.0**-8
+CANCELLATION = 2.0**-8
 
 
 class _LazyPasses(Passes):
@@ -73,7 +73,7 @@ class _LazyPasses(Passes):
 
         if rows <= FEW:
             products = self._products(batch, *inner(0, rows, rows))
-            if products.rr > DOUBTFUL * products.residual:
+            if products.rr > CANCELLATION * products.residual:
                 return rule.mix(products, values)
         elif rule.needs(values) == SIGN and self._test_pays(current):
             gr = inner(current, rows, current)[1]

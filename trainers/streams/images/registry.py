@@ -76,7 +76,7 @@ def load(dataset: str, data_dir: Path, options: ImageOptions, progress: Progress
     return _LOADED[asked]
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Looks at the files again at the next `load`: they may have changed since this process read them."""
     _LOADED.clear()
 

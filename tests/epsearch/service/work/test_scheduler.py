@@ -87,7 +87,7 @@ def looked(worker):
 
 
 def state(store, name="a"):
-    there = store.leases.standing(name)
+    there = store.leases.state_of(name)
     return there.state, there.reason
 
 
@@ -231,7 +231,7 @@ def test_a_trouble_of_the_machine_is_waited_for_and_said_once(worker, store, mon
     assert [later - before for before, later in pairwise(tries)][:5] == [1, 2, 4, 5, 5]
     assert capfd.readouterr().err == f"epsearch: studies of the queue wait: {words}\n"
     assert all(one.open and one.tries == 0 for one in store.queue.submissions().values()) and started() == []
-    assert {there.state for there in store.leases.standings().values()} == {QUEUED}
+    assert {there.state for there in store.leases.states().values()} == {QUEUED}
     monkeypatch.setattr(scheduler, where, real)
     clock[0] += 5
     worker.step()
@@ -325,14 +325,14 @@ def test_another_service_takes_over_what_one_has_left(own, worker, store, holder
 
 def test_a_database_that_is_gone_is_told_and_found_again(worker, store, monkeypatch):
     monkeypatch.setattr(scheduler, "POLL_SECONDS", 0.01)
-    real, gone = store.leases.standings, [True]
+    real, gone = store.leases.states, [True]
 
-    def standings():
+    def states():
         if gone:
             raise StoreError("cannot read from the ledger: gone")
         return real()
 
-    monkeypatch.setattr(store.leases, "standings", standings)
+    monkeypatch.setattr(store.leases, "states", states)
     worker.start()
     try:
         until(lambda: worker.problem)

@@ -121,7 +121,7 @@ def test_a_process_reads_again_what_changed_between_its_studies(tmp_path, cache)
     first = registry.load(f"folder:{root}", tmp_path, options)
     assert registry.load(f"folder:{root}", tmp_path, options) is first  # cohorts of a study ask for the same
     shutil.copy(root / "train/cup/cup_s_000.png", root / "train/bear/bear_s_000.png")
-    registry.forget()
+    registry.clear_cache()
     assert registry.load(f"folder:{root}", tmp_path, options).fingerprint != first.fingerprint
 
 
