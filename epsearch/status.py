@@ -8,6 +8,7 @@ from epsearch.events import Progress
 from results.ledger.writers.states import CANCELLING, FINISHED, QUEUED, RUNNING
 
 UNKNOWN = "–"
+CANCEL_SECONDS = 30.0  # that a cancelled study has to end by itself before its process is killed, by default
 FINISHED_BEFORE = "it was finished before"
 FINISHED_NOW = {RUNNING: "all members are there"}
 

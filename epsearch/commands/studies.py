@@ -14,6 +14,7 @@ from epsearch.commands.printing import ask, listener, printed, url_of, view
 from epsearch.doors import door
 from epsearch.doors.door import Door, Request, View
 from epsearch.failures.errors import Cancelled, UsageError
+from epsearch.status import CANCEL_SECONDS
 from epsearch.study.description import Study
 from epsearch.study.option import PLACE, RESUME
 from epsearch.study.parsers import duration
@@ -49,7 +50,7 @@ def cancel(
     name: Named,
     deadline: Annotated[
         str, typer.Option(metavar="TIME", help="Kill it after this time, where it has not stopped by itself.")
-    ] = "30s",
+    ] = f"{CANCEL_SECONDS:.0f}s",
     folder: Out = OUT.default,
     storage: Storage = None,
     server: Server = None,

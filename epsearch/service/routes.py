@@ -25,7 +25,7 @@ from epsearch.service.streams import Streams
 from epsearch.service.studies import STATES, Studies
 from epsearch.service.work.planning import Planner
 from epsearch.service.work.scheduler import Scheduler
-from epsearch.status import StudyStatus
+from epsearch.status import CANCEL_SECONDS, StudyStatus
 from epsearch.study.kinds import KINDS
 from epsearch.study.parsers import one_of
 from epsearch.terminal.consoles import as_text
@@ -235,7 +235,9 @@ def _changes(api: APIRouter, service: Service) -> None:
     def cancel(
         request: Request,
         name: Name,
-        deadline: Annotated[float, Query(ge=0, le=3600, description="Seconds until its process is killed.")] = 30,
+        deadline: Annotated[
+            float, Query(ge=0, le=3600, description="Seconds until its process is killed.")
+        ] = CANCEL_SECONDS,
     ) -> StudyStatus:
         """Stops a study; finished members stay stored."""
         return studies.cancel(name, token_of(request).name, deadline)

@@ -33,7 +33,7 @@ from epsearch.service.requests import (
 )
 from epsearch.service.settings import Settings
 from epsearch.session.session import stored_loop
-from epsearch.status import UNKNOWN, StudyStatus
+from epsearch.status import CANCEL_SECONDS, UNKNOWN, StudyStatus
 from epsearch.study.description import Study
 from epsearch.study.kinds import REQUESTS, Search
 from results.ledger.errors import StoreError, conflict
@@ -52,7 +52,6 @@ from results.ledger.writers.states import (
 STATES = (QUEUED, RUNNING, CANCELLING, CANCELLED, FAILED, FINISHED, INTERRUPTED)
 LIST_SECONDS = 1.0  # for which a list is answered again, however many clients poll it
 MOST_PAGES = 100  # encoded pages of a list
-DEADLINE = 30.0  # seconds until the process of a cancelled study is killed
 
 
 class Busy(UsageError):
@@ -178,7 +177,7 @@ class Studies:
         extend = earlier is not None and bool(earlier.given.get("extend"))
         return self.submit(study, token, priority, extend, action="resume")
 
-    def cancel(self, name: str, token: str, deadline: float = DEADLINE) -> StudyStatus:
+    def cancel(self, name: str, token: str, deadline: float = CANCEL_SECONDS) -> StudyStatus:
         """Cancels a study; kills its process after the deadline, in seconds, if it has not stopped.
 
         Raises NoStudy, and Busy if there is nothing to cancel.
