@@ -129,12 +129,14 @@ def test_how_far_members_moved_is_reported(one, run):
         while not loop.done:
             loop.tell([(train_moved if job.certify and job.certify.perturbed else train)(job) for job in loop.ask()])
     found = search_results(listing.load("mine", study.storage, study.out), {})
-    assert found.moved == pytest.approx((0.02, 0.02)) and len(found.certificates) == 1
+    assert found.perturbed == pytest.approx((0.02, 0.02)) and len(found.certificates) == 1
     assert "Rounding noise: ± 1.4" in rounding(found)
     assert not rounding_warning(found)  # the baseline itself is the best here: no pair
 
 
 def test_the_answer_says_when_rounding_is_larger_than_what_was_found():
-    found = replace(synthetic(repeats=1, points=5, seeds=2), moved=(0.5,))
+    found = replace(synthetic(repeats=1, points=5, seeds=2), perturbed=(0.5,))
     assert rounding_warning(found) in answer(found) and "is more than that difference" in rounding_warning(found)
-    assert not rounding_warning(replace(found, moved=(1e-9,))) and not rounding_warning(replace(found, moved=()))
+    assert not rounding_warning(replace(found, perturbed=(1e-9,))) and not rounding_warning(
+        replace(found, perturbed=())
+    )
