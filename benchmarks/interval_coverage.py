@@ -30,7 +30,7 @@ WITHIN, ROUNDING = 0.001, 1e-9
 SAMPLES = 1000
 """Of normal noise, for what rests on resamples."""
 CONFIDENCE, LEAST_COVERAGE, MOST_RESOLVED = 0.999, 0.90, 0.03
-STATISTICS = "anova confidence_set curve outliers paired racing rivals slope_tests window"
+STATISTICS = "anova confidence_set curve gaussian_process outliers paired racing slope_tests"
 MEASURED = (
     *(f"benchmarks/{name}.py" for name in ("interval_cells", "objectives")),
     *(f"results/statistics/{name}.py" for name in STATISTICS.split()),
@@ -54,8 +54,8 @@ def judged(cell: Cell, number: int) -> Row:
     x, scores = table(cell, number)
     gone = np.isnan(scores)
     lost = gone if gone.any() else None
-    known = best_interval(x, scores, 0.0, 1.0, apart=[0] if curve.apart else [])
-    found = verdict(known, scores, lost)
+    known = best_interval(x, 100 * scores, 0.0, 1.0, apart=[0] if curve.apart else [])
+    found = verdict(known, 100 * scores, lost)
     told = found.kind == "diverging"  # it says that the tried values cannot show it
     below = missed(curve, known.low, known.high, known.worse_ends)
     return {

@@ -90,8 +90,8 @@ def judged(row: Row) -> Row:
     table = np.full((len(values), SEEDS), np.nan)
     for index, (value, share) in enumerate(row["tried"]):
         table[index, :share] = [noisy(value, seed) for seed in range(share)]
-    maximum = best_interval(values, table, 0.0, 1.0)  # the curves have no other formula at 0
-    found = verdict(maximum, table)
+    maximum = best_interval(values, 100 * table, 0.0, 1.0)  # the curves have no other formula at 0
+    found = verdict(maximum, 100 * table)
     curve = choose(SPACE, [(value,) for value in values], table).point
     named = row["chosen"] if curve is None else float(curve[0])
     ways = {"tried": row["chosen"], "curve": named, "parabola": maximum.best}

@@ -1,6 +1,5 @@
 """The results of one search, for its report."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -45,8 +44,6 @@ class Choice(NamedTuple):
     """Where it is highest, among points that could be tried; None without a curve."""
     tried: Point | None
     """The tried point with the highest mean; None without a score."""
-    gain: float
-    """How much higher the curve is at `point` than at `tried`, fraction; NaN where it is not known."""
     why: str
     """Why there is no curve; "" with one."""
 
@@ -54,7 +51,7 @@ class Choice(NamedTuple):
         """Returns it as every `--json` has it."""
         both = (None if one is None else dict(zip(parameters, one, strict=True)) for one in (self.point, self.tried))
         named, tried = both
-        return {"curve": named, "tried": tried, "gain": None if math.isnan(self.gain) else self.gain, "why": self.why}
+        return {"curve": named, "tried": tried, "why": self.why}
 
 
 class Race(NamedTuple):

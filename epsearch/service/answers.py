@@ -62,7 +62,7 @@ LIST = TypeAdapter(Studies)
 class Verdict(BaseModel):
     """Verdict on the best value."""
 
-    kind: str = Field(description="resolved, edge, flat, diverging or inert.")
+    kind: str = Field(description="resolved, one-sided, edge, level, open, diverging or inert.")
     text: str
     advice: str
     low: float | None

@@ -3,27 +3,21 @@
 With mean and spread of every round, all seeds and the curve.
 """
 
-import math
 import re
 
 import pandas as pd
 
 from results.figures.parameter_drawing import ParameterCurve, draw
-from results.labels import STREAM_LABELS, count_text, estimate_text, number_text
+from results.labels import STREAM_LABELS, count_text, number_text
 from results.metrics import METRICS, mean_std, summarize
+from results.points import value_text
 from results.search import SearchResults
+from results.statistics.spread import within_errors
 from results.verdict import wording
-from results.verdict.peak import Peak
 from results.verdict.peak import peak as peak_of
+from results.verdict.peak import table
 
 __all__ = ["caption", "draw", "numbers", "tables"]
-
-CURVE_COLUMNS = [
-    *("low", "high", "bootstrap_low", "bootstrap_high", "best"),
-    *("window_low", "window_high", "points", "whole", "lack_of_fit_p", "seeds", "c2", "c1", "c0"),
-]
-"""Columns of the CSV file of the fitted curve: confidence set, bootstrap interval and best value; window of the fit,
-number of its values, whether they are all, p of its lack of fit; seeds; c₂x² + c₁x + c₀ on the axis."""
 
 
 def named(parameter: str, metric: str) -> str:
@@ -43,11 +37,12 @@ def numbers(results: SearchResults, metric: str = "A_T") -> ParameterCurve:
     """
     name = results.parameters[0]
     members = _members(results, metric)
+    errors = dict(zip(results.points, within_errors(table(results, metric)).tolist(), strict=True))
     means = [
-        (number, value, *mean_std(results.members_of((value,)), [metric]).values())
+        (number, value, *mean_std(results.members_of((value,)), [metric]).values(), errors[(value,)])
         for number, value in sorted({*zip(members["repeat"], members[name], strict=True)})
     ]
-    points = pd.DataFrame(means, columns=["repeat", name, "n", "diverged", "mean", "std"])
+    points = pd.DataFrame(means, columns=["repeat", name, "n", "diverged", "mean", "std", "within_error"])
     return ParameterCurve(
         metric=metric,
         stream=results.score_on,
@@ -61,6 +56,7 @@ def numbers(results: SearchResults, metric: str = "A_T") -> ParameterCurve:
         points=points,
         intervals=tuple(r.number for r in results.rounds if r.span is not None and r.number in set(points["repeat"])),
         peak=peak_of(results, metric),
+        by_curve=results.by_curve,
     )
 
 
@@ -70,8 +66,8 @@ def caption(curve: ParameterCurve) -> str:
         curve.metric, curve.metric
     )
     text = (
-        f"{what} versus {curve.label} on the {STREAM_LABELS[curve.stream]}. Dots: mean over seeds; "
-        "bars: ± one population standard deviation; faint dots: single seeds."
+        f"{what} versus {curve.label} on the {STREAM_LABELS[curve.stream]}. Dots: mean over seeds; bars: ± one "
+        "standard error within seeds (Cousineau–Morey), without the effects of seeds; faint dots: single seeds."
     )
     if curve.zooms:
         # A study may have batches, too, if it was extended by another strategy.
@@ -90,13 +86,16 @@ def caption(curve: ParameterCurve) -> str:
 
 
 def tables(curve: ParameterCurve) -> dict[str, pd.DataFrame]:
-    """Returns name -> table of the data of the figure: means, single seeds, and the curve of `CURVE_COLUMNS`.
+    """Returns name -> table of the data of the figure: means, single seeds, and the curve (`Peak.curve`).
 
-    The last is empty where no place of the best can be said.
+    The last is empty where there is no curve.
     """
     name = named(curve.parameter, curve.metric)
-    fitted = pd.DataFrame([] if curve.peak is None else [_row(curve.peak)], columns=CURVE_COLUMNS)
-    return {name: curve.points, f"{name}_seeds": curve.members, f"{name}_curve": fitted}
+    fitted = None if curve.peak is None else curve.peak.curve
+    columns = ["value", "mean", "low", "high", "best_share"]
+    drawn = pd.DataFrame(columns=columns) if fitted is None else fitted
+    own = drawn.rename(columns={"value": curve.parameter})
+    return {name: curve.points, f"{name}_seeds": curve.members, f"{name}_curve": own}
 
 
 def _members(results: SearchResults, metric: str) -> pd.DataFrame:
@@ -110,34 +109,27 @@ def _members(results: SearchResults, metric: str) -> pd.DataFrame:
     return pd.concat([places, frame], axis=1)
 
 
-def _row(peak: Peak) -> tuple[object, ...]:
-    """Returns the row of CURVE_COLUMNS: values of the parameter, but coefficients on its axis."""
-    top, window = peak.maximum, peak.maximum.window
-    fit = (0, False, math.nan) if window is None else window[2:]
-    return (
-        *(peak.low, peak.high, peak.value(top.bootstrap_low), peak.value(top.bootstrap_high), peak.best),
-        *(*(peak.window or 2 * (math.nan,)), *fit, top.seeds),
-        *(peak.curve or 3 * (math.nan,)),
-    )
-
-
 def _curve_caption(curve: ParameterCurve) -> str:
-    """Returns the part of the caption about the fitted curve; "" without a confidence set."""
+    """Returns the part of the caption about the curve and its top; "" without a confidence set."""
     peak = curve.peak
     if peak is None:
         return ""
     best = "lowest" if curve.metric == "F_T" else "highest"
-    apart = "; ε = 0 is left out because another formula holds there" if curve.zero_is_agem else ""
-    ends, window = peak.text, peak.maximum.window
-    top = f"{curve.label} = {estimate_text(peak.best, peak.ends)}"
-    where = f"where {curve.metric} is {best}: {curve.label} in {ends}, from {count_text(peak.maximum.seeds, 'seed')}"
-    if peak.curve is None or window is None:
-        which = "no quadratic curve can be fitted" if peak.maximum.seeds > 1 else "one seed gives no measure of noise"
-        return f"Shaded: the values that cannot be excluded as the place {where} ({which})."
-    over = "all tried values" if window.whole else f"the {window.points} values that such a curve fits"
-    fit = "" if math.isnan(window.lack_of_fit_p) else f", lack of fit p = {window.lack_of_fit_p:.2g}"
+    seeds = count_text(peak.maximum.seeds, "seed")
+    where = f"where {curve.metric} may be {best}: {curve.label} in {peak.text} (95 %, {seeds})"
+    if peak.maximum.curve is None:
+        which = "too few values for a curve" if peak.maximum.seeds > 1 else "one seed gives no measure of noise"
+        return f"Bar along the axis: {where}; {which}."
+    apart = "; ε = 0, with another formula, is no part of it" if curve.zero_is_agem else ""
     return (
-        f"Dotted: quadratic curve fitted to {over}, with an intercept for each seed{fit}{apart}; star: where it is "
-        f"{best}, {top}. Shaded: 95 % confidence set of the place {where}, each seed being one "
-        "unit. This curve describes the shape; it is not the one that names a value."
+        f"Line: Gaussian process through all scores, with an effect of each seed{apart}; shaded: its 95 % band for "
+        f"paired scores. {_star(curve)} Bar along the axis: {where}."
     )
+
+
+def _star(curve: ParameterCurve) -> str:
+    """Returns what the star is: the choice, and by which rule it was made."""
+    chosen = f"Star: the chosen {curve.label} = {value_text(curve.chosen)}"
+    if curve.by_curve:
+        return f"{chosen}, where the curve is highest."
+    return f"{chosen}, the best tried value."

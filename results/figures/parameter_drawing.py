@@ -7,7 +7,6 @@ import pandas as pd
 
 from results.figures.style import (
     BLUE,
-    FAINT,
     INK,
     ORANGE,
     VERMILLION,
@@ -29,6 +28,9 @@ from results.verdict.peak import Peak
 MOST_ZOOMS = 4
 """Panels of single repeats; narrower ones than these would be unreadable."""
 
+
+SET_HEIGHT = 0.025
+"""Height of the bar of the confidence set, as a part of a panel."""
 
 MOST_BARS = 100
 """Error bars that the width of a figure has room for."""
@@ -56,11 +58,13 @@ class ParameterCurve(NamedTuple):
     members: pd.DataFrame
     """One row a tried value and seed: repeat, <parameter>, seed, value."""
     points: pd.DataFrame
-    """One row a tried value: repeat, <parameter>, n, diverged, mean, std."""
+    """One row a tried value: repeat, <parameter>, n, diverged, mean, std (of the seeds), within_error (of the mean)."""
     intervals: tuple[int, ...]
     """Numbers of the rounds that searched an interval; without any, all points have the same colour."""
     peak: Peak | None
-    """The fitted curve and its confidence set."""
+    """The curve and the confidence set of its top."""
+    by_curve: bool
+    """Whether the choice is where the curve is highest, and no other rule's."""
 
     @property
     def label(self) -> str:
@@ -90,8 +94,8 @@ class ParameterCurve(NamedTuple):
 def draw(curve: ParameterCurve) -> Any:
     """Returns a plotly figure: the whole interval on top, below it the last repeats on one common scale.
 
-    Dots are means with bars of ± one population standard deviation, faint dots single seeds, in the colour of their
-    round from dark (early) to light. A search without intervals has one panel and one colour.
+    Dots are means with bars of ± one standard error within seeds, faint dots single seeds, in the colour of their round
+    from dark (early) to light. A search without intervals has one panel and one colour.
     """
     rounds = sorted(int(r) for r in curve.points["repeat"].unique())
     figure = _panels(curve.zooms)
@@ -158,8 +162,13 @@ def _add_round(figure: Any, curve: ParameterCurve, number: int, colour: str, row
         figure.add_scatter(
             x=part[curve.parameter],
             y=part["mean"],
-            error_y={"array": part["std"].fillna(0), "thickness": 1.2, "width": 3, "visible": bars or rank == 1},
-            customdata=part[["n", "std"]],
+            error_y={
+                "array": part["within_error"].fillna(0),
+                "thickness": 1.2,
+                "width": 3,
+                "visible": bars or rank == 1,
+            },
+            customdata=part[["n", "within_error"]],
             mode="markers",
             hovertemplate=f"{hover} ± %{{customdata[1]:.2g}} (n = %{{customdata[0]}})<extra></extra>",
             marker=marker,
@@ -173,38 +182,56 @@ def _add_round(figure: Any, curve: ParameterCurve, number: int, colour: str, row
 
 
 def _add_curve(figure: Any, curve: ParameterCurve) -> None:
-    """Adds the fitted curve over its window, and a star where it is best."""
-    peak = curve.peak
-    if peak is None or peak.curve is None or peak.maximum.window is None:
+    """Adds the curve with its band as far as values were tried, and the choice as a star."""
+    drawn = None if curve.peak is None else curve.peak.curve
+    values = curve.points[curve.parameter]
+    if drawn is not None:
+        # Not beyond the tried values, where nothing but the model speaks.
+        drawn = drawn[(drawn["value"] >= values.min()) & (drawn["value"] <= values.max())]
+        if curve.zero_is_agem:
+            usual = values[values > 0]
+            drawn = drawn[drawn["value"] >= usual.min()]
+        both = {"x": [*drawn["value"], *drawn["value"][::-1]], "y": [*drawn["high"], *drawn["low"][::-1]]}
+        band = {"fill": "toself", "fillcolor": faint(INK), "line": {"width": 0}, "hoverinfo": "skip"}
+        figure.add_scatter(**both, **band, mode="lines", showlegend=False, legendgroup="curve", row=1, col=1)
+        figure.add_scatter(
+            x=drawn["value"],
+            y=drawn["mean"],
+            mode="lines",
+            line={"color": INK, "width": 1.6},
+            legendrank=3,
+            legendgroup="curve",
+            name="curve, 95 % band",
+            hoverinfo="skip",
+            row=1,
+            col=1,
+        )
+    height = _height_of_the_choice(curve, drawn)
+    if height is None or (curve.chosen == curve.baseline and drawn is None):
         return
-    # Only over the values it was fitted to: beyond them a quadratic says nothing.
-    places = np.linspace(peak.maximum.window.low, peak.maximum.window.high, 201).tolist()
     figure.add_scatter(
-        x=[peak.value(place) for place in places],
-        y=[peak.at(place) for place in places],
-        mode="lines",
-        line={"color": FAINT, "dash": "dot", "width": 1.6},
-        legendrank=3,
-        name="fitted curve",
-        hoverinfo="skip",
-        row=1,
-        col=1,
-    )
-    figure.add_scatter(
-        x=[peak.best],
-        y=[peak.at(peak.maximum.best)],
+        x=[curve.chosen],
+        y=[height],
         mode="markers",
-        marker={"symbol": "star", "size": 12, "color": ORANGE, "line": {"width": 1, "color": INK}},
-        name="its best",
+        marker={"symbol": "star", "size": 14, "color": ORANGE, "line": {"width": 1, "color": INK}},
+        name="chosen",
         legendrank=4,
-        hovertemplate=f"best of the curve: {curve.label} = %{{x:.4g}}<extra></extra>",
+        hovertemplate=f"chosen {curve.label} = %{{x:.4g}}<extra></extra>",
         row=1,
         col=1,
     )
+
+
+def _height_of_the_choice(curve: ParameterCurve, drawn: pd.DataFrame | None) -> float | None:
+    """Returns where the star stands: on the curve if that has chosen, else on the choice's mean."""
+    if curve.by_curve and drawn is not None and not (curve.zero_is_agem and curve.chosen == 0):
+        return float(np.interp(curve.chosen, drawn["value"], drawn["mean"]))
+    means = curve.points[(curve.points[curve.parameter] == curve.chosen) & curve.points["mean"].notna()]
+    return None if means.empty else float(means["mean"].iloc[0])
 
 
 def _add_bands(figure: Any, curve: ParameterCurve) -> None:
-    """Adds the confidence set of the best value, shaded in every panel as far as its points go."""
+    """Adds the confidence set of the best value, a bar along the axis of every panel as far as its points go."""
     if curve.peak is None:
         return
     values = curve.points[curve.parameter]
@@ -213,9 +240,10 @@ def _add_bands(figure: Any, curve: ParameterCurve) -> None:
         # Cut off at the points: a wider rectangle would widen the axis.
         low, high = max(curve.peak.low, float(shown.min())), min(curve.peak.high, float(shown.max()))
         if low < high:
-            figure.add_vrect(x0=low, x1=high, fillcolor=faint(BLUE), line_width=0, layer="below", row=row, col=col)
-    # A shaded rectangle has no entry in the legend.
-    add_legend_entry(figure, "best may lie here", {"symbol": "square", "size": 12, "color": faint(BLUE)}, rank=5)
+            style = {"fillcolor": BLUE, "opacity": 0.55, "line_width": 0, "layer": "below"}
+            figure.add_vrect(x0=low, x1=high, y0=0, y1=SET_HEIGHT, **style, row=row, col=col)
+    # A rectangle has no entry in the legend.
+    add_legend_entry(figure, "best may lie here (95 %)", {"symbol": "square", "size": 12, "color": BLUE}, rank=5)
 
 
 def _add_reference_lines(figure: Any, curve: ParameterCurve) -> None:
@@ -258,7 +286,9 @@ def _title_axes(figure: Any, curve: ParameterCurve) -> None:
     figure.update_yaxes(title_text=title, row=2, col=1)
     means = curve.points[curve.points["repeat"].isin(zooms)]
     seeds = curve.members[curve.members["repeat"].isin(zooms)]["value"]
-    bars = [means["mean"] + sign * means["std"].fillna(0) for sign in (-1, 1)]  # a bar may end beyond every seed
+    bars = [
+        means["mean"] + sign * means["within_error"].fillna(0) for sign in (-1, 1)
+    ]  # a bar may end beyond every seed
     shown = [value for column in (seeds, *bars) for value in column.dropna().tolist()]
     shown += [] if curve.at_baseline is None else [curve.at_baseline]
     if shown:

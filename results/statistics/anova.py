@@ -139,6 +139,18 @@ def left_out(scores: np.ndarray) -> Residuals:
     return Residuals(found[0], found[1], df, math.sqrt(pure / (df + 1)) if df > 0 else math.nan)
 
 
+def residual_table(scores: np.ndarray) -> np.ndarray:
+    """Returns scores [K, R] minus their least-squares point and seed; NaN where there is no score."""
+    there = ~np.isnan(scores)
+    rows, columns = there.any(axis=1), there.any(axis=0)
+    inner, left = there[rows][:, columns], np.full(scores.shape, math.nan)
+    if inner.size:
+        y = np.where(inner, scores[rows][:, columns], 0.0)
+        y = np.where(inner, y - y.sum(axis=0) / inner.sum(axis=0), 0.0)
+        left[np.ix_(rows, columns)] = np.where(inner, _equations(inner).residuals(y), math.nan)
+    return left
+
+
 def _upper_tail(extra: float, more: int, free: TwoWay) -> float:
     """Returns the p-value of the F test of a sum of squares `extra` with `more` degrees of freedom."""
     from scipy.special import fdtrc

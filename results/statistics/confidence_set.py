@@ -1,8 +1,8 @@
-"""The confidence set of the best value of one hyperparameter.
+"""The confidence set of the best value of one hyperparameter, from a few paired seeds.
 
-From a few paired seeds. A quadratic curve is fitted (`results.statistics.curve`) over all tried values if it fits them,
-else over a window around the best. The confidence set contains the values that a test of the slope does not exclude,
-and the tried values beyond the window that are not significantly below the top of the curve.
+One model says where the curve is highest, how it runs, and where its top may lie: a Gaussian process through all scores
+(`results.statistics.gaussian_process`). The set has most places of the top in joint draws of the curve, and every tried
+value that a paired test does not put below the best tried one.
 """
 
 import math
@@ -11,12 +11,42 @@ from typing import NamedTuple
 
 import numpy as np
 
-from results.statistics.anova import no_difference
-from results.statistics.bootstrap import resamples, weighted_quantile
-from results.statistics.paired import CONFIDENCE, RELATIVE_ZERO
-from results.statistics.racing import leader
-from results.statistics.slope_tests import NOTHING, Open, bends, neighbours, open_points, open_rivals, open_slopes
-from results.statistics.window import LocalFit, Window, local_fits
+from results.statistics.anova import lack_of_fit, no_difference
+from results.statistics.curve import FEWEST_POINTS, fit_by_seed
+from results.statistics.gaussian_process import SAME, Process
+from results.statistics.outliers import outliers, without
+from results.statistics.paired import CONFIDENCE, RELATIVE_ZERO, mean_estimate, student_quantile
+from results.statistics.racing import adjusted_means, gaps_to_leader, leader
+from results.statistics.slope_tests import HUGE, MOST_SEEDS, Open, open_points
+
+PLACES = 100
+"""Steps of the axis, at whose ends the curve is computed, beside the tried values."""
+
+TICKS = 1000
+"""Steps of the axis among which the top is sought: the values that a search can name."""
+
+DRAWS = 2048
+"""Joint draws of the curve."""
+
+DRAWN = 0.95
+"""Share of the draws whose tops the set has, in the middle; see docs/coverage.md for what it then covers."""
+
+
+class Curve(NamedTuple):
+    """The curve through all scores, in the unit of the score, at places of the axis."""
+
+    places: np.ndarray
+    """[C] ascending."""
+    mean: np.ndarray
+    """[C] expected score of a point with every seed."""
+    error: np.ndarray
+    """[C] standard error of the paired score: the effects of the seeds, which all places share, are not in it."""
+    best_share: np.ndarray
+    """[C] share of the draws in which the curve is highest there."""
+    level: float
+    """By how much the highest value is above the lowest one at most, with `CONFIDENCE`."""
+    loss: float
+    """By how much the highest value is above any in the set at most, with `CONFIDENCE`."""
 
 
 class Maximum(NamedTuple):
@@ -27,8 +57,8 @@ class Maximum(NamedTuple):
     high: float
     """High end of the hull."""
     at_low: bool
-    """Whether the low end of the searched interval is itself open. Where nothing was tried between it and the next open
-    value, `low` reaches it although it is closed."""
+    """Whether the low end of the searched interval, or values arbitrarily close to it, may be the best. Without a curve
+    `low` may reach that end although it is closed, as nothing was tried between it and the next open value."""
     at_high: bool
     """The same for the high end."""
     worse_ends: tuple[bool, bool]
@@ -36,25 +66,18 @@ class Maximum(NamedTuple):
     with another formula (ε = 0) than the curve's top, or, without a curve, one beside which nothing was tried. Then an
     open end means "arbitrarily close to it", not the end itself."""
     best: float
-    """Where the curve is highest over its window; without a curve the best tried value, NaN without a score."""
-    bootstrap_low: float
-    """Low end of the percentile interval of the maximiser under resampling of the seeds. With few seeds this interval
-    is too short, so [low, high] is the one to rely on. NaN without a curve."""
-    bootstrap_high: float
-    """Its high end."""
-    window: Window | None
-    """The values that the curve is fitted to; None without a curve: one seed, fewer than four values, or no window that
-    a parabola fits."""
-    fitted: tuple[float, ...]
-    """[K] the curve at x; NaN outside the window."""
+    """Where the curve is highest between the tried values; without one the best tried value, NaN without a score."""
     seeds: int
     """Seeds with a score."""
-    effective_seeds: float
-    """Seeds that the t quantile counts: fewer than `seeds` where some trained only a few values."""
     seeds_needed: float
-    """The least number of seeds that would close both ends with a probability of one half, if the measured curve is the
-    true one; infinite where the measured curve does not exclude them at all, or does not bend down significantly
-    (without a curve: where an analysis of variance finds no difference)."""
+    """About how many seeds would close both ends, if the measured curve is the true one; 0 where both are closed,
+    infinite where the measured curve does not exclude them at all."""
+    share: float = 1.0
+    """Part of the searched interval that the hull takes."""
+    curve: Curve | None = None
+    """None without a curve: one seed, or too few values."""
+    parabola_p: float = math.nan
+    """p-value of the test that a parabola runs through the means of all usual values; NaN where it cannot be tested."""
 
 
 def best_interval(
@@ -67,144 +90,150 @@ def best_interval(
 ) -> Maximum:
     """Returns the confidence set of the maximum on [low, high] for x [K] and scores [K, R], at `CONFIDENCE`.
 
-    x      on a scale on which the curve resembles a parabola: pass the logarithm of a learning rate
-    apart  indices of x with another formula (ε = 0 is A-GEM): never part of the curve; each of them extends the set to
-           itself unless it is significantly below the top of the curve
-
-    With a curve: see `slope_tests.open_slopes`; where a curve over all values is in doubt, the set is joined with that
-    of a window (`window.local_fits`); tried values outside its window are excluded by a one-sided t test of
-    the paired differences to the curve's top. If the curve fits only a window, the set extends to the next tried values
-    on both sides, because the curve says nothing beyond. Without a curve: see `slope_tests.open_points`, with the same
-    extension. With one seed everything is open.
+    apart: indices of x with another formula (ε = 0 is A-GEM), which are no part of the curve; each of them extends the
+    set to itself where it may be the best. Members that lie far off, which may have failed, do not count for the curve.
+    Without a curve: see `slope_tests.open_points`, extended to the next tried values on both sides. With one seed
+    everything is open.
 
     Raises ValueError for shapes that do not match, x outside [low, high], or unless low < high.
     """
     points, table = _checked(x, scores, low, high)
     ends = (float(low), float(high))
-    local, hull = _search(points, table, ends, apart, careful=True)
-    first, seeds = leader(table), int((~np.isnan(table)).any(axis=0).sum())
-    if local is None:
-        return Maximum(
-            *hull[:4],
-            # Reached, as nothing was tried between, but not open.
-            (hull.low <= ends[0] and not hull.at_low, hull.high >= ends[1] and not hull.at_high),
-            math.nan if first is None else float(points[first]),
-            *(math.nan, math.nan),
-            window=None,
-            fitted=(math.nan,) * len(x),
-            seeds=seeds,
-            effective_seeds=float(seeds),
-            seeds_needed=_in_seeds(hull, seeds, seeds, no_difference(table) <= 1 - CONFIDENCE),
-        )
-    fit, window = local.fit, local.window
+    scored = ~np.isnan(table).all(axis=1)
+    others = np.isin(np.arange(len(table)), list(apart)) & scored
+    usual, seeds = scored & ~others, int((~np.isnan(table)).any(axis=0).sum())
+    process = fit_curve((points[usual, None] - ends[0]) / (ends[1] - ends[0]), table[usual])
+    if process is None:
+        return _without_curve(points, table, ends, others, seeds)
+    return _of_curve(process, points, table, ends, usual, others)
+
+
+def fit_curve(x: np.ndarray, scores: np.ndarray) -> Process | None:
+    """Returns the curve through scores [K, R] at places x [K, d] of [0, 1]^d; None where they determine none.
+
+    There must be `FEWEST_POINTS` with a score for each axis, and two seeds. Members that lie far off do not count.
+    """
+    scored = ~np.isnan(scores)
+    if len(np.unique(x[scored.any(axis=1)], axis=0)) < FEWEST_POINTS * x.shape[1] or scored.any(axis=0).sum() < 2:
+        return None
+    return Process.fit(x, without(scores, outliers(scores)))
+
+
+def highest(process: Process, x: np.ndarray) -> int:
+    """Returns the index of the place of x [C] with the highest mean, the first of equal ones."""
+    return int(np.argmax(process.mean(x[:, None]).round(SAME)))
+
+
+def not_below(scores: np.ndarray) -> np.ndarray:
+    """Returns bool [K]: the rows that no one-sided paired t test puts below the `leader`, which is one of them."""
+    open_rows = np.zeros(len(scores), dtype=bool)
+    for gap in gaps_to_leader(scores):
+        open_rows[gap.row] = gap.below.not_above_zero(min(HUGE, student_quantile(CONFIDENCE, gap.df)))
+    return open_rows
+
+
+def _of_curve(
+    process: Process, x: np.ndarray, scores: np.ndarray, ends: tuple[float, float], usual: np.ndarray, apart: np.ndarray
+) -> Maximum:
+    """Returns the set by the curve and the paired tests."""
+    width, tried = ends[1] - ends[0], x[usual]
+    places = np.unique(np.concatenate([np.linspace(*ends, PLACES + 1), tried]))
+    drawn = process.draws((places[:, None] - ends[0]) / width, DRAWS)
+    tops = drawn.argmax(axis=0)
+    # With twelve digits: a thousand times a thousandth may not be 1.
+    even = [float(f"{ends[0] + width * number / TICKS:.12g}") for number in range(TICKS + 1)]
+    ticks = np.unique(np.concatenate([even, tried]))
+    ticks = ticks[(ticks >= tried.min()) & (ticks <= tried.max())]
+    best = float(ticks[highest(process, (ticks - ends[0]) / width)])
+    tested, central = not_below(scores), _central(places[tops])
+    open_values = [best, *central, *x[tested].tolist()]
+    # Where an end of the central interval lies between two tried values only the model speaks for it: the whole gap.
+    low = min(*open_values, max(tried[tried <= central[0]], default=ends[0]))
+    high = max(*open_values, min(tried[tried >= central[1]], default=ends[1]))
+    # A gap up to a value with another formula does not open that value.
+    reached, own = (low <= ends[0], high >= ends[1]), [bool((x[apart] == end).any()) for end in ends]
+    at_low = reached[0] and (not own[0] or min(open_values) <= ends[0])
+    at_high = reached[1] and (not own[1] or max(open_values) >= ends[1])
+    seeds = int((~np.isnan(scores)).any(axis=0).sum())
+    to_close = [
+        _seeds_to_close(process, (best - ends[0]) / width, end, seeds)
+        for end, is_open in zip((0.0, 1.0), (at_low, at_high), strict=True)
+        if is_open
+    ]
+    inside, highest_drawn = drawn[(places >= low) & (places <= high)], drawn.max(axis=0)
+    level, loss = (float(np.quantile(highest_drawn - some.min(axis=0), CONFIDENCE)) for some in (drawn, inside))
+    far = _far_apart(scores, usual, apart)
+    above = drawn - drawn[np.searchsorted(places, tried)].mean(axis=0)
+    shares = np.bincount(tops, minlength=len(places)) / len(tops)
+    mean = process.mean((places[:, None] - ends[0]) / width)
+    worse = [mine and not tested[apart & (x == end)].any() for mine, end in zip(own, ends, strict=True)]
+    quadratic = fit_by_seed(tried, scores[usual])
+    return Maximum(
+        low,
+        high,
+        at_low,
+        at_high,
+        worse_ends=(worse[0], worse[1]),
+        best=best,
+        seeds=seeds,
+        seeds_needed=max(to_close, default=0.0),
+        share=(high - low) / width,
+        curve=Curve(
+            places, mean, above.std(axis=1), shares, max(level, far), max(loss, far if any(tested[apart]) else 0.0)
+        ),
+        parabola_p=math.nan if quadratic is None else lack_of_fit(tried, scores[usual], quadratic),
+    )
+
+
+def _central(tops: np.ndarray) -> tuple[float, float]:
+    """Returns the ends of the central interval with the share `DRAWN` of the tops [n]."""
+    tail = math.floor((1 - DRAWN) / 2 * len(tops))
+    low, high = np.sort(tops)[[tail, -1 - tail]].tolist()
+    return low, high
+
+
+def _far_apart(scores: np.ndarray, usual: np.ndarray, apart: np.ndarray) -> float:
+    """Returns how far a value apart is from the best usual one at most, by its paired t interval; 0 without any."""
+    best = np.flatnonzero(usual)[int(np.nanargmax(adjusted_means(scores[usual])))]
+    gaps = [mean_estimate(scores[best] - scores[row]) for row in np.flatnonzero(apart)]
+    counts = [int((~np.isnan(scores[best] - scores[row])).sum()) for row in np.flatnonzero(apart)]
+    quantiles = [min(HUGE, student_quantile((1 + CONFIDENCE) / 2, count - 1)) for count in counts]
+    return max((abs(gap.value) + q * gap.error for gap, q in zip(gaps, quantiles, strict=True)), default=0.0)
+
+
+def _seeds_to_close(process: Process, best: float, end: float, seeds: int) -> float:
+    """Returns about how many seeds would put the curve at an end below its top; infinite where it is no lower there."""
+    at = np.array([[best], [end]])
+    (top, other), covariance = process.mean(at), process.covariance(at)
+    error = math.sqrt(max(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1], 0.0))
+    if top - other <= RELATIVE_ZERO * abs(top):
+        return math.inf
+    needed = seeds * (student_quantile((1 + DRAWN) / 2, math.inf) * error / (top - other)) ** 2
+    return float(max(math.ceil(needed), seeds + 1)) if needed <= MOST_SEEDS else math.inf
+
+
+def _without_curve(
+    x: np.ndarray, scores: np.ndarray, ends: tuple[float, float], apart: np.ndarray, seeds: int
+) -> Maximum:
+    """Returns the set by paired tests alone."""
+    first, hull = leader(scores), open_points(x, scores, ends, CONFIDENCE)
+    # A best value that lies apart has no neighbours: the next values follow another formula.
+    if {hull.low, hull.high} - {*x[apart].tolist()}:
+        hull = hull.to_neighbours(x[~np.isnan(scores).all(axis=1)], ends)
+    shown = no_difference(scores) <= 1 - CONFIDENCE
     return Maximum(
         *hull[:4],
-        _worse_ends(points, table, local, ends, apart),
-        fit.best(window.low, window.high),
-        *_bootstrap(points[_usual(table, apart)], local, ends),
-        window=window,
-        fitted=tuple(np.where(local.rows, fit.at(points), math.nan).tolist()),
+        # Reached, as nothing was tried between, but not open.
+        worse_ends=(hull.low <= ends[0] and not hull.at_low, hull.high >= ends[1] and not hull.at_high),
+        best=math.nan if first is None else float(x[first]),
         seeds=seeds,
-        effective_seeds=fit.effective_seeds,
-        seeds_needed=_in_seeds(hull, seeds, fit.effective_seeds, bends(fit, CONFIDENCE)),
+        seeds_needed=_in_seeds(hull, seeds) if shown or not hull.seeds_needed else math.inf,
     )
 
 
-def confidence_hull(x: Sequence[float], scores: np.ndarray, low: float, high: float) -> tuple[float, float] | None:
-    """Returns the hull of a set like `best_interval`'s, or None without a curve.
-
-    It decides what `interval-ci` tries next. Searches are resumed by replay, so it stays as it was for the first of
-    them: it neither leaves failed members out of the test of fit nor adds a window where that test is in doubt.
-    """
-    points, table = _checked(x, scores, low, high)
-    local, hull = _search(points, table, (float(low), float(high)), (), careful=False)
-    return None if local is None else (hull.low, hull.high)
-
-
-def _search(
-    x: np.ndarray, scores: np.ndarray, ends: tuple[float, float], apart: Collection[int], careful: bool
-) -> tuple[LocalFit | None, Open]:
-    """Returns the curve, if any, and the set of open values; careful: see `local_fits`."""
-    usual, hull = _usual(scores, apart), NOTHING
-    fits = tuple(local_fits(x, scores, usual, careful))
-    for local in fits:
-        hull = hull.joined(_of_the_curve(x, scores, ends, local, usual))
-    if not fits:
-        hull = open_points(x, scores, ends, CONFIDENCE)
-        # A best value that lies apart has no neighbours: the next values follow another formula.
-        near = {hull.low, hull.high} - {*x[list(apart)].tolist()}
-        hull = hull.to_neighbours(_scored(x, scores), ends) if near else hull
-    return next(iter(fits), None), hull
-
-
-def _of_the_curve(
-    x: np.ndarray, scores: np.ndarray, ends: tuple[float, float], local: LocalFit, usual: np.ndarray
-) -> Open:
-    """Returns the open values by one curve, and those beyond its window."""
-    window = local.window
-    # Beyond the window only as far as the next tried values: a fitted parabola may not be extrapolated further.
-    reach = neighbours(x[usual], window.low, window.high, ends)
-    hull = open_slopes(local.fit, *reach, ends, CONFIDENCE)
-    hull = hull if window.whole else hull.to_neighbours(_scored(x, scores), ends)
-    # The top that `open_slopes` includes may lie beyond the window; the best within it belongs to the set, too.
-    best = local.fit.best(window.low, window.high)
-    hull = hull.joined(Open(best, best, False, False, 0.0))
-    return hull.joined(_rivals(x, scores, local, ~local.rows, ends))
-
-
-def _scored(x: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Returns those of x that have a score."""
-    return np.asarray(x[~np.isnan(scores).all(axis=1)])
-
-
-def _in_seeds(hull: Open, seeds: int, effective: float, shown: bool) -> float:
-    """Returns the needed seeds in real seeds: the tests count effective ones, and one more than now is the least.
-
-    shown: whether there is a difference at all, for the seeds to be counted that would tell where it lies.
-    """
-    if not hull.seeds_needed:
-        return 0.0
-    if not shown or math.isinf(hull.seeds_needed):
-        return math.inf
-    # With slack, so that a product such as 7·(1 + 2⁻⁵²) does not need an eighth seed by rounding.
-    return float(max(math.ceil(hull.seeds_needed * seeds / effective - 1e-9), seeds + 1))
-
-
-def _rivals(x: np.ndarray, scores: np.ndarray, local: LocalFit, rows: np.ndarray, ends: tuple[float, float]) -> Open:
-    best = local.fit.best(local.window.low, local.window.high)
-    return open_rivals(local.fit, best, x, scores, rows, ends, CONFIDENCE)
-
-
-def _worse_ends(
-    x: np.ndarray,
-    scores: np.ndarray,
-    local: LocalFit,
-    ends: tuple[float, float],
-    apart: Collection[int],
-) -> tuple[bool, bool]:
-    measured = ~np.isnan(scores).all(axis=1) & ~_usual(scores, apart)
-    low, high = (
-        bool((measured & (x == end)).any()) and _rivals(x, scores, local, measured & (x == end), ends) == NOTHING
-        for end in ends
-    )
-    return low, high
-
-
-def _bootstrap(usual: np.ndarray, local: LocalFit, ends: tuple[float, float]) -> tuple[float, float]:
-    """Returns the ends of the percentile interval of the maximiser (Efron & Tibshirani 1993, ch. 13)."""
-    fit, (counts, weights) = local.fit, resamples(len(local.fit.seeds))
-    reach = neighbours(usual, local.window.low, local.window.high, ends)
-    tops = fit.highest(fit.resampled(counts), *reach)
-    there = ~np.isnan(tops)  # a resample of too few different seeds may not determine a curve
-    low, high = (
-        weighted_quantile(tops[there], weights[there], tail) for tail in ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
-    )
-    return low, high
-
-
-def _usual(scores: np.ndarray, apart: Collection[int]) -> np.ndarray:
-    """Returns bool [K]: values that have a score and the usual formula."""
-    return np.asarray(~np.isnan(scores).all(axis=1) & ~np.isin(np.arange(len(scores)), list(apart)))
+def _in_seeds(hull: Open, seeds: int) -> float:
+    """Returns the needed seeds, one more than now at least where an end is open."""
+    return max(hull.seeds_needed, seeds + 1.0) if hull.seeds_needed else 0.0
 
 
 def _checked(x: Sequence[float], scores: np.ndarray, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:

@@ -91,12 +91,6 @@ def open_slopes(fit: SeedFit, low: float, high: float, ends: tuple[float, float]
     return Open(min(kept), max(kept), at_low, at_high, max(needed, default=0.0))
 
 
-def bends(fit: SeedFit, level: float) -> bool:
-    """Returns whether the curve bends down by a two-sided t test of its curvature."""
-    share = (1 + level) / 2
-    return not fit.curvature().negative().not_above_zero(_quantile(share, fit.effective_seeds))
-
-
 class _Tests(NamedTuple):
     """The two tests on [low, high], with their t quantiles."""
 

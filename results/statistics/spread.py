@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from results.statistics.anova import residual_table
 from results.statistics.bootstrap import DRAWS, FEWEST_SEEDS, resamples
 from results.statistics.paired import (
     CONFIDENCE,
@@ -90,6 +91,23 @@ def spread(values: Sequence[float]) -> Spread:
     std, population = (unit * float((kept / unit).std(ddof=ddof)) for ddof in (1, 0))
     half = student_quantile((1 + CONFIDENCE) / 2, n - 1) * std / math.sqrt(n)
     return Spread(n, mean, std, population, mean - half, mean + half, *_bca(kept, mean, std))
+
+
+def within_errors(scores: np.ndarray) -> np.ndarray:
+    """Returns the standard errors [K] of the means of points [K, R] within seeds; NaN below two seeds or two points.
+
+    Without what seeds add to all points alike, which no comparison of points sees: s/√n of the scores minus their
+    seed's effect (Cousineau 2005), times √(K/(K − 1)), as removing the effects makes them too short (Morey 2008).
+
+    >>> within_errors(np.array([[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]])).round(3).tolist()
+    [0.0, 0.0]
+    """
+    left = residual_table(scores)
+    counts, points = (~np.isnan(left)).sum(axis=1), int((~np.isnan(left)).any(axis=1).sum())
+    if points < 2:
+        return np.full(len(scores), math.nan)
+    squares = np.nansum(left**2, axis=1) * points / (points - 1)
+    return np.where(counts > 1, np.sqrt(squares / np.maximum(counts - 1, 1) / np.maximum(counts, 1)), math.nan)
 
 
 def _bca(values: np.ndarray, mean: float, std: float) -> tuple[float, float]:

@@ -69,14 +69,11 @@ def _choice(results: SearchResults) -> str:
 
 
 def _best_tried(results: SearchResults) -> str:
-    """Returns the best tried point and what choosing it would cost, where it is not the chosen one; else ""."""
+    """Returns the tried point with the highest mean, where it is not the chosen one; else ""."""
     choice = results.choice
     if choice is None or choice.tried is None or choice.tried == results.chosen:
         return ""
-    best = f"; the best of them is {point_text(results.parameters, choice.tried)}"
-    if math.isnan(choice.gain):
-        return best
-    return f"{best}, which would cost {number_text(100 * choice.gain, DIGITS)} points in expectation"
+    return f"; the highest of their means is that of {point_text(results.parameters, choice.tried)}"
 
 
 def _not_by_curve(results: SearchResults) -> str:

@@ -208,14 +208,13 @@ def _row(trust: Assessment, one: TrustedPoint) -> dict[str, Any]:
 
 
 def _curve_as_json(peak: Peak) -> dict[str, Any]:
-    maximum, window = peak.maximum, peak.maximum.window
+    maximum, curve = peak.maximum, peak.maximum.curve
     return {
         "best": _number(peak.best),
         "interval": _ends(peak.low, peak.high),
-        "bootstrap_interval": _ends(peak.value(maximum.bootstrap_low), peak.value(maximum.bootstrap_high)),
-        "window": None if peak.window is None else list(peak.window),
-        "points": 0 if window is None else window.points,
-        "lack_of_fit_p": None if window is None else _number(window.lack_of_fit_p),
+        "difference_at_most": None if curve is None else _number(curve.level),
+        "loss_at_most": None if curve is None else _number(curve.loss),
+        "parabola_p": _number(maximum.parabola_p),
         "seeds_needed": _number(maximum.seeds_needed),
     }
 

@@ -23,6 +23,13 @@ FEWEST_SEEDS = 3
 MANY_SEEDS = 100
 """A larger number of needed seeds is printed as "more than 100"."""
 
+MARGIN = 0.5
+"""Differences below this, in percentage points of what is maximised, do not matter: values that differ by less with
+`CONFIDENCE` are called level."""
+
+WIDE = 0.15
+"""A set of level values that is at least this part of the searched interval is a plateau, not a top at its end."""
+
 BEST_TRIED = "Take the best tried value."
 
 FOR_A_TEST = f"a paired test can reach p < {ALPHA} with {LEAST_FOR_A_TEST}"
@@ -35,8 +42,11 @@ class Verdict(NamedTuple):
     """One of
 
     resolved   neither end is open
-    edge       one end is open: the best value lies there or cannot be distinguished from it
-    flat       both ends are open: no value can be distinguished from the best
+    one-sided  one end is open, and the curve is level from somewhere inside up to it: which of these values is the best
+               is not known, that it is none of the others is
+    edge       one end is open, and the curve rises to it: the best value lies there or cannot be distinguished from it
+    level      all values differ by less than a margin
+    open       both ends are open and the curve is not level: too few seeds
     diverging  too many members diverged for a verdict
     inert      all scores are equal bit for bit: nothing was measured
     """
@@ -45,7 +55,7 @@ class Verdict(NamedTuple):
     high: float
     """Its high end."""
     text: str
-    """What was found, in a sentence."""
+    """What is known, in a sentence."""
     advice: str
     """What to do, in a sentence."""
     best: int | None = None
@@ -64,7 +74,7 @@ def verdict(
     members: int | None = None,
     where: str = "",
 ) -> Verdict:
-    """Returns the verdict on scores [K, R], rows in ascending order of the values, from what `best_interval` returned.
+    """Returns the verdict on scores [K, R] in percent from what `best_interval` returned; rows ascend by their value.
 
     lost     bool [K, R]: members that diverged; other members without a score were never trained, or belong to a value
              of which a seed diverged
@@ -74,32 +84,37 @@ def verdict(
     members  number of trained members; if left out, those with a score and those that diverged
     where    what the scores are from, such as " on the cross-validation stream of 3 tasks": the best value is that of
              this stream, and another stream may have another
-
-    "resolved" needs both ends closed. An end is closed if the slope there points inwards significantly, or by the
-    comparison with the other end (`slope_tests.open_slopes`). The ends cannot close each other, because each would have
-    to be below the other; so at least one slope points inwards, and as the other end is below or points inwards, too,
-    the fitted curve bends down. If an end is truly the best, closing it is an error of one of two tests, which happens
-    in at most 2 % + 1 % of the searches (confidence 95 %). On a flat curve both ends are best, so "resolved" is as rare
-    there. In a race the seeds count as fewer than were trained, and the interval is wider than necessary.
     """
     if nothing := inert(scores, f"values of {label}", label):
         return Verdict(INERT, maximum.low, maximum.high, *nothing)
     if reason := diverging(scores, lost, FEWEST_POINTS, "value", members):
         return Verdict("diverging", maximum.low, maximum.high, reason, stable(label))
-    seeds, subject = count_text(maximum.seeds, "seed"), f"{label}{where}"
+    seeds, subject, curve = count_text(maximum.seeds, "seed"), f"{label}{where}", maximum.curve
     if maximum.seeds < 2:
         text = f"{seeds.capitalize()} gave scores, so there is no estimate of the noise: the best {subject} is unknown."
-        return Verdict("flat", maximum.low, maximum.high, text, more_seeds("value"))
+        return Verdict("open", maximum.low, maximum.high, text, more_seeds("value"))
+    differ = f"differ by less than {MARGIN:g} percentage points with {100 * CONFIDENCE:.0f} % confidence"
     if maximum.at_low and maximum.at_high:
-        return _flat(maximum, scores, f"{seeds} cannot determine the best {subject}: ")
+        if curve is not None and curve.level < MARGIN:
+            text = f"All values of {label} in {_span(maximum)}{where} {differ} ({seeds}): the choice hardly matters."
+            return Verdict("level", maximum.low, maximum.high, text, BEST_TRIED)
+        return _open(maximum, scores, f"{seeds} cannot tell which {subject} is best: ")
     lies = f"The best {subject} lies in {_span(maximum)} with {100 * CONFIDENCE:.0f} % confidence ({seeds})"
-    if maximum.at_low or maximum.at_high:
-        return _edge(maximum, label, natural, lies)
-    best = estimate_text(maximum.best, (maximum.low, maximum.high))
-    return Verdict("resolved", maximum.low, maximum.high, f"{lies}; best estimate {best}.", f"Take {label} = {best}.")
+    if not maximum.at_low and not maximum.at_high:
+        top = "" if math.isnan(maximum.best) else f"; the curve is highest at {_best(maximum)}"
+        advice = f"Take {label} = {_best(maximum)}."
+        return Verdict("resolved", maximum.low, maximum.high, f"{lies}{top}.", advice)
+    if curve is not None and curve.loss < MARGIN and maximum.share >= WIDE:
+        text = f"{lies}, where values {differ}; outside of it scores are lower."
+        return Verdict("one-sided", maximum.low, maximum.high, text, BEST_TRIED)
+    return _edge(maximum, label, natural, lies)
 
 
-def _flat(maximum: Maximum, scores: np.ndarray, text: str) -> Verdict:
+def _best(maximum: Maximum) -> str:
+    return estimate_text(maximum.best, (maximum.low, maximum.high))
+
+
+def _open(maximum: Maximum, scores: np.ndarray, text: str) -> Verdict:
     """Returns the verdict with both ends open; text: its beginning."""
     closed, span = maximum.worse_ends, _span(maximum)
     usual = scores[~np.isnan(scores).all(axis=1)][closed[0] : -1 if closed[1] else None]
@@ -113,13 +128,13 @@ def _flat(maximum: Maximum, scores: np.ndarray, text: str) -> Verdict:
         text += f"it may lie near either end of {span}, while the values between are significantly worse."
         advice = "Take the better end, or search near each end separately."
     elif differ <= ALPHA:
-        text += f"it may lie anywhere in {span}{ends}, although the values differ significantly."
+        text += f"some values are worse than others (p = {differ:.2g}), but the best may lie near both ends of {span}."
     else:
         tested = (
             "" if math.isnan(differ) else f"; a test of all tried values at once finds no difference (p = {differ:.2g})"
         )
         text += f"it may lie anywhere in {span}{ends}{tested}."
-    return Verdict("flat", maximum.low, maximum.high, text, seeds_advice(maximum.seeds_needed, advice))
+    return Verdict("open", maximum.low, maximum.high, text, seeds_advice(maximum.seeds_needed, advice))
 
 
 def _span(maximum: Maximum) -> str:
@@ -178,7 +193,10 @@ def seeds_advice(needed: float, otherwise: str) -> str:
         return otherwise
     # A difference that was just significant is smaller in truth on average, so the number is a lower bound.
     number = f"at least {needed:.0f}" if needed <= MANY_SEEDS else f"more than {MANY_SEEDS}"
-    advice = f"{otherwise} It would take {number} seeds to decide, if the differences measured here are the true ones"
+    advice = (
+        f"{otherwise} It would take {number} seeds to decide, if the differences measured here are the true ones "
+        "(--extend --seeds)"
+    )
     # Fewer may close an end of the interval; the test against the baseline has its own least number.
     return f"{advice}; {FOR_A_TEST}." if needed < LEAST_FOR_A_TEST else f"{advice}."
 

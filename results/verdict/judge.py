@@ -5,15 +5,20 @@ import math
 import numpy as np
 
 from results.inert import INERT, inert
-from results.labels import outwards
+from results.labels import count_text, number_text, outwards, signed_text
+from results.metrics import METRICS
 from results.points import EPSILON, Point, is_number, point_text, value_text
 from results.search import SearchResults
+from results.search_tables import baseline_pair
 from results.statistics.confidence_set import Maximum
+from results.statistics.paired import CONFIDENCE, student_quantile
 from results.statistics.racing import adjusted_means
 from results.verdict import wording
 from results.verdict.curve import BEST_TRIED, Verdict, verdict
 from results.verdict.peak import Peak, complete
 from results.verdict.points import verdict_of_points
+
+DIGITS = METRICS["A_T"].digits
 
 NEAR = 0.05
 """Values this close to an end, as a part of the axis, count as being at the end."""
@@ -29,7 +34,7 @@ def judge(results: SearchResults, peak: Peak | None) -> tuple[Verdict, tuple[Poi
         scored = (s for s, row in zip(results.points, scores, strict=True) if not np.isnan(row).all())
         return Verdict(INERT, math.nan, math.nan, *nothing), tuple(s for s in scored if s != results.chosen)
     if peak is not None:
-        return _on_the_curve(results, peak, scores), ()
+        return with_evaluation(results, _on_the_curve(results, peak, scores)), ()
     judged = verdict_of_points(
         scores,
         _diverged(results),
@@ -37,7 +42,29 @@ def judge(results: SearchResults, peak: Peak | None) -> tuple[Verdict, tuple[Poi
         label="value" if len(results.parameters) == 1 else "point",
         members=_members(results),
     )
-    return judged, tuple(results.points[k] for k in judged.rivals)
+    return with_evaluation(results, judged), tuple(results.points[k] for k in judged.rivals)
+
+
+def with_evaluation(results: SearchResults, judged: Verdict) -> Verdict:
+    """Returns the verdict, which first says so where the evaluation speaks against the choice, and then advises less.
+
+    Only where the evaluation has other tasks than the search, and the chosen point is not the baseline itself.
+    """
+    if results.score_on != "cv" or results.baseline in (None, results.chosen):
+        return judged
+    pair = baseline_pair(results, evaluation=True)
+    if pair.n < 2 or not pair.mean < 0:  # NaN without a pair
+        return judged
+    name, label = wording.baseline_name(results), wording.subject(results)
+    half = student_quantile((1 + CONFIDENCE) / 2, pair.n - 1) * pair.error
+    size = f"{signed_text(pair.mean, DIGITS)} ± {number_text(pair.error, DIGITS)} points against {name}"
+    size += f" on {count_text(pair.n, 'seed')}"
+    if pair.mean + half < 0:
+        text, advice = f"The evaluation rejects the choice: {size}.", f"Take {name}."
+    else:
+        text = f"The evaluation does not confirm the choice: {size}."
+        advice = f"Take {name}, or evaluate both with more seeds: the chosen {label} is not shown to be better."
+    return judged._replace(text=f"{text} {judged.text}", advice=advice)
 
 
 def _inert(results: SearchResults, scores: np.ndarray) -> tuple[str, str] | None:

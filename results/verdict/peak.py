@@ -8,12 +8,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from results.inert import all_equal
 from results.labels import about_text
 from results.metrics import summarize
 from results.search import SearchResults
 from results.statistics.confidence_set import Maximum, best_interval
+from results.statistics.paired import CONFIDENCE, student_quantile
 
 
 class Peak(NamedTuple):
@@ -25,8 +27,6 @@ class Peak(NamedTuple):
     """Whether the axis is log10 of the parameter."""
     sign: int
     """1, or −1 for a metric of which lower is better; then `maximum` is that of its negative."""
-    curve: tuple[float, float, float] | None
-    """Coefficients c₂, c₁, c₀ of the metric itself on the axis; None without a curve."""
 
     @property
     def low(self) -> float:
@@ -54,18 +54,24 @@ class Peak(NamedTuple):
         return self.value(self.maximum.best)
 
     @property
-    def window(self) -> tuple[float, float] | None:
-        """The smallest and the largest value that the curve was fitted to; None without a curve."""
-        window = self.maximum.window
-        return None if window is None else (self.value(window.low), self.value(window.high))
+    def curve(self) -> pd.DataFrame | None:
+        """The curve: value, mean, low, high (its 95 % band), best_share; one row a place, None without a curve.
+
+        mean, low and high are in the unit of the metric. The band is that of the paired score: the effects of the
+        seeds, which all values share, are not in it.
+        """
+        curve = self.maximum.curve
+        if curve is None:
+            return None
+        half = student_quantile((1 + CONFIDENCE) / 2, math.inf) * curve.error
+        mean = self.sign * curve.mean
+        values = [self.value(place) for place in curve.places.tolist()]
+        rows = {"value": values, "mean": mean, "low": mean - half, "high": mean + half, "best_share": curve.best_share}
+        return pd.DataFrame(rows)
 
     def value(self, place: float) -> float:
         """Returns the value at a place on the axis, with twelve significant digits: 10^log10(0.003) is 0.003."""
         return float(f"{10**place:.12g}") if self.log else place
-
-    def at(self, place: float) -> float:
-        """Returns the fitted metric at a place on the axis; NaN without a curve."""
-        return math.nan if self.curve is None else float(np.polyval(self.curve, place))
 
 
 @lru_cache(maxsize=16)  # verdict, figures and sections ask for it
@@ -88,7 +94,11 @@ def peak(results: SearchResults, metric: str = "") -> Peak | None:
     maximum = best_interval(x, sign * complete(results, metric), low, high, apart=apart)
     # Of an end that the set does not reach there is nothing to leave out.
     worse = maximum.worse_ends[0] and maximum.low <= low, maximum.worse_ends[1] and maximum.high >= high
-    return Peak(maximum._replace(worse_ends=worse), log, sign, _curve(x, maximum, sign))
+    maximum = maximum._replace(worse_ends=worse)
+    if results.by_curve and metric in ("", results.objective):
+        # It names the same value, but rounds it to few digits, and takes members of earlier searches, too.
+        maximum = maximum._replace(best=_place(float(results.chosen[0]), log))
+    return Peak(maximum, log, sign)
 
 
 @lru_cache(maxsize=16)
@@ -133,13 +143,3 @@ def lost(results: SearchResults, point: tuple[float | int | str, ...]) -> int:
 def _place(value: float, log: bool) -> float:
     """Returns the place of a value on the axis."""
     return math.log10(value) if log else value
-
-
-def _curve(x: list[float], maximum: Maximum, sign: int) -> tuple[float, float, float] | None:
-    """Returns the coefficients of the curve from its values at x: a quadratic goes exactly through any three."""
-    fitted = [(place, y) for place, y in zip(x, maximum.fitted, strict=True) if not math.isnan(y)]
-    if len(fitted) < 3:
-        return None
-    places, values = map(np.asarray, zip(*fitted, strict=True))
-    c2, c1, c0 = (sign * np.polyfit(places, values, 2)).tolist()
-    return c2, c1, c0

@@ -27,7 +27,7 @@ def verdict_of_points(
     label          what a row is: "point", or "value" in a search of one parameter
     lost, members  as in `verdict`
 
-    The kind is flat if no point is separated from the best one, edge if some are but the best or a rival is at a bound,
+    The kind is open if no point is separated from the best one, edge if some are but the best or a rival is at a bound,
     else resolved.
     """
     known = rivals(scores, CONFIDENCE)
@@ -51,15 +51,15 @@ def _judged(
     seeds, others = int((~np.isnan(scores)).any(axis=0).sum()), int((~np.isnan(adjusted_means(scores))).sum()) - 1
     if others < 1:
         only = f"Only one {label} has a score: there is nothing to compare it with."
-        return "flat", f"No {label} has a score." if others < 0 else only, f"Try more than one {label}."
+        return "open", f"No {label} has a score." if others < 0 else only, f"Try more than one {label}."
     if seeds < 2:
         text = f"1 seed gave scores, so there is no estimate of the noise: the best {label} is unknown."
-        return "flat", text, more_seeds(label)
+        return "open", text, more_seeds(label)
     text = f"{_comparison(known, others, label)} ({count_text(seeds, 'seed')})."
     if len(known.rivals) == others:
         # The scores at hand have not decided, so it takes one seed more at least.
         needed = max(known.seeds_needed, seeds + 1)
-        return "flat", text, seeds_advice(needed, f"Take the best tried {label}.")
+        return "open", text, seeds_advice(needed, f"Take the best tried {label}.")
     # A rival, too: it may be the true best, and then something beyond its bound may be better still.
     near = [bounds[k] for k in (known.best, *known.rivals) if k is not None and bounds and bounds[k]]
     if near:

@@ -23,7 +23,8 @@ class KnowledgeGradient(InRounds):
 
     The first batch is spread evenly over the space. For the others `model` is fitted to all scores, seed by seed, and
     says which points are worth most and what they are worth; below `WORTH` the search ends, but not before a batch of
-    the model's own has confirmed it. Failed points are left out of the fit and not suggested again.
+    the model's own has confirmed it. Failed points are left out of the fit and not suggested again;
+    of points that stand apart only those of the first batch are tried, and no curve runs through them.
     """
 
     def __init__(self, space: Space, points: int, repeats: int, model: Model) -> None:
@@ -47,9 +48,14 @@ class KnowledgeGradient(InRounds):
 
     def _next(self) -> list[Point]:
         """Returns the points of the next batch; none where it is worth too little, or no point is left."""
-        told = [(one.point, seen.scores or (seen.value,)) for one, seen in self._observed() if seen.value is not None]
+        told = [
+            (one.point, seen.scores or (seen.value,))
+            for one, seen in self._observed()
+            if seen.value is not None and self._on_the_curve(one.point)
+        ]
         tried = {one.point for one, _ in self._observed()}
-        every = [*dict.fromkeys(point for point, _ in told), *(one for one in self._all if one not in tried)]
+        fresh_ones = (one for one in self._all if one not in tried and self._on_the_curve(one))
+        every = [*dict.fromkeys(point for point, _ in told), *fresh_ones]
         fresh = [point not in tried for point in every]
         found = self._model(
             places(self._space, (point for point, _ in told)),
@@ -61,6 +67,10 @@ class KnowledgeGradient(InRounds):
         if found is None or (found[1] < WORTH and len(self._rounds) > 1):
             return []
         return [every[row] for row in found[0]]
+
+    def _on_the_curve(self, point: Point) -> bool:
+        """Returns whether no value of a point stands apart: ε = 0 is A-GEM, another formula."""
+        return not any(value in one.apart for one, value in zip(self._space.parameters, point, strict=True))
 
 
 def _first(space: Space, points: int, every: Sequence[Point]) -> Sequence[Point]:

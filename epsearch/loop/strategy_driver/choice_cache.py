@@ -5,7 +5,6 @@ Each opening of a study computes its choice, also for lists and deletions.
 
 import hashlib
 import json
-import math
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -19,7 +18,7 @@ from search_spaces.space import Point, Space
 from trainers.persistence import sealed
 
 MANY = 100  # points from which on a choice is cached; for fewer the fit is faster
-VERSION = 2  # of what `choose` computes: another one where it names another point for the same scores
+VERSION = 3  # of what `choose` computes: another one where it names another point for the same scores
 
 
 def choose_once(space: Space, points: Sequence[Point], scores: NDArray[np.float64]) -> Choice:
@@ -34,16 +33,12 @@ def choose_once(space: Space, points: Sequence[Point], scores: NDArray[np.float6
     choice = choose(space, points, scores)
     with suppress(OSError):  # nothing is lost but time
         path.parent.mkdir(parents=True, exist_ok=True)
-        sealed.write(path, mark, json.dumps({**choice._asdict(), "gain": _gain(choice.gain)}).encode())
+        sealed.write(path, mark, json.dumps(choice._asdict()).encode())
     return choice
 
 
-def _gain(gain: float) -> float | None:
-    return None if math.isnan(gain) else float(gain)
-
-
 def _read(content: bytes) -> Choice:
-    """Returns the cached choice: JSON has lists for tuples, and no NaN."""
+    """Returns the cached choice: JSON has lists for tuples."""
     values = json.loads(content)
     point, tried = (None if values[name] is None else tuple(values[name]) for name in ("point", "tried"))
-    return Choice(point, tried, math.nan if values["gain"] is None else values["gain"], values["why"])
+    return Choice(point, tried, values["why"])

@@ -178,7 +178,7 @@ def confidence(
 
     None means that the scores do not determine one.
     """
-    from results.statistics.confidence_set import confidence_hull  # brings scipy along
+    from results.statistics.quadratic_hull import confidence_hull  # brings scipy along
 
     return confidence_hull(values, np.array(scores, dtype=np.float64), low, high)  # None becomes NaN
 

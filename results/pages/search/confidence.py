@@ -5,15 +5,14 @@ from collections.abc import Iterator, Sequence
 
 from results.html import page
 from results.inert import INERT
-from results.labels import MISSING, about_text, count_text, interval_text, number_text
+from results.labels import MISSING, count_text, number_text
 from results.metrics import METRICS
 from results.pages.cells import paired_text
 from results.points import parameter_label, point_text, value_text
 from results.search import EvaluatedChoice, Race, SearchResults
 from results.statistics.bootstrap import FEWEST_SEEDS
-from results.statistics.paired import sign_flip_name
+from results.statistics.paired import ALPHA, sign_flip_name
 from results.statistics.spread import PairedTest, share_of_luck
-from results.statistics.window import MISFIT_WINDOW
 from results.verdict import wording
 from results.verdict.assessment import Assessment, TrustedPoint, trust
 from results.verdict.peak import Peak
@@ -23,8 +22,10 @@ MOST_OPEN = 15
 
 KIND_LABELS = {
     "resolved": "resolved",
-    "flat": "flat",
-    "edge": "at the edge",
+    "one-sided": "resolved from one side",
+    "edge": "at an end",
+    "level": "level",
+    "open": "not resolved",
     "diverging": "diverging",
     INERT: "inert: all score the same",
 }
@@ -117,24 +118,22 @@ def _choice_text(choice: EvaluatedChoice) -> str:
 
 
 def _of_the_curve(results: SearchResults, peak: Peak) -> Iterator[tuple[str, str]]:
-    """Yields (label, text) of the fitted curve and where its top may lie."""
-    label, window = parameter_label(results.parameters[0]), peak.maximum.window
+    """Yields (label, text) of the curve and where its top may lie."""
+    label, curve = parameter_label(results.parameters[0]), peak.maximum.curve
     of = f"95 % confidence, seeds as units; for {wording.stream(results)}, not for other tasks"
     yield "The best may lie in", f"{label} in {peak.text} ({of})"
-    if peak.curve is None or peak.window is None or window is None:
-        yield "Fitted curve", "none"
+    if curve is None:
+        yield "Curve", "none"
         return
-    low, high = (peak.value(end) for end in (peak.maximum.bootstrap_low, peak.maximum.bootstrap_high))
-    if peak.maximum.seeds >= FEWEST_SEEDS and math.isfinite(low) and math.isfinite(high):
-        yield "Bootstrap over the seeds", f"{label} in {about_text((low, high))} (too short, more so with fewer seeds)"
-    of = "all" if window.whole else f"{window.points}"
-    p = window.lack_of_fit_p
-    fit = "lack of fit cannot be tested" if math.isnan(p) else f"lack of fit p = {p:.2g}"
-    if window.whole and p < MISFIT_WINDOW:
-        fit += ", which is a doubt, so the interval is joined with that of a smaller window, if any fits"
     # A-GEM's formula at 0 is not that of small ε, so its value says nothing about the curve.
-    apart = ", without ε = 0" if results.zero_is_agem else ""
-    yield "Fitted curve", f"quadratic fitted to {of} values in {interval_text(peak.window)}{apart}; {fit}"
+    apart = "; ε = 0, with another formula, is no part of it" if results.zero_is_agem else ""
+    yield "Curve", f"Gaussian process through all scores, with an effect of each seed{apart}"
+    largest = f"at most {number_text(curve.level, DIGITS)} points between any two values"
+    yield "Differences", f"{largest}, {number_text(curve.loss, DIGITS)} below the top within the interval (95 %)"
+    p = peak.maximum.parabola_p
+    if not math.isnan(p):
+        verdict = "a parabola fits the means" if p >= ALPHA else "no parabola fits the means"
+        yield "Parabola", f"{verdict} (lack of fit p = {p:.2g}); nothing here rests on it"
 
 
 def _header(trusted: Assessment) -> list[tuple[str, str]]:

@@ -5,7 +5,6 @@ import pytest
 
 from epsearch.loop.strategy_driver.choice import choose
 from results.statistics.confidence_set import best_interval
-from results.statistics.gaussian_process import Process
 from search_spaces import Parameter, Space
 
 EPSILON = Space((Parameter("epsilon", 0, 1, apart=(0.0,)),))
@@ -31,7 +30,6 @@ def test_the_top_of_the_curve_is_named_although_another_value_was_luckier():
     scores[14] += scores.mean(axis=1).max() - scores[14].mean() + 0.0001
     found = choose(SIMPLE, points, scores)
     assert found.tried == points[14] and abs(found.point[0] - 0.43) < 0.15 and not found.why
-    assert found.gain > 0
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -42,15 +40,35 @@ def test_it_lies_in_the_interval_of_the_verdict(seed):
     assert known.low <= choose(SIMPLE, points, scores).point[0] <= known.high
 
 
-@pytest.mark.parametrize("seed", [2, 9, 24])
-def test_also_where_the_mean_is_highest_outside_of_it(seed):
-    """On a plateau of three seeds the process and the parabola behind the interval disagree now and then."""
-    points = over(11)
-    scores = table(SIMPLE, points, lambda x: 0.85 + 0.1 * min(x, 0.4), seeds=3, seed=seed)
-    known = best_interval([x for (x,) in points], scores, 0, 1)
-    mean = Process.fit(np.array(points), scores).mean(GRID)
-    assert not known.low <= GRID[mean.argmax(), 0] <= known.high
-    assert known.low <= choose(SIMPLE, points, scores).point[0] <= known.high
+def test_it_is_where_the_curve_of_the_report_is_highest():
+    for seed in range(4):
+        points = over(11)
+        scores = table(SIMPLE, points, lambda x: 0.85 + 0.1 * min(x, 0.4), seeds=3, seed=seed)
+        known = best_interval([x for (x,) in points], scores, 0, 1)
+        assert known.best == choose(SIMPLE, points, scores).point[0]
+
+
+SHAPES = {
+    "parabola": lambda x: 0.9 - 0.09 * (x - 0.6) ** 2,
+    "steep near 0": lambda x: 0.9 - 0.05 * np.log((x + 0.02) / 0.09) ** 2 / 2,
+    "A-GEM's data set": lambda x: 0.9 - 0.03 * abs(np.log10((x + 0.003) / 0.05)),
+    "cliff": lambda x: 0.9 - 0.02 * (0.6 - x) if x <= 0.6 else 0.7,
+    "plateau": lambda x: 0.9 - 0.06 * np.exp(-x / 0.15),
+    "top at 0.98": lambda x: 0.9 - 0.01 * np.log((1 - x + 0.01) / 0.03) ** 2,
+}
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_on_no_shape_it_loses_much_to_the_best_tried_mean(shape):
+    """At most 0.1 points in the mean of 12 searches, with the noise of Permuted MNIST."""
+    curve, losses = SHAPES[shape], []
+    for seed in range(12):
+        points = over(33)[1:]
+        scores = table(SIMPLE, points, curve, noise=0.0058, seed=seed)
+        found = choose(SIMPLE, points, scores)
+        losses.append(curve(*found.tried) - curve(*found.point))
+    assert np.mean(losses) <= 0.001
 
 
 def test_an_edge_is_named_itself():
@@ -132,7 +150,7 @@ def test_several_parameters_and_choices_beside_them():
 )
 def test_without_a_curve_it_says_why(points, scores, why):
     found = choose(SIMPLE, points, scores)
-    assert found.point is None and why in found.why and np.isnan(found.gain)
+    assert found.point is None and why in found.why
 
 
 def test_choices_alone_have_no_order():
@@ -161,11 +179,10 @@ def test_points_of_a_wider_space_that_was_searched_before_are_no_part_of_the_cur
 @pytest.mark.parametrize("drop", [0.08, 0.8])
 @pytest.mark.parametrize("seed", [1, 4])
 def test_members_that_lie_far_off_do_no_harm(seed, drop):
-    """Two runs at the top that failed: with them the curve has its top elsewhere."""
+    """Two runs at the top that failed: with them the curve would be lower there."""
     points = over(11)
     scores = table(SIMPLE, points, lambda x: 0.9 - 0.1 * (x - 0.43) ** 2, seeds=3, seed=seed)
     failed = scores.copy()
     failed[4, 1] -= drop
     failed[5, 0] -= drop
-    assert abs(GRID[Process.fit(np.array(points), failed).mean(GRID).argmax(), 0] - 0.43) > 0.3
-    assert abs(choose(SIMPLE, points, failed).point[0] - choose(SIMPLE, points, scores).point[0]) < 0.02
+    assert abs(choose(SIMPLE, points, failed).point[0] - choose(SIMPLE, points, scores).point[0]) < 0.05

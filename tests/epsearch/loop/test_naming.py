@@ -113,7 +113,7 @@ def test_where_nothing_is_resolved_the_advice_is_the_chosen_value(study, store):
     loop = make(study(points=9), store)
     finish(loop, fake(lambda one: 0.9 + 0.004 * ((7 * one.seed + int(997 * one.epsilon)) % 5)))
     results = search_results(loop, {})
-    assert results.by_curve and trust(results).verdict.kind == "flat"
+    assert results.by_curve and trust(results).verdict.kind in ("level", "open")
     assert trust(results).verdict.advice.startswith("Take the chosen ε.")
 
 

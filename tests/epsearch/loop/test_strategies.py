@@ -254,7 +254,7 @@ class TestRace:
                         ((True, store), (False, other_store)))  # fmt: skip
         finish(raced, PEAK)
         finish(plain, PEAK)
-        assert raced.best.point == plain.best.point
+        assert raced.best.point == pytest.approx(plain.best.point, abs=0.01)
         assert len(raced.search_records()) < len(plain.search_records()) == 5 * len(plain.driver.assigned_seeds())
         shares = raced.driver.assigned_seeds()
         assert len(shares[raced.best.point]) == 5 and min(map(len, shares.values())) == 2
@@ -407,7 +407,7 @@ class TestCommands:
         answer = epsearch("run", *options, "--search", "lr=log:0.01..0.1", "memory=2,4", "--race", "--json")
         assert answer.status == 0, answer.err
         assert set(answer.json["chosen"]) == {"lr", "memory"} and answer.json["strategy"] == "random"
-        assert answer.json["trust"]["kind"] in ("resolved", "flat", "edge", "diverging")
+        assert answer.json["trust"]["kind"] in ("resolved", "one-sided", "edge", "level", "open", "diverging")
         assert answer.json["race"]["plain"] == 8 and "none shared" in answer.json["seal"]
         assert [look.keys() for look in answer.json["looks"]] == [{"setting", "when", "mine", "part", "elsewhere"}]
         assert (tmp_path / "runs" / "several" / "report.html").exists()

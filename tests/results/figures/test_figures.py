@@ -136,7 +136,7 @@ def test_bars_that_would_be_one_block_are_in_panels_of_their_own_alone() -> None
 def test_the_scale_of_the_last_repeats_shows_whole_error_bars() -> None:
     numbers = parameter_curve.numbers(study(repeats=3), "A_T")
     # A deviation that reaches beyond every seed, as that of two seeds far apart does.
-    wide = numbers._replace(points=numbers.points.assign(std=5.0))
+    wide = numbers._replace(points=numbers.points.assign(within_error=5.0))
     low, high = json.loads(parameter_curve.draw(wide).to_json())["layout"]["yaxis2"]["range"]
     means = wide.points[wide.points["repeat"].isin(wide.zooms)]["mean"]
     assert low < means.min() - 5 and high > means.max() + 5

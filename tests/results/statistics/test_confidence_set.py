@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import ttest_rel
 
-from results.statistics.anova import lack_of_fit
-from results.statistics.confidence_set import Maximum, best_interval, confidence_hull
-from results.statistics.curve import fit_by_seed
+from results.statistics.confidence_set import Maximum, best_interval, not_below
 from results.statistics.outliers import outliers
+from results.statistics.quadratic_hull import confidence_hull
 from results.statistics.slope_tests import seeds_needed
-from results.statistics.window import MISFIT_WINDOW
 from tests.support.seed_tables import parabola, table
 
 X = np.linspace(0, 1, 11)
@@ -29,27 +28,65 @@ def searches(curve: Callable[[np.ndarray], np.ndarray], seeds: int, smooth: bool
     return [best_interval(X, table(draw, X, curve, seeds, smooth), 0, 1) for draw in draws]
 
 
-# Margin: three standard errors of a share of 95 % in 150 searches are 5.3 points.
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seeds", [3, 5, 10])
 @pytest.mark.parametrize("smooth", [False, True])
 def test_the_set_holds_the_top_of_a_parabola_as_often_as_it_says(seeds: int, smooth: bool) -> None:
-    found = searches(parabola(0.3, 0.05), seeds, smooth)
-    # Measured when written, 3, 5, 10 seeds: 95, 98, 93 %; with smooth noise 93, 96, 97 %.
-    assert 0.897 <= np.mean([holds(m, 0.3) for m in found]) <= 0.996
-    # The bootstrap over few seeds is too short, as its docstring says. Measured: 69–72, 84–86, 85–87 %.
-    short = np.mean([m.bootstrap_low <= 0.3 <= m.bootstrap_high for m in found])
-    assert short < {3: 0.85, 5: 0.9, 10: 0.95}[seeds]
+    found = searches(parabola(0.3, 0.05), seeds, smooth, 60)
+    # Promised: 95 % at least. Margin: three standard errors of a share of 95 % in 60 searches are 8.4 points.
+    assert np.mean([holds(m, 0.3) for m in found]) >= 0.866
+    assert np.mean([m.high - m.low for m in found]) < {3: 0.7, 5: 0.55, 10: 0.45}[seeds], "and is no set of everything"
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seeds", [3, 5, 10])
 @pytest.mark.parametrize("smooth", [False, True])
 def test_a_flat_curve_is_seldom_resolved(seeds: int, smooth: bool) -> None:
-    found = searches(parabola(0.3, 0.0), seeds, smooth)
-    # Promised: at most 2.5 % beyond what windows add. Measured when written: 0.7–2.0 %; both ends open 93–95 %.
-    assert np.mean([not m.at_low and not m.at_high for m in found]) <= 0.05
-    assert np.mean([m.at_low and m.at_high for m in found]) > 0.88
+    found = searches(parabola(0.3, 0.0), seeds, smooth, 60)
+    # No value of a flat curve is the best. Margin: three standard errors of a share of 2.5 % in 60 searches.
+    assert np.mean([not m.at_low and not m.at_high for m in found]) <= 0.085
+
+
+def agem_apart(x: np.ndarray) -> np.ndarray:
+    """The shape of the main data set: A-GEM apart at 0, a rise within the first tried values, a slow fall."""
+    return np.where(x == 0, 0.86, 0.9 - 0.03 * np.abs(np.log10((x + 0.003) / 0.05)))
+
+
+def cliff(x: np.ndarray) -> np.ndarray:
+    return np.where(x <= 0.6 + 1e-9, 0.9 - 0.02 * (0.6 - x), 0.7)
+
+
+def narrow(x: np.ndarray) -> np.ndarray:
+    return 0.9 - 0.01 * np.log((1 - x + 0.01) / 0.03) ** 2
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("tried", [11, 33])
+@pytest.mark.parametrize(
+    ("curve", "top"), [(agem_apart, 0.047), (cliff, 0.6), (narrow, 0.98)], ids=["A-GEM apart", "cliff", "narrow"]
+)
+def test_the_set_holds_the_top_of_curves_that_are_no_parabolas(
+    curve: Callable[[np.ndarray], np.ndarray], top: float, tried: int
+) -> None:
+    """With the noise of Permuted MNIST; a parabola through them is bent the wrong way, or smooths the top away."""
+    x, held, inside = np.linspace(0, 1, tried), [], []
+    for i in range(40):
+        rng = np.random.default_rng([i, tried])
+        scores = curve(x)[:, None] + 0.0115 * rng.standard_normal(5) + 0.0058 * rng.standard_normal((tried, 5))
+        found = best_interval(x, scores, 0, 1, apart=[0] if curve is agem_apart else [])
+        held.append(holds(found, top))
+        best = int(scores[1:].mean(axis=1).argmax()) + 1
+        inside.append(holds(found, float(x[best])))
+    assert all(inside), "the best tried value is always in it"
+    assert np.mean(held) >= 0.847  # promised: 95 %; margin three standard errors of 40 searches
+
+
+def test_it_always_has_what_a_paired_test_does_not_put_below_the_best_tried_value() -> None:
+    for i in range(20):
+        scores = table(np.random.default_rng(i), X, parabola(0.4, 0.1), 4)
+        found, best = best_interval(X, scores, 0, 1), scores.mean(axis=1).argmax()
+        p = np.array([1.0 if k == best else ttest_rel(scores[best], scores[k]).pvalue / 2 for k in range(len(X))])
+        assert not_below(scores).tolist() == (p > 0.05).tolist() and all(holds(found, x) for x in X[p > 0.05])
 
 
 def test_points_added_by_narrowing_keep_the_coverage() -> None:
@@ -67,20 +104,6 @@ def test_points_added_by_narrowing_keep_the_coverage() -> None:
     assert 0.885 <= np.mean(held) <= 1.0  # measured when written: 0.95
 
 
-def test_a_lopsided_curve_is_fitted_over_a_window_only() -> None:
-    def curve(x: np.ndarray) -> np.ndarray:
-        return np.asarray(0.9 + 0.08 * x * (1 - x) ** 2)  # best at 1/3
-
-    found = searches(curve, 5, False, 100)
-    windows = [m.window for m in found if m.window is not None]
-    assert np.mean([w.whole for w in windows]) < 0.1
-    assert np.mean([holds(m, 1 / 3) for m in found]) >= 0.9  # measured when written: 0.98
-    one = next(m for m in found if m.window is not None and not m.window.whole)
-    assert one.window is not None
-    inside = (one.window.low <= X) & (one.window.high >= X)
-    assert np.isfinite(one.fitted).tolist() == inside.tolist() and one.window.points == inside.sum() < 11
-
-
 def test_a_value_apart_extends_the_set_unless_it_is_told_from_the_top() -> None:
     scores = table(np.random.default_rng(8), X, parabola(0.5, 0.25), 5)
     top = scores[5]
@@ -88,10 +111,9 @@ def test_a_value_apart_extends_the_set_unless_it_is_told_from_the_top() -> None:
     level[0], below[0] = top[[1, 0, 3, 2, 4]], top - 0.05  # as good as the top, and surely worse
     one, other = (best_interval(X, s, 0, 1, apart=[0]) for s in (level, below))
     assert one.at_low and one.low == 0 and not one.at_high and one.seeds_needed > 5
-    assert not other.at_low and 0.4 < other.low < other.high < 0.6 and other.seeds_needed == 0
+    assert not other.at_low and 0.3 <= other.low < other.high <= 0.7 and other.seeds_needed == 0
     assert one.worse_ends == (False, False) and other.worse_ends == (True, False)
-    assert one.window is not None and one.window.low == 0.1 and math.isnan(one.fitted[0])
-    assert one.high == other.high and one.best == other.best
+    assert one.curve is not None and abs(one.best - other.best) < 0.02
 
 
 @pytest.mark.parametrize(("top", "open_ends"), [(-0.5, (True, False)), (1.5, (False, True))])
@@ -111,54 +133,40 @@ def test_a_valley_leaves_both_ends_open() -> None:
 def test_more_seeds_are_asked_for_where_they_would_help() -> None:
     # ratio 2 with 5 seeds: at 8 it is 2.53 >= t(7) = 2.365, at 7 it is 2.37 < t(6) = 2.447
     assert seeds_needed(2.0, 5, 0.975) == 8
-    weak = best_interval(X, table(np.random.default_rng(9), X, parabola(0.5, 0.01), 4), 0, 1)
-    assert weak.at_low and weak.at_high and 4 < weak.seeds_needed < 200
+    weak = [best_interval(X, table(np.random.default_rng(i), X, parabola(0.5, 0.01), 4), 0, 1) for i in range(10)]
+    both = [one for one in weak if one.at_low and one.at_high]
+    assert both and all(one.seeds_needed > 4 for one in both) and np.median([m.seeds_needed for m in both]) < 200
 
 
-def test_seeds_are_counted_only_where_there_is_something_to_tell() -> None:
-    flat = [best_interval(X, table(np.random.default_rng(seed), X, parabola(0.5, 0.0), 5), 0, 1) for seed in range(100)]
-    asked = np.mean([0 < found.seeds_needed < math.inf for found in flat])
-    assert asked <= 0.09  # promised: 2.5 % by the test of the curvature, margin 3 standard errors and windows
+def test_no_seeds_are_counted_where_a_test_finds_no_difference() -> None:
     three = np.array([[0.52, 0.50, 0.54], [0.50, 0.52, 0.50], [0.51, 0.50, 0.52]])
     assert best_interval([0.0, 0.5, 1.0], three, 0, 1).seeds_needed == math.inf
 
 
-def test_a_failed_member_does_not_hide_that_no_parabola_fits() -> None:
-    scores = table(np.random.default_rng(4), X, lambda x: np.asarray(0.9 + 0.08 * x * (1 - x) ** 2), 5)
-    sound = best_interval(X, scores, 0, 1).window
-    scores[7, 2] -= 0.08
-    ((row, column, by),) = outliers(scores)
-    assert (row, column) == (7, 2) and by == pytest.approx(-0.08, abs=0.01)
-    failed = best_interval(X, scores, 0, 1).window
-    assert sound is not None and failed is not None and not sound.whole and not failed.whole
-    assert failed.lack_of_fit_p == pytest.approx(sound.lack_of_fit_p, abs=0.2)
-    fit = fit_by_seed(X, scores)
-    assert fit is not None and lack_of_fit(X, scores, fit) > 0.05, "which it does by itself"
-    assert confidence_hull(X, scores, 0, 1) != best_interval(X, scores, 0, 1)[:2], "stored searches are replayed"
+def test_a_failed_member_changes_little() -> None:
+    scores = table(np.random.default_rng(4), X, parabola(0.4, 0.1), 5)
+    sound = best_interval(X, scores, 0, 1)
+    scores[4, 2] -= 0.08
+    assert [row[:2] for row in outliers(scores)] == [(4, 2)]
+    failed = best_interval(X, scores, 0, 1)
+    assert abs(failed.best - sound.best) < 0.03
 
 
-def test_a_curve_in_doubt_is_not_relied_on_alone() -> None:
-    """Two peaks of which the test of fit says little: between them the parabola is highest."""
-
-    def peaks(x: np.ndarray) -> np.ndarray:
-        return np.asarray(0.86 + 0.005 * sum(np.exp(-(((x - top) / 0.12) ** 2)) for top in (0.33, 0.67)))
-
-    held, alone = [], []
-    for seed in range(60):
-        scores = table(np.random.default_rng(seed), X, peaks, 10)
-        found, hull = best_interval(X, scores, 0, 1), confidence_hull(X, scores, 0, 1)
-        if found.window is not None and found.window.whole and found.window.lack_of_fit_p < MISFIT_WINDOW:
-            assert hull is not None
-            held.append(found.low <= 0.33 or found.high >= 0.67)
-            alone.append(hull[0] <= 0.33 or hull[1] >= 0.67)
-    assert sum(held) > 2 * sum(alone) > 0  # measured when written: 11 and 5 of 15
+def test_the_curve_says_how_large_differences_are() -> None:
+    """In the mean over 40 searches: true range 0.025 and 0, and the noise of a mean of 20 seeds, 0.0007."""
+    wide, level = (
+        [best_interval(X, table(np.random.default_rng(i), X, parabola(0.5, bend), 20), 0, 1).curve for i in range(10)]
+        for bend in (0.1, 0.0)
+    )
+    assert all(one is not None and 0.025 < one.level < 0.04 and one.loss < one.level for one in wide)
+    assert all(one is not None and one.level < 0.006 for one in level)
 
 
-def test_without_noise_the_set_is_the_top_or_reaches_its_neighbours() -> None:
+def test_without_noise_the_set_is_the_gap_around_the_top() -> None:
     exact = best_interval(X, np.tile(parabola(0.42, 1)(X)[:, None], 3), 0, 1)
-    assert (exact.low, exact.high, exact.best) == pytest.approx((0.42, 0.42, 0.42))
+    assert (exact.low, exact.high) == pytest.approx((0.4, 0.5)) and exact.best == pytest.approx(0.42, abs=2e-3)
     kinked = best_interval(X, np.tile(-np.abs(X - 0.4)[:, None], 3), 0, 1)
-    assert kinked.window is None and (kinked.low, kinked.high, kinked.best) == pytest.approx((0.3, 0.5, 0.4))
+    assert 0.3 <= kinked.low <= 0.4 <= kinked.high <= 0.5 and kinked.best == pytest.approx(0.4, abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -175,15 +183,15 @@ def test_nothing_is_excluded_where_nothing_can_be_told(scores: np.ndarray) -> No
 def test_a_lost_value_at_the_end_does_not_close_it() -> None:
     steps = [math.nan, 1.0, 1.0, 0.5, 0.6, 0.4, 0.5, 0.3, 0.4, 0.2, 0.3]  # no curve suits them
     found = best_interval(X, np.tile(np.array(steps)[:, None], 3), 0, 1)
-    assert (found.low, found.at_low, found.best, found.window) == (0, True, 0.1, None)
-    assert not found.at_high and found.high == pytest.approx(0.3)
+    assert (found.low, found.at_low) == (0, True) and not found.at_high
+    assert 0.1 <= found.best <= 0.2 <= found.high <= 0.4
 
 
 def test_three_values_are_compared_as_they_stand() -> None:
     x, rng = [0.0, 0.5, 1.0], np.random.default_rng(2)
     scores = np.array([[0.2], [0.9], [0.5]]) + rng.normal(0, 0.01, (3, 4))
     found = best_interval(x, scores, 0, 1)
-    assert (found.low, found.high, found.best, found.window) == (0, 1, 0.5, None)
+    assert (found.low, found.high, found.best, found.curve) == (0, 1, 0.5, None)
     assert not found.at_low and not found.at_high  # both ends were tried and are worse; between, nothing is known
     assert confidence_hull(x, scores, 0, 1) is None
 
@@ -210,7 +218,7 @@ def test_any_table_gives_a_set_within_the_interval_that_holds_the_best(seed: int
     assert math.isnan(found.best) or found.low <= found.best <= found.high
     assert not found.at_low or found.low == 0
     assert not found.at_high or found.high == 1
-    assert found.window is None or found.bootstrap_low <= found.bootstrap_high
+    assert found.curve is None or found.curve.best_share.sum() <= 1 + 1e-9
     scaled = best_interval(x * 1e6, scores * 1e3 - 5e2, 0, 1e6, apart=apart)
     assert np.array([scaled.low, scaled.high]) / 1e6 == pytest.approx([found.low, found.high], abs=1e-6)
 

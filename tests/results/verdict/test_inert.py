@@ -100,7 +100,7 @@ def test_the_report_has_no_other_verdict(name: str, tmp_path: Path) -> None:
     page = re.sub(r"<(script|style).*?</\1>", " ", html, flags=re.DOTALL)
     text = " ".join(re.sub(r"<[^>]+>", " ", page).split())
     assert page.count('class="banner inert"') == 1 and "inert: all score the same" in text and "nan" not in text
-    assert not [word for word in (*JUDGING, "best may lie", "fitted curve") if word in text.lower()]
+    assert not [word for word in (*JUDGING, "best may lie", "gaussian process") if word in text.lower()]
 
 
 def test_side_by_side_each_has_its_own_verdict(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_nobody_who_asks_for_a_verdict_gets_another_one() -> None:
         assert verdict(best_interval(x, scores, 0, 1), scores, gone).kind == "inert"
         assert verdict_of_points(scores, gone).kind == "inert"
     one = verdict_of_points(scores[:1])
-    assert one.kind == "flat" and "nothing to compare" in one.text, "one value is not equal to others"
+    assert one.kind == "open" and "nothing to compare" in one.text, "one value is not equal to others"
 
 
 def test_a_plan_finds_no_noise_in_equal_scores() -> None:
