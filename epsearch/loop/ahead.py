@@ -8,8 +8,6 @@ from typing import Any, NamedTuple, Self
 from epsearch.study.description import Study
 from results.statistics.power import Resolution
 
-ROUNDS_OF_KG = 2  # after which `kg` stops on most curves (docs/strategies.md)
-
 
 class Outlook(NamedTuple):
     """Numbers of stored and remaining members.
@@ -23,6 +21,8 @@ class Outlook(NamedTuple):
     """Missing in the present stage."""
     least: int
     """Smallest number in later rounds of the search."""
+    usual: int
+    """Usual number in later rounds of the search, by searches of known curves."""
     most: int
     """Largest number in later rounds of the search."""
     final: int
@@ -34,6 +34,11 @@ class Outlook(NamedTuple):
     def fewest(self) -> int:
         """Members to train if the search ends as early as possible."""
         return self.now + self.least + self.final + self.certified
+
+    @property
+    def expected(self) -> int:
+        """Members that are usually to train."""
+        return self.now + self.usual + self.final + self.certified
 
     @property
     def largest(self) -> int:
@@ -106,7 +111,10 @@ class Plan:
         return {
             "study": self.study.name,
             "config": self.study.shown(),
-            "ahead": {**self.outlook._asdict(), "fewest": self.outlook.fewest, "largest": self.outlook.largest},
+            "ahead": {
+                **self.outlook._asdict(),
+                **{name: getattr(self.outlook, name) for name in ("fewest", "expected", "largest")},
+            },
             "steps": self.steps,
             "flop": self.flop,
             "at_once": self.at_once,
@@ -145,14 +153,3 @@ class Plan:
             **{name: data[name] for name in ("steps", "flop", "at_once", "unmeasured", "ray", "suggestion")},
             **{name: data[name] for name in ("bytes_needed", "bytes_processes", "bytes_free")},
         )
-
-
-def suggestion(study: Study) -> str:
-    """Returns options with as good an answer from fewer members; "" without any."""
-    if "strategy" not in study.options():
-        return ""
-    repeats, seeds, strategy, space = map(study.value, ("repeats", "seeds", "strategy", "search"))
-    choices = space is not None and any(parameter.choices for parameter in space.parameters)
-    if repeats <= ROUNDS_OF_KG or len(seeds) < 2 or strategy == "kg" or choices:
-        return ""
-    return "--strategy kg names as good a value with about half of the members (docs/strategies.md)"

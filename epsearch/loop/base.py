@@ -111,8 +111,8 @@ class Loop(ABC):
         """Returns, for each stream, the largest number of remaining members, and examples of them."""
 
     @abstractmethod
-    def work_of(self, outlook: Outlook) -> tuple[float, float]:
-        """Returns the smallest and the largest remaining work, in FLOP."""
+    def work_of(self, outlook: Outlook) -> tuple[float, float, float]:
+        """Returns the smallest, the usual and the largest remaining work, in FLOP."""
 
     @abstractmethod
     def scores(self) -> "NDArray[np.float64]":

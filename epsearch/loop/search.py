@@ -12,6 +12,8 @@ from epsearch.loop.cohorts import Order
 from epsearch.loop.content import content
 from epsearch.loop.jobs import Certify, Job, JobResult, Run
 from epsearch.loop.strategy_driver.driver import StrategyDriver
+from epsearch.loop.strategy_driver.usual import usual_points
+from epsearch.study.description import CURVE
 from epsearch.study.kinds import Search
 from results.inert import all_equal
 from results.labels import count_text
@@ -147,10 +149,22 @@ class SearchLoop(Loop):
         now, most = len(self.missing()), study.points * study.repeats * len(study.seeds)
         certified = min(study.certify, most) + min(study.moved_starts, most)
         if self.evaluating:
-            return Outlook(len(self.records), now, 0, 0, 0, len(self._uncertified()))
+            return Outlook(len(self.records), now, 0, 0, 0, 0, len(self._uncertified()))
         baseline = self._unstored(self._final(study.compared))
         final = 0 if study.score_on == "eval" else len(study.final_seeds) + len(baseline)
-        return Outlook(len(self.records), now, *self.driver.later_members(), final, certified)
+        least, later = self.driver.later_members()
+        usual = self._usual(now, least, later)
+        return Outlook(len(self.records), now, least, usual, later, final, certified)
+
+    def _usual(self, now: int, least: int, most: int) -> int:
+        """Returns the usual number of members of later rounds; in a race, as if all points had all seeds."""
+        study = self.study
+        points = usual_points(study.strategy, study.space, study.points, study.repeats, len(study.seeds))
+        if points is None:
+            return most
+        tried = len(self.driver.assigned_seeds())
+        named = len(study.search_seeds) * (study.choose == CURVE and len(study.seeds) > 1)
+        return min(max((points - tried) * len(study.seeds) + named, least), most)
 
     def remaining(self) -> list[tuple[int, list[Run]]]:
         """Returns (number, examples) for the search, including certificates, and for the evaluation."""
@@ -165,14 +179,15 @@ class SearchLoop(Loop):
         """Returns the scores of all points, on the stream that scores."""
         return self._scores(len(self.records), self.stage)
 
-    def work_of(self, outlook: Outlook) -> tuple[float, float]:
-        """Returns the smallest and the largest remaining work, in FLOP.
+    def work_of(self, outlook: Outlook) -> tuple[float, float, float]:
+        """Returns the smallest, the usual and the largest remaining work, in FLOP.
 
         Points of later rounds are unknown, and count as the example of the study.
         """
         each, final = (self._work(self._run(phase, self.study.example, 0)) for phase in (self.study.score_on, "eval"))
         fixed = sum(self._work(run) for run in self.missing()) + outlook.final * final + outlook.certified * each
-        return fixed + outlook.least * each, fixed + outlook.most * each
+        least, usual, most = (fixed + later * each for later in (outlook.least, outlook.usual, outlook.most))
+        return least, usual, most
 
     def search_records(self) -> tuple[RunRecord, ...]:
         """Returns the stored members of the search, each once; earlier searches come last."""

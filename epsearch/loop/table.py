@@ -124,16 +124,16 @@ class TableLoop(Loop):
 
     def outlook(self) -> Outlook:
         """Returns the numbers of stored and remaining members, which do not depend on results."""
-        return Outlook(len(self.records), len(self.missing()), 0, 0, len(self._behind()), 0)
+        return Outlook(len(self.records), len(self.missing()), 0, 0, 0, len(self._behind()), 0)
 
     def remaining(self) -> list[tuple[int, list[Run]]]:
         """Returns missing members of this stage, and of the evaluation after tuning."""
         return [(len(runs), runs) for runs in (self.missing(), self._behind()) if runs]
 
-    def work_of(self, outlook: Outlook) -> tuple[float, float]:
-        """Returns the remaining work twice, in FLOP, as it does not depend on results."""
+    def work_of(self, outlook: Outlook) -> tuple[float, float, float]:
+        """Returns the remaining work three times, in FLOP, as it does not depend on results."""
         work = sum(self._work(run) for run in [*self.missing(), *self._behind()])
-        return work, work
+        return work, work, work
 
     def scores(self) -> "NDArray[np.float64]":
         """Returns the scores of the rows, on the evaluation stream."""

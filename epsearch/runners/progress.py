@@ -143,22 +143,22 @@ class Monitor:
     def _to_go(self) -> tuple[float, float, float] | None:
         """Returns likely, shortest and longest seconds to go, with the report; as planned until there is a speed.
 
-        Later rounds, which may have fewer members than they can, count in all but the shortest.
+        The likely time counts the usual number of later members, the others the fewest and the most.
         """
-        planned, (fewest, most) = self._planned, self._left()
-        if fewest is None or most is None:
+        planned, (fewest, usual, most) = self._planned, self._left()
+        if fewest is None or usual is None or most is None:
             ends = None if planned is None else (planned.seconds, planned.low, planned.high)
             return None if ends is None else _each(ends, -self.seconds)
-        return _each((most, fewest, most), self._after)
+        return _each((usual, fewest, most), self._after)
 
-    def _left(self) -> tuple[float | None, float | None]:
-        """Returns the seconds of the fewest and most members to come, at the present speed; None before there is any.
+    def _left(self) -> tuple[float | None, float | None, float | None]:
+        """Returns the seconds of the fewest, usual and most members to come; None before there is any speed.
 
         That is the work left when the loop was last read, less the work since: a cohort counts there at its end only.
         """
         done = self._speed.work - self._work_then
-        fewest, most = (self._speed.seconds_for(work - done) for work in self._remaining)
-        return fewest, most
+        fewest, usual, most = (self._speed.seconds_for(work - done) for work in self._remaining)
+        return fewest, usual, most
 
     def _now(self) -> Progress:
         speed, to_go = self._speed, self._to_go()

@@ -6,16 +6,18 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from epsearch.loop.ahead import Eta, Outlook, Plan, suggestion
+from epsearch.loop.ahead import Eta, Outlook, Plan
 from epsearch.loop.base import Loop
 from epsearch.loop.cautions import cautions
 from epsearch.loop.cohorts import kind_of
 from epsearch.loop.content import measures_transfer
 from epsearch.loop.jobs import Job, Run, bytes_free
+from epsearch.loop.strategy_driver.usual import usual_points
 from epsearch.runners import overheads
 from epsearch.runners.local import local_slots
 from epsearch.runners.registry import Runner, runner_of
 from epsearch.study.description import Study
+from epsearch.study.kinds import Search
 from results.ledger.record import RunRecord
 from results.statistics.paired import student_quantile
 from results.statistics.power import resolution
@@ -33,6 +35,7 @@ PROBE_SECONDS = 3.0
 WORTH_A_PROBE = 2e11  # FLOP: less takes about as long as the probe
 BUSY = 0.8  # with a smaller share of the processor time, the machine is busy
 CONFIDENCE = 0.95  # of the remaining time
+FEWER = 0.8  # another strategy is suggested where it usually needs at most this share of the points
 
 Speed = tuple[float, float, float]
 """Seconds of one FLOP on an idle machine, half of an interval around it, share of the processor time."""
@@ -60,7 +63,7 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
     elif jobs:
         try:
             work = loop.work_of(outlook)
-            speed = _measured_speed(jobs, at_once) if total >= WORTH_A_PROBE else _usual_speed(total, work[1])
+            speed = _measured_speed(jobs, at_once) if total >= WORTH_A_PROBE else _usual_speed(total, work[2])
             eta = _eta(runner, work, speed)
         except (MemoryError, RuntimeError, ValueError, DataError) as error:
             unmeasured = f"could not be measured: {' '.join(str(error).split())}"
@@ -80,7 +83,7 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
         unmeasured=unmeasured,
         ray=bool(jobs) and ray,
         resolutions=tuple(resolution(seeds, loop.scores()) for seeds in study.compared_on),
-        suggestion=suggestion(study) if outlook.now else "",
+        suggestion=_suggestion(study) if outlook.now else "",
         cautions=cautions(study),
     )
 
@@ -93,11 +96,11 @@ def _plan_of_trainer(loop: Loop, usable: int) -> Plan:
     taken = [_seconds_a_task(record) for record in loop.records.values() if record.seconds]
     eta, runner = None, runner_of(study)
     if jobs and taken:
-        least, most = loop.work_of(outlook)
+        least, usual, most = loop.work_of(outlook)
         start, report = runner.overhead, overheads.expected(overheads.REPORT)
         low, middle, high = (float(quantile) / at_once for quantile in np.quantile(taken, (0.05, 0.5, 0.95)))
         eta = Eta(
-            start + most * middle + report,
+            start + usual * middle + report,
             start + least * low + report,
             start + most * high + report,
             start,
@@ -121,7 +124,7 @@ def _plan_of_trainer(loop: Loop, usable: int) -> Plan:
         unmeasured=UNMEASURED_TRAINER if jobs and not taken else "",
         ray=ray,
         resolutions=tuple(resolution(seeds, loop.scores()) for seeds in study.compared_on),
-        suggestion=suggestion(study) if jobs else "",
+        suggestion=_suggestion(study) if jobs else "",
     )
 
 
@@ -146,13 +149,13 @@ def _cost(study: Study, runs: Iterable[Run]) -> NDArray[np.float64]:
     return np.asarray(np.mean(costs, axis=0))
 
 
-def _eta(runner: Runner, work: tuple[float, float], speed: Speed) -> Eta:
-    """Returns the time of a whole run; work: the fewest and the most FLOP."""
+def _eta(runner: Runner, work: tuple[float, float, float], speed: Speed) -> Eta:
+    """Returns the time of a whole run; work: the fewest, the usual and the most FLOP."""
     middle, half, share = speed
     start, report = runner.overhead / share, overheads.expected(overheads.REPORT) / share
-    least, most = work
+    least, usual, most = work
     return Eta(
-        start + most * middle / share + report,
+        start + usual * middle / share + report,
         start * share + least * max(0.0, middle - half) + report * share,
         start + most * (middle + half) / share + report,
         start,
@@ -188,3 +191,17 @@ def _half_width(spent: NDArray[np.float64]) -> float:
         return float(spent[0]) / 2
     quantile = student_quantile((1 + CONFIDENCE) / 2, len(spent) - 1)
     return quantile * float(np.std(spent, ddof=1)) / math.sqrt(len(spent))
+
+
+def _suggestion(study: Study) -> str:
+    """Returns options with as good an answer from fewer members; "" without any."""
+    if not isinstance(study, Search) or len(study.seeds) < 2 or any(one.choices for one in study.space.parameters):
+        return ""
+    usual, of_kg = (
+        usual_points(name, study.space, study.points, study.repeats, len(study.seeds)) or study.points * study.repeats
+        for name in (study.strategy, "kg")
+    )
+    if of_kg > FEWER * usual:
+        return ""
+    members = of_kg * len(study.seeds)
+    return f"--strategy kg names as good a value with usually about {members} members (docs/strategies.md)"

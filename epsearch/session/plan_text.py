@@ -36,7 +36,10 @@ def _members(plan: Plan) -> str:
         *([f"{outlook.final} in the evaluation"] if outlook.final else []),
         *([f"{outlook.certified} trained once more, alone"] if outlook.certified else []),
     )
-    return f"{_span(outlook.fewest, outlook.largest)} to train ({', '.join(parts)}); {outlook.known} in the ledger"
+    count = str(outlook.largest)
+    if outlook.fewest < outlook.largest:
+        count = f"usually about {outlook.expected}, at most {outlook.largest}"
+    return f"{count} to train ({', '.join(parts)}); {outlook.known} in the ledger"
 
 
 def _steps(plan: Plan) -> str:

@@ -74,16 +74,16 @@ class Reruns(Loop):
 
     def outlook(self) -> Outlook:
         """Returns the remaining runs."""
-        return Outlook(len(self.records), len(self.missing()), 0, 0, 0, 0)
+        return Outlook(len(self.records), len(self.missing()), 0, 0, 0, 0, 0)
 
     def remaining(self) -> list[tuple[int, list[Run]]]:
         """Returns the remaining runs, of all streams together."""
         return [(len(missing), missing)] if (missing := self.missing()) else []
 
-    def work_of(self, outlook: Outlook) -> tuple[float, float]:
-        """Returns the same work twice, in FLOP."""
+    def work_of(self, outlook: Outlook) -> tuple[float, float, float]:
+        """Returns the same work three times, in FLOP."""
         work = sum(self._work(run) for run in self.missing())
-        return work, work
+        return work, work, work
 
     def scores(self) -> "NDArray[np.float64]":
         """Returns no scores, as runs are not compared with each other."""
