@@ -76,8 +76,6 @@ class EvaluatedChoice(NamedTuple):
     """Time of the evaluation, ISO-8601."""
     mine: bool
     """Whether it is this study's choice."""
-    part: str = ""
-    """The tasks or classes of this study's evaluation that it was evaluated on; "" for all of them."""
     elsewhere: bool = False
     """Whether it is not in this ledger, but in the file of this user's looks."""
 

@@ -114,6 +114,10 @@ class Loop(ABC):
     def work_of(self, outlook: Outlook) -> tuple[float, float, float]:
         """Returns the smallest, the usual and the largest remaining work, in FLOP."""
 
+    def usual_points(self, *strategies: str) -> tuple[int | None, ...]:
+        """Returns the usual number of points of a search by each strategy ("": its own); None where there is none."""
+        return (None,) * len(strategies)
+
     @abstractmethod
     def scores(self) -> "NDArray[np.float64]":
         """Returns A_T [K, R] in [0, 1] of K points or rows and R seeds, NaN if unknown."""

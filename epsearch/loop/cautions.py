@@ -17,6 +17,11 @@ FEWER_IMAGES = (
     "of this size. Highest of 11 tried values on 3 tasks, by images: 1 with 500, 0.85 with 2,000, 0.1 with 8,000, "
     "0.07185 with 20,000, 0 with 60,000 (docs/parabola.md)."
 )
+FEWER_IMAGES_AND_TASKS = (
+    "The best ε depends on the size of the search: it tends to be larger with fewer images a task ({images:,} of "
+    "{full:,} here) and smaller on fewer tasks ({tasks} here, {evaluated} in the evaluation). Compare some ε on the "
+    "evaluation, or search with --cv-tasks 10 and all images (docs/parabola.md)."
+)
 FEW_SEARCH_TASKS = (
     "A search on so few tasks ({tasks}) tends to choose a smaller ε than is best on the {evaluated} of the evaluation. "
     "Highest of 11 tried values on full tasks: 0 on 3, 0 on 5, 0.07185 on 10, 0.07185 on the evaluation's 17 "
@@ -38,11 +43,15 @@ def cautions(study: Study, chosen: Mapping[str, object] | None = None) -> tuple[
         return ()
     full, images = FULL_TASKS[study.dataset], study.examples_per_task
     tasks, evaluated = study.cv_tasks, study.tasks - study.cv_tasks
-    cautions = [FEWER_IMAGES.format(images=images, full=full)] if images is not None and images < full else []
-    if study.value("score_on") == "cv" and tasks <= FEW_TASKS and tasks < evaluated:
-        zero = chosen is not None and chosen.get(EPSILON) == 0
-        cautions.append((ZERO if zero else FEW_SEARCH_TASKS).format(tasks=tasks, evaluated=evaluated))
-    return tuple(cautions)
+    fewer_images = images is not None and images < full
+    few_tasks = study.value("score_on") == "cv" and tasks <= FEW_TASKS and tasks < evaluated
+    zero = few_tasks and chosen is not None and chosen.get(EPSILON) == 0
+    text = {
+        (True, True): FEWER_IMAGES_AND_TASKS,
+        (True, False): FEWER_IMAGES,
+        (False, True): ZERO if zero else FEW_SEARCH_TASKS,
+    }.get((fewer_images, few_tasks))
+    return () if text is None else (text.format(images=images, full=full, tasks=tasks, evaluated=evaluated),)
 
 
 def _searches_epsilon(study: Study) -> bool:

@@ -116,12 +116,18 @@ class SearchLoop(Loop):
         return super().state() + (f", {alone} to be trained once more, alone" if alone else "")
 
     def headline(self) -> str:
-        """Returns the best point and its score in percent, or that all are equal."""
+        """Returns the highest mean so far, in percent, or the value that the curve names; or that all are equal.
+
+        Each by its rule: the mean of a named value is seldom the highest of all, and so is not set beside those.
+        """
         best, objective, names = self.best, self.study.maximised, self.study.space.names
         if best is not None and self.inert:
             return f"no best: all values have {objective} {100 * best.value:.2f} %, bit for bit"
+        choice = self.driver.choice
+        if choice is not None and choice.point is not None:
+            return f"the curve names {point_text(names, choice.point)}"
         text = "–" if best is None else f"{point_text(names, best.point)} ({objective} {100 * best.value:.2f} %)"
-        return f"best {text}"
+        return f"highest mean {text}"
 
     def heading(self) -> str:
         """Returns strategy, rounds, values, seeds and tasks, in words."""
@@ -156,10 +162,22 @@ class SearchLoop(Loop):
         usual = self._usual(now, least, later)
         return Outlook(len(self.records), now, least, usual, later, final, certified)
 
+    def usual_points(self, *strategies: str) -> tuple[int | None, ...]:
+        """Returns the usual number of points of a search by each strategy ("": its own).
+
+        The whole budget of one that never ends early; None with one seed and for choices, which have no curve.
+        """
+        study = self.study
+        if len(study.seeds) < 2 or any(parameter.choices for parameter in study.space.parameters):
+            return (None,) * len(strategies)
+        size = study.space, study.points, study.repeats, len(study.seeds)
+        usual = (usual_points(name or study.strategy, *size) for name in strategies)
+        return tuple(study.points * study.repeats if points is None else points for points in usual)
+
     def _usual(self, now: int, least: int, most: int) -> int:
         """Returns the usual number of members of later rounds; in a race, as if all points had all seeds."""
         study = self.study
-        points = usual_points(study.strategy, study.space, study.points, study.repeats, len(study.seeds))
+        (points,) = self.usual_points("")
         if points is None:
             return most
         tried = len(self.driver.assigned_seeds())

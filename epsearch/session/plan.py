@@ -12,12 +12,10 @@ from epsearch.loop.cautions import cautions
 from epsearch.loop.cohorts import kind_of
 from epsearch.loop.content import measures_transfer
 from epsearch.loop.jobs import Job, Run, bytes_free
-from epsearch.loop.strategy_driver.usual import usual_points
 from epsearch.runners import overheads
 from epsearch.runners.local import local_slots
 from epsearch.runners.registry import Runner, runner_of
 from epsearch.study.description import Study
-from epsearch.study.kinds import Search
 from results.ledger.record import RunRecord
 from results.statistics.paired import student_quantile
 from results.statistics.power import resolution
@@ -83,7 +81,7 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
         unmeasured=unmeasured,
         ray=bool(jobs) and ray,
         resolutions=tuple(resolution(seeds, loop.scores()) for seeds in study.compared_on),
-        suggestion=_suggestion(study) if outlook.now else "",
+        suggestion=_suggestion(loop) if outlook.now else "",
         cautions=cautions(study),
     )
 
@@ -124,7 +122,7 @@ def _plan_of_trainer(loop: Loop, usable: int) -> Plan:
         unmeasured=UNMEASURED_TRAINER if jobs and not taken else "",
         ray=ray,
         resolutions=tuple(resolution(seeds, loop.scores()) for seeds in study.compared_on),
-        suggestion=_suggestion(study) if jobs else "",
+        suggestion=_suggestion(loop) if jobs else "",
     )
 
 
@@ -193,15 +191,10 @@ def _half_width(spent: NDArray[np.float64]) -> float:
     return quantile * float(np.std(spent, ddof=1)) / math.sqrt(len(spent))
 
 
-def _suggestion(study: Study) -> str:
+def _suggestion(loop: Loop) -> str:
     """Returns options with as good an answer from fewer members; "" without any."""
-    if not isinstance(study, Search) or len(study.seeds) < 2 or any(one.choices for one in study.space.parameters):
-        return ""
-    usual, of_kg = (
-        usual_points(name, study.space, study.points, study.repeats, len(study.seeds)) or study.points * study.repeats
-        for name in (study.strategy, "kg")
-    )
-    if of_kg > FEWER * usual:
+    study, (usual, of_kg) = loop.study, loop.usual_points("", "kg")
+    if of_kg is None or usual is None or of_kg > FEWER * usual:
         return ""
     members = of_kg * len(study.seeds)
     return f"--strategy kg names as good a value with usually about {members} members (docs/strategies.md)"

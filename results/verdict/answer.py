@@ -37,7 +37,13 @@ def answer(results: SearchResults, judged: bool = True) -> str:
     to trust the choice. judged: whether the verdict is in it, which may stand beside it.
     """
     verdict, moved = trust(results).verdict, certificates.rounding_warning(results)
-    first = (_choice(results), _not_by_curve(results), verdict.text * judged, verdict.advice * judged)
+    first = (
+        _choice(results),
+        _ended_early(results),
+        _not_by_curve(results),
+        verdict.text * judged,
+        verdict.advice * judged,
+    )
     last = (_share(results), _outside(results), _at_the_end(results), _diverged(results), _far_off(results))
     parts = (_joined(first), _against_baseline(results), _evaluation(results), _joined((*last, moved)))
     return "\n\n".join(filter(None, parts))
@@ -66,6 +72,14 @@ def _choice(results: SearchResults) -> str:
         return f"{chosen}, {best}: mean {what} {number_text(100 * results.chosen_score, DIGITS)} % on the {stream}."
     size = f"{count_text(members[0].tasks, 'task')}, {count_text(len({r.seed for r in members}), 'seed')}"
     return f"{chosen}, {best}: {what} {_metric(members, what)} % on the {stream} ({size}{spread})."
+
+
+def _ended_early(results: SearchResults) -> str:
+    """Returns why the search ended before its budget was spent; "" where the budget ended it."""
+    last = results.searching[-1] if results.searching else None
+    if last is None or not last.note:
+        return ""
+    return f"It ended after {count_text(len(results.searching), wording.round_noun(last))}: {last.note}."
 
 
 def _best_tried(results: SearchResults) -> str:

@@ -9,7 +9,7 @@ from search_spaces.curves.candidates import candidates, places
 from search_spaces.grid import grid
 from search_spaces.rounds import InRounds
 from search_spaces.space import Point, Space
-from search_spaces.strategy import Model, Observation
+from search_spaces.strategy import Model, Observation, Round
 
 WORTH = 0.0001
 """Gain of a batch in units of the score, below which the search ends: a hundredth of a percentage point of A_T."""
@@ -30,24 +30,29 @@ class KnowledgeGradient(InRounds):
     def __init__(self, space: Space, points: int, repeats: int, model: Model) -> None:
         self._space, self._size, self._repeats, self._model = space, points, repeats, model
         self._all = candidates(space, EVERY)
-        self._over = False
+        self._ended = ""  # why no batch follows
         super().__init__(_first(space, points, self._all))
 
     @property
     def done(self) -> bool:
         """True if the budget is used up, or another batch is worth too little."""
-        return self._complete and (self._over or len(self._rounds) == self._repeats)
+        return self._complete and (bool(self._ended) or len(self._rounds) == self._repeats)
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """The finished batches and, unless done, the open one; the last one says why the search ended early."""
+        last = len(self._rounds) - 1
+        return tuple(self._show(index, note=self._ended if index == last else "") for index in range(last + 1))
 
     def tell(self, observations: Sequence[Observation]) -> None:
         """Takes scores; a complete batch decides about the next one. Raises ValueError as `Strategy.tell` does."""
         if self._take(observations) and not self.done:
             batch = self._next()
-            self._over = not batch
             if batch:
                 self._begin(batch)
 
     def _next(self) -> list[Point]:
-        """Returns the points of the next batch; none where it is worth too little, or no point is left."""
+        """Returns the points of the next batch; none, with the reason stored, where the search ends."""
         told = [
             (one.point, seen.scores or (seen.value,))
             for one, seen in self._observed()
@@ -64,9 +69,13 @@ class KnowledgeGradient(InRounds):
             fresh,
             self._size,
         )
-        if found is None or (found[1] < WORTH and len(self._rounds) > 1):
-            return []
-        return [every[row] for row in found[0]]
+        if found is None:
+            self._ended = "the scores determine no curve"
+        elif not found[0]:
+            self._ended = "no untried point is left"
+        elif found[1] < WORTH and len(self._rounds) > 1:
+            self._ended = f"another batch is expected to raise the top by less than {100 * WORTH:g} points"
+        return [] if found is None or self._ended else [every[row] for row in found[0]]
 
     def _on_the_curve(self, point: Point) -> bool:
         """Returns whether no value of a point stands apart: ε = 0 is A-GEM, another formula."""

@@ -53,10 +53,13 @@ def verdict(results: SearchResults) -> str:
 
 
 def evaluation_notes(evaluated: Sequence[EvaluatedChoice], this: int = 0) -> Iterator[str]:
-    """Yields a warning where several choices were evaluated on the evaluation stream.
+    """Yields a warning where several choices of this ledger were evaluated on the evaluation stream.
 
-    Number `this` of them (from 1; 0: none) is the study's own.
+    Number `this` of all choices (from 1; 0: none) is the study's own.
     """
+    mine = evaluated[this - 1] if this else None
+    evaluated = [one for one in evaluated if not one.elsewhere]
+    this = 0 if mine is None else evaluated.index(mine) + 1
     if len(evaluated) > 1:
         first = (
             f"This choice is number {this} of the {len(evaluated)}" if this else f"There are {len(evaluated)} choices"
@@ -87,10 +90,10 @@ def _facts(results: SearchResults, trusted: Assessment) -> Iterator[tuple[str, s
     if trusted.disjointness:
         yield "Search and evaluation", trusted.disjointness
     if trusted.evaluated_choices:
-        yield (
-            "Choices evaluated on this evaluation stream",
-            _evaluated_text(trusted.evaluated_choices),
-        )
+        here = [one for one in trusted.evaluated_choices if not one.elsewhere]
+        others = len(trusted.evaluated_choices) - len(here)
+        more = f"; {count_text(others, 'other choice')} in other ledgers of this user" if others else ""
+        yield "Choices evaluated on this evaluation stream", (_evaluated_text(here) or "none of this ledger") + more
 
 
 def _of_the_race(race: Race) -> str:
@@ -111,9 +114,9 @@ def _evaluated_text(evaluated: Sequence[EvaluatedChoice]) -> str:
 
 
 def _choice_text(choice: EvaluatedChoice) -> str:
-    """Returns a choice, when it was evaluated, and on what, if that is not all of the stream, in this ledger."""
+    """Returns a choice, and when it was evaluated."""
     mine = "this study" if choice.mine else ""
-    told = (choice.when[:10], choice.part, "in another ledger" if choice.elsewhere else "", mine)
+    told = (choice.when[:10], mine)
     return f"{choice.point} ({', '.join(filter(None, told))})"
 
 

@@ -23,7 +23,10 @@ FEWER, FEW, ZERO = "instead of all 60,000", "on so few tasks (3)", "ε = 0 was c
     ("options", "expected"),
     [
         ({}, [FEW]),
-        ({"examples_per_task": 2000}, ["With 2,000 images", FEW]),
+        (
+            {"examples_per_task": 2000},
+            ["larger with fewer images a task (2,000 of 60,000 here) and smaller on fewer tasks"],
+        ),
         ({"examples_per_task": 60_000, "cv_tasks": 10}, []),
         ({"examples_per_task": 500, "cv_tasks": 6}, [FEWER]),
         ({"cv_tasks": 5}, ["on so few tasks (5)"]),
@@ -91,18 +94,25 @@ def test_plans_say_it(small_study, monkeypatch):
         monkeypatch.setattr(said, "FULL_TASKS", {"permuted_digits": 1_437})
         plan = make_plan(make(study, store))
     words = in_words(plan)["caution"]
-    assert "With 60 images a task instead of all 1,437" in words and "on so few tasks (2)" in words
+    assert "fewer images a task (60 of 1,437 here) and smaller on fewer tasks (2 here, 3 in the evaluation)" in words
     assert Plan.from_json(study, plan.as_json()).cautions == plan.cautions
 
 
-@pytest.mark.parametrize(("top", "part"), [(0.0, "ε = 0 was chosen on few tasks (2)"), (1.0, "on so few tasks (2)")])
-def test_reports_say_it(small_study, monkeypatch, top, part):
-    study = small_study(tasks=5, seeds=3)
+@pytest.mark.parametrize(
+    ("top", "images", "part"),
+    [
+        (0.0, None, "ε = 0 was chosen on few tasks (2)"),
+        (1.0, None, "on so few tasks (2)"),
+        (1.0, 60, "(60 of 1,437 here) and smaller on fewer tasks (2 here"),
+    ],
+)
+def test_reports_say_it(small_study, monkeypatch, top, images, part):
+    study = small_study(tasks=5, seeds=3, examples_per_task=images)
     study.out.mkdir()
     with Store.open(study.storage) as store:
         loop = make(study, store)
         finish(loop, fake(lambda one: 0.9 - 0.3 * abs(one.epsilon - top) + 0.001 * one.seed))
     assert loop.chosen() == {"epsilon": top} and search_results(loop, {}).notes == ()
     monkeypatch.setattr(said, "FULL_TASKS", {"permuted_digits": 1_437})
-    size, few = search_results(loop, {}).notes
-    assert "instead of all 1,437" in size and part in few
+    (caution,) = search_results(loop, {}).notes
+    assert part in caution

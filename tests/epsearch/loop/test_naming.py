@@ -18,7 +18,7 @@ LUCKY = fake(
         0.9
         - 0.1 * (one.epsilon - 0.4) ** 2
         + 0.004 * ((7 * one.seed + int(997 * one.epsilon)) % 5)
-        + 0.01 * (one.epsilon == 0.7)
+        + 0.04 * (one.epsilon == 0.7 and one.seed == 2)
     )
 )
 
@@ -86,9 +86,10 @@ def test_the_report_says_both_values_and_what_the_other_one_costs(study, store):
     text = answer(results)
     assert results.by_curve and results.rounds[-1].named
     assert (
-        "where a curve through all scores is highest (22 values tried in 1 batch; the best of them is ε = 0.7" in text
+        "where a curve through all scores is highest (22 values tried in 1 batch; the highest of their means is that of "
+        "ε = 0.7" in text
     )
-    assert "points in expectation" in text and "took no part in its choice" in text
+    assert "points in expectation" not in text and "took no part in its choice" in text
 
 
 def test_without_a_curve_the_report_says_why(study, store):

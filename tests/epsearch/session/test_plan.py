@@ -1,5 +1,7 @@
 """What `epsearch plan` says before anything is trained, and that it leaves nothing behind."""
 
+import re
+
 import pytest
 
 from epsearch.preparation.build import build
@@ -51,9 +53,15 @@ def test_the_value_that_a_curve_names_is_counted(small_study, store):
 
 
 def test_a_long_search_of_intervals_is_told_of_a_shorter_one(small_study, store):
-    long = {"repeats": 5, "points": 4, "seeds": 3}
+    long = {"repeats": 5, "points": 11, "seeds": 3}
     plan = make_plan(make(small_study(**long), store))
     assert "--strategy kg" in in_words(plan)["suggestion"] and plan.as_json()["suggestion"] == plan.suggestion
+    assert plan.outlook.fewest < plan.outlook.expected < plan.outlook.largest
+    assert (
+        f"usually about {plan.outlook.expected}, at most {plan.outlook.largest} to train" in in_words(plan)["members"]
+    )
+    (members,) = re.findall(r"usually about (\d+) members", plan.suggestion)
+    assert int(members) < plan.outlook.expected
     for other in ({"strategy": "kg"}, {"repeats": 2}, {"seeds": 1}, {"strategy": "grid", "search": "memory=2,4,6"}):
         assert "suggestion" not in in_words(make_plan(make(small_study(**long | other), store)))
 
