@@ -166,7 +166,11 @@ def _of_curve(
     above = drawn - drawn[np.searchsorted(places, tried)].mean(axis=0)
     shares = np.bincount(tops, minlength=len(places)) / len(tops)
     mean = process.mean((places[:, None] - ends[0]) / width)
-    worse = [mine and not tested[apart & (x == end)].any() for mine, end in zip(own, ends, strict=True)]
+    # Of an end that the set does not reach there is nothing to leave out.
+    worse = [
+        mine and at_end and not tested[apart & (x == end)].any()
+        for mine, at_end, end in zip(own, reached, ends, strict=True)
+    ]
     quadratic = fit_by_seed(tried, scores[usual])
     return Maximum(
         low,

@@ -92,9 +92,6 @@ def peak(results: SearchResults, metric: str = "") -> Peak | None:
     low, high = (_place(end, log) for end in ends)
     low, high = min(low, *x), max(high, *x)
     maximum = best_interval(x, sign * complete(results, metric), low, high, apart=apart)
-    # Of an end that the set does not reach there is nothing to leave out.
-    worse = maximum.worse_ends[0] and maximum.low <= low, maximum.worse_ends[1] and maximum.high >= high
-    maximum = maximum._replace(worse_ends=worse)
     if results.by_curve and metric in ("", results.objective):
         # It names the same value, but rounds it to few digits, and takes members of earlier searches, too.
         maximum = maximum._replace(best=_place(float(results.chosen[0]), log))
