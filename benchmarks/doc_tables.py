@@ -105,34 +105,36 @@ def resumed(found: Found) -> str:
     return table(["", "found"], rows)
 
 
-def chosen_cells(found: Found) -> str:
-    """The cases that were chosen before any was measured: how often the interval was right."""
+def coverage_cells(found: Found) -> str:
+    """Curve by way of trying values, seeds and noise: how often the interval has the top, and its mean width."""
+    columns = list(dict.fromkeys(tuple(one["cell"][1:]) for one in found["cells"]))
+    by_cell = {tuple(one["cell"]): one for one in found["cells"]}
     rows = [
-        [
-            ", ".join(map(str, one["cell"][:3])),
-            f"{one['cell'][3]}",
-            f"{100 * one['covered'] / one['tables']:.1f} %",
-            f"{100 * one['exact'] / one['tables']:.1f} %",
-            f"{100 * one['resolved'] / one['tables']:.1f} %",
-            f"{one['width']:.2f}",
-        ]
-        for one in found["chosen"]
+        [curve, *(_covered(by_cell.get((curve, *column))) for column in columns)]
+        for curve in dict.fromkeys(one["cell"][0] for one in found["cells"])
     ]
-    return table(["curve, noise, tried values", "seeds", "covered", "the top itself", "resolved", "width"], rows)
+    heads = [f"{tried}, {seeds} seeds{'' if noise == 'equal' else f', {noise}'}" for noise, tried, seeds in columns]
+    return table(["% with the top (width)", *heads], rows)
 
 
-def all_cells(found: Found) -> str:
-    """All cases by curve and noise: how often the interval was right, in brackets how often it has the top itself."""
-    noises = list(next(iter(found["all"].values())))
+def _covered(one: Found | None) -> str:
+    return "–" if one is None else f"{100 * one['covered'] / one['tables']:.1f} ({one['width']:.2f})"
+
+
+def losses(found: Found) -> str:
+    """What the best tried mean and the value that the curve names lose to the top, in points, with equal noise."""
+    kept = [one for one in found["cells"] if one["cell"][1] == "equal" and one["cell"][3] == 5]
+    columns = list(dict.fromkeys(one["cell"][2] for one in kept))
+    by_cell = {(one["cell"][0], one["cell"][2]): one for one in kept}
     rows = [
-        [curve, *(f"{share(by_noise[noise], 'covered')} ({share(by_noise[noise], 'exact')})" for noise in noises)]
-        for curve, by_noise in found["all"].items()
+        [curve, *(_lost(by_cell.get((curve, tried))) for tried in columns)]
+        for curve in dict.fromkeys(one["cell"][0] for one in kept)
     ]
-    return table(["% covered (the top itself)", *noises], rows)
+    return table(["points lost: curve (best tried)", *columns], rows)
 
 
-def share(one: Found, what: str) -> str:
-    return f"{100 * one[what] / one['tables']:.1f}"
+def _lost(one: Found | None) -> str:
+    return "–" if one is None else f"{one['curve']:.2f} ({one['tried']:.2f})"
 
 
 def resampled(found: Found) -> str:
@@ -147,7 +149,7 @@ def resampled(found: Found) -> str:
 TABLES = {
     ("docs/avalanche.md", "avalanche"): (side_by_side, causes),
     ("docs/avalanche.md", "avalanche_resumed"): (resumed,),
-    ("docs/coverage.md", "interval_coverage"): (chosen_cells, all_cells, resampled),
+    ("docs/coverage.md", "interval_coverage"): (coverage_cells, losses, resampled),
     ("docs/methods.md", "reference_gradient"): (scores, errors),
     ("docs/reliability.md", "reliability"): (campaigns,),
 }
