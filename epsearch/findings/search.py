@@ -16,6 +16,7 @@ from epsearch.loop.jobs import is_self_reported
 from epsearch.loop.search import SearchLoop
 from epsearch.loop.strategy_driver import race
 from epsearch.plugins.loading import NOISY, PLUGINS
+from epsearch.study.kinds import Search
 from results.labels import count_text
 from results.ledger.record import RunRecord
 from results.ledger.retry import RetryPolicy
@@ -131,15 +132,15 @@ def _results(
         evaluated_choices=evaluated,
         disjointness=_disjointness(loop),
         earlier=tuple(part.heading() for part in loop.earlier),
-        comparable=_comparable(loop, chosen),
+        comparable=comparable(study, chosen),
     )
 
 
-def _comparable(loop: SearchLoop, chosen: Point) -> bool:
+def comparable(study: Search, chosen: Point) -> bool:
     """Returns whether the sizes of the evaluation are the paper's, also those that were searched."""
-    own, searched = loop.study.hyperparameters, dict(zip(loop.study.space.names, chosen, strict=True))
+    own, searched = study.hyperparameters, dict(zip(study.space.names, chosen, strict=True))
     same = all(searched[name] == getattr(own, name) for name in SIZES if name in searched)
-    return same and full_size(loop.study, own.memory)
+    return same and full_size(study, own.memory)
 
 
 def _disjointness(loop: SearchLoop) -> str:
