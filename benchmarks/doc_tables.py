@@ -62,8 +62,10 @@ def side_by_side(found: Found) -> str:
         for library, one in both.items():
             named = f"`avalanche:{one['strategy']}`" if "strategy" in one else f"`{one['method']}`"
             chosen = ", ".join(f"{name} {one['values'][name]:g}" for name in CHOSEN if name in one["values"])
-            rows.append([title, library, named, chosen, spread(one["A_T"], 1), spread(one["F_T"], 3)])
-    return table(["", "by", "named", "chosen", "A_T %", "F_T"], rows)
+            rows.append(
+                [title, library, named, chosen, spread(one["A_T"], 1), spread([100 * value for value in one["F_T"]], 1)]
+            )
+    return table(["", "by", "named", "chosen", "A_T %", "F_T %"], rows)
 
 
 CHOSEN = ("lr", "strength", "ewc_lambda")
@@ -82,11 +84,11 @@ def causes(found: Found) -> str:
 
 
 def spread(values: list[float], digits: int) -> str:
-    """Mean and population standard deviation of the seeds that did not diverge, and how many others there are."""
+    """Mean and standard deviation (of the sample) of the seeds that did not diverge, and how many others there are."""
     found = np.array(values)[np.isfinite(values)]
     others = len(values) - len(found)
     diverged = f" ({others} of {len(values)} diverged)" if others else ""
-    return f"{found.mean():.{digits}f} ± {found.std():.{digits}f}{diverged}"
+    return f"{found.mean():.{digits}f} ± {found.std(ddof=1):.{digits}f}{diverged}"
 
 
 def resumed(found: Found) -> str:

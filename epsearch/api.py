@@ -47,12 +47,18 @@ class Outcome(StoredStudy):
 
 
 def run(
-    study: Study, listener: Listener = ignore, extend: bool = False, wait: bool = False, resume: bool = False
+    study: Study,
+    listener: Listener = ignore,
+    extend: bool = False,
+    wait: bool = False,
+    resume: bool = False,
+    with_printed: bool = False,
 ) -> Outcome:
     """Trains a study from its state in the ledger, and writes its report.
 
     listener: called with every event; extend: extends a stored search to this one; wait: for the end of another run
-    of this study, instead of raising UsageError; resume: also a cancelled study, instead of raising Cancelled.
+    of this study, instead of raising UsageError; resume: also a cancelled study, instead of raising Cancelled;
+    with_printed: see `report`.
 
     Running the same study again trains nothing twice, and writes the report anew. Raises UsageError (bad input; nothing
     has been trained); Interrupted, TrainingFailed and Unavailable (what was trained is stored); StoreError where the
@@ -61,7 +67,7 @@ def run(
     TRAINS.set()
     loop, effort = train(study, listener, extend, wait, resume)
     begun = time.monotonic()
-    outcome = _report(loop, effort, retry_policy(listener))
+    outcome = _report(loop, effort, retry_policy(listener), with_printed)
     seconds = time.monotonic() - begun
     overheads.remember(overheads.REPORT, seconds, effort.share)
     return replace(outcome, effort=replace(effort, seconds=effort.seconds + seconds))
@@ -123,13 +129,15 @@ def publish(
     return targets.publish(listing.load(name, ledger, folder), tool, where, artifacts or folder / "artifacts")
 
 
-def report(name: str | None, storage: LedgerUrl, out: Path, figures: Sequence[str] = ()) -> Outcome:
+def report(
+    name: str | None, storage: LedgerUrl, out: Path, figures: Sequence[str] = (), with_printed: bool = False
+) -> Outcome:
     """Writes the report of a stored study again, from the ledger alone; name: None for the newest.
 
-    figures: formats, svg or pdf, of each figure for a paper. Raises UsageError like `load`; Unavailable where figures
-    cannot be drawn here.
+    figures: formats, svg or pdf, of each figure for a paper; with_printed: True to set the paper's printed rows beside
+    results of other sizes, too. Raises UsageError like `load`; Unavailable where figures cannot be drawn here.
     """
-    outcome = _report(listing.load(name, storage, out), None)
+    outcome = _report(listing.load(name, storage, out), None, with_printed=with_printed)
     _write_figures(outcome.drawings, outcome.report, figures)
     return outcome
 
@@ -169,7 +177,9 @@ def list_datasets(data_dir: Path) -> list[dict[str, str]]:
     ]
 
 
-def _report(loop: Loop, effort: Effort | None, waiting: RetryPolicy | None = None) -> Outcome:
+def _report(
+    loop: Loop, effort: Effort | None, waiting: RetryPolicy | None = None, with_printed: bool = False
+) -> Outcome:
     """Writes pages, tables and study.yaml from the ledger; effort: None if nothing was trained."""
     from results.files import write_atomically
 
@@ -177,6 +187,7 @@ def _report(loop: Loop, effort: Effort | None, waiting: RetryPolicy | None = Non
     make_folder(loop.study.folder, _elsewhere(loop.study.storage))
     kind = REPORTS[loop.study.kind]
     results = kind.results(loop, facts(loop, effort) | verification(loop, waiting), waiting)
+    results = replace(results, with_printed=with_printed)
     path = kind.write(results, loop.study.folder)
     write_atomically(loop.study.folder / "study.yaml", loop.study.to_yaml().encode())
     return Outcome(loop.study, results, path, effort or Effort(0, len(loop.records), 0, 0, 0.0))

@@ -49,6 +49,8 @@ Live = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
+PRINTED_TOO = "Set the paper's printed rows beside results of other sizes, too."
+WithPrinted = Annotated[bool, typer.Option("--with-printed", help=PRINTED_TOO)]
 DataDir = Annotated[Path, typer.Option(help="Folder of datasets.", parser=DATA.parse, metavar="DIRECTORY")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Dataset = Annotated[str, typer.Argument(help="Name of a dataset of images, or folder:PATH.")]
@@ -192,6 +194,7 @@ def besides(  # noqa: PLR0913  an option each
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print the effective study and stop.", rich_help_panel=OUTPUT)
     ] = False,
+    with_printed: Annotated[bool, typer.Option("--with-printed", help=PRINTED_TOO, rich_help_panel=OUTPUT)] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", help="No progress, only the summary.", rich_help_panel=OUTPUT)
     ] = False,

@@ -25,6 +25,7 @@ from epsearch.arguments import (
     Out,
     Server,
     Storage,
+    WithPrinted,
     joined,
 )
 from epsearch.commands import checking, publishing, service, stored, studies, training
@@ -85,6 +86,7 @@ def report(
     figures: Annotated[
         str, typer.Option(metavar=",".join(FORMATS), help="Also write each figure for a paper, in these formats.")
     ] = "",
+    with_printed: WithPrinted = False,
     folder: Out = OUT.default,
     storage: Storage = None,
     server: Server = None,
@@ -93,7 +95,7 @@ def report(
     """Write the report of a study again, from the ledger alone; of several searches, one that compares them."""
     formats = some_of(figures, "figures", FORMATS) if figures else ()
     with door(server, folder, storage) as side:
-        view(side.report(names or [], formats), as_json)
+        view(side.report(names or [], formats, with_printed), as_json)
 
 
 @app.command("list")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from results.labels import mean_std_text, number_text
 from results.ledger.record import RunRecord
 
 if TYPE_CHECKING:
@@ -55,17 +56,45 @@ class Metric:
     measure: Callable[[RunRecord], NDArray[np.float64]]
     """Returns its value for a run that did not diverge, a fraction."""
     digits: int
-    """Decimals that tables and sentences print."""
+    """Decimals that tables and sentences for people have."""
     unit: str = ""
-    """PERCENT for a metric that is printed in percent; "" for a fraction."""
+    """PERCENT for a metric that is in percent in files, JSON and Python; "" for a fraction."""
     needs: str = ""
     """What a run must have for the metric to be defined, where not every run has it."""
+    display_percent: bool = False
+    """Whether people see percent although files, JSON and Python have a fraction."""
 
     def of(self, record: RunRecord) -> float:
-        """Returns the value in the units of the tables; NaN for a run that diverged."""
+        """Returns the value in its `unit`; NaN for a run that diverged."""
         if record.status != "ok":
             return float("nan")
         return (100.0 if self.unit == PERCENT else 1.0) * float(self.measure(record))
+
+    @property
+    def display_factor(self) -> float:
+        """Returns the factor from values of `of` to those that people see."""
+        return 100.0 if self.display_percent else 1.0
+
+    @property
+    def display_unit(self) -> str:
+        """Returns the unit that people see: PERCENT, or "" for a fraction."""
+        return PERCENT if self.display_percent else self.unit
+
+    def number_text(self, value: float) -> str:
+        """Returns a value of `of` for people, in `display_unit`; a dash for NaN.
+
+        >>> METRICS["F_T"].number_text(0.0324), METRICS["A_T"].number_text(91.5)
+        ('3.2', '91.50')
+        """
+        return number_text(self.display_factor * value, self.digits)
+
+    def mean_std_text(self, mean: float, std: float) -> str:
+        """Returns mean ± standard deviation for people, in `display_unit`.
+
+        >>> METRICS["F_T"].mean_std_text(0.0324, 0.0011)
+        '3.2 ± 0.1'
+        """
+        return mean_std_text(self.display_factor * mean, self.display_factor * std, self.digits)
 
 
 def average_accuracy_curve(a: Array) -> Array:
@@ -179,7 +208,7 @@ def learning_curve_area(within: Array) -> Array:
 
 
 def summarize(records: Iterable[RunRecord]) -> "pd.DataFrame":
-    """Returns one row a record, in the units of the paper: percent, but F_T and LCA_10 as fractions.
+    """Returns one row a record, in the units of the files: percent, but F_T and LCA_10 as fractions.
 
     Columns: method, epsilon, seed, phase, status, then `METRICS`. Every metric of a diverged member is NaN.
     """
@@ -189,11 +218,14 @@ def summarize(records: Iterable[RunRecord]) -> "pd.DataFrame":
     return pd.DataFrame(rows, columns=["method", "epsilon", "seed", "phase", "status", *METRICS])
 
 
-def mean_std(records: Iterable[RunRecord], metrics: Iterable[str] | None = None) -> dict[str, float]:
+def mean_std(
+    records: Iterable[RunRecord], metrics: Iterable[str] | None = None, population: bool = False
+) -> dict[str, float]:
     """Returns n (records with a result), diverged, and <metric>_mean and <metric>_std of every metric.
 
-    Units of `summarize`; the standard deviation is the population's (ddof 0), as the paper prints it. Diverged records
-    are counted but not averaged. The spread of fewer than two measured records is NaN, not 0.
+    Units of `summarize`. The standard deviation is the sample's (ddof 1). population: the population's (ddof 0) in its
+    place, which the paper prints, for tables with printed rows. Diverged records are counted but not averaged. The
+    spread of fewer than two measured records is NaN, not 0.
     """
     records = tuple(records)
     n = sum(record.status == "ok" for record in records)
@@ -203,7 +235,10 @@ def mean_std(records: Iterable[RunRecord], metrics: Iterable[str] | None = None)
         mean = _mean(values)
         differences = [value - mean for value in values]
         # A product, as a power of what is too large would raise instead of being infinite.
-        spread = math.sqrt(_mean([one * one for one in differences])) if len(values) > 1 else math.nan
+        variance = _mean([one * one for one in differences])
+        if not population and len(values) > 1:
+            variance *= len(values) / (len(values) - 1)
+        spread = math.sqrt(variance) if len(values) > 1 else math.nan
         found |= {f"{name}_mean": mean, f"{name}_std": spread}
     return found
 
@@ -281,7 +316,7 @@ class Metrics(MutableMapping[str, Metric]):
 METRICS = Metrics(
     {
         "A_T": Metric(lambda run: average_accuracy(run.accuracies), 2, PERCENT),
-        "F_T": Metric(lambda run: forgetting(run.accuracies), 3, needs=TWO_TASKS),
+        "F_T": Metric(lambda run: forgetting(run.accuracies), 1, needs=TWO_TASKS, display_percent=True),
         "a_1": Metric(lambda run: first_task_accuracy(run.accuracies), 2, PERCENT),
         "a_t": Metric(lambda run: last_task_accuracy(run.accuracies), 2, PERCENT),
         "LCA_10": Metric(lambda run: learning_curve_area(run.within), 3, needs="ten mini-batches in every task"),

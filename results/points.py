@@ -91,12 +91,14 @@ def group(
 
 
 def by_point(
-    groups: Mapping[Point, Sequence[RunRecord]] | Mapping[tuple[str, str], Sequence[RunRecord]], names: Sequence[str]
+    groups: Mapping[Point, Sequence[RunRecord]] | Mapping[tuple[str, str], Sequence[RunRecord]],
+    names: Sequence[str],
+    population: bool = False,
 ) -> pd.DataFrame:
     """Returns one row per point, in order, with the mean and spread of every metric.
 
     Columns: one for each of `names`, n (seeds averaged), diverged, then <metric>_mean and <metric>_std (see
-    `mean_std`). A point without members has n = 0.
+    `mean_std`, also for `population`). A point without members has n = 0.
     """
     import pandas as pd
 
@@ -104,7 +106,7 @@ def by_point(
 
     columns = ["n", "diverged", *(column for metric in METRICS for column in mean_and_std(metric).values())]
     values = pd.DataFrame({name: [point[i] for point in groups] for i, name in enumerate(names)})
-    table = pd.DataFrame([mean_std(members) for members in groups.values()], columns=columns)
+    table = pd.DataFrame([mean_std(members, population=population) for members in groups.values()], columns=columns)
     return pd.concat([values, table], axis=1)
 
 

@@ -154,6 +154,10 @@ class SearchResults:
     """A sentence of proof that search and evaluation share no task; "" where there is none."""
     earlier: tuple[str, ...] = ()
     """The study before it was extended, one line for each earlier state."""
+    comparable: bool = True
+    """Whether the sizes are the paper's, so that its printed rows can be compared with the evaluation."""
+    with_printed: bool = False
+    """Whether the paper's printed rows are in the evaluation's table although the sizes are others."""
 
     def __post_init__(self) -> None:
         # Only how many: which values a point may have is the strategy's concern.
@@ -161,6 +165,11 @@ class SearchResults:
         for name, values in sizes.items():
             if values is not None and len(values) != len(self.parameters):
                 raise ValueError(f"{name} must have {len(self.parameters)} values, got {len(values)}")
+
+    @property
+    def printed_beside(self) -> bool:
+        """True if the paper's printed rows, where it has any, are in the evaluation's table."""
+        return self.comparable or self.with_printed
 
     @property
     def searching(self) -> tuple[SearchRound, ...]:

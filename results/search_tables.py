@@ -66,20 +66,33 @@ def evaluation_table(results: SearchResults) -> pd.DataFrame:
     """Returns the chosen point and the baseline on the evaluation stream, then the paper's printed rows, if any.
 
     Columns: row, source ("this study" | "paper"), one for each searched parameter, n (seeds averaged), diverged, then
-    <metric>_mean and <metric>_std for A_T, F_T, a_1, a_t, LCA_10, BWT, FWT (percent, but F_T and LCA_10 fractions;
-    population std). Without an evaluation there are only printed rows.
+    <metric>_mean and <metric>_std for A_T, F_T, a_1, a_t, LCA_10, BWT, FWT (percent, but F_T and LCA_10 fractions). The
+    standard deviations are those of the population where there are printed rows, else of the sample. Without an
+    evaluation there are only printed rows; there are none where the sizes are not the paper's, unless they are wanted.
     """
     groups = {s: members for s in results.evaluated if (members := results.evaluation_of(s))}
-    measured = by_point(groups, results.parameters)
+    printed = [row for method in printed_methods(results) for row in _printed_rows(results, method)]
+    measured = by_point(groups, results.parameters, population=bool(printed))
     # Both before the parameters: what a row is comes first in every table.
     measured.insert(0, "row", [point_label(results.method, results.parameters, point) for point in groups])
     measured.insert(1, "source", "this study")
-    printed = [row for method in printed_methods(results) for row in _printed_rows(results, method)]
     return pd.DataFrame([*measured.to_dict("records"), *printed], columns=measured.columns)
 
 
 def printed_methods(results: SearchResults) -> tuple[str, ...]:
-    """Returns the methods whose printed rows are shown: the study's, and A-GEM in a search of ε-SOFT-GEM's ε."""
+    """Returns the methods whose printed rows are shown: the study's, and A-GEM in a search of ε-SOFT-GEM's ε.
+
+    None where the sizes are not the paper's, unless printed rows are wanted all the same.
+    """
+    return _in_print(results) if results.printed_beside else ()
+
+
+def left_out(results: SearchResults) -> bool:
+    """Returns whether the paper has printed rows that are not shown, because the sizes are others."""
+    return not results.printed_beside and any(printed_row(results.dataset, method) for method in _in_print(results))
+
+
+def _in_print(results: SearchResults) -> tuple[str, ...]:
     return (results.method, AGEM) if results.zero_is_agem else (results.method,)
 
 

@@ -65,9 +65,16 @@ class TableResults:
     """Warnings of the caller, shown at the top."""
     comparable: bool
     """Whether the sizes are the paper's, so that its printed rows can be compared with ours."""
+    with_printed: bool = False
+    """Whether the paper's printed rows are in the table although the sizes are others."""
 
     def __post_init__(self) -> None:
         _check_unique([row.identity for row in self.rows], "labels of rows")
+
+    @property
+    def printed_beside(self) -> bool:
+        """True if the paper's printed rows, where it has any, are in the table."""
+        return self.comparable or self.with_printed
 
     @property
     def records(self) -> tuple[RunRecord, ...]:

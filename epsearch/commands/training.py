@@ -32,7 +32,7 @@ def _command(kind: type[Study], act: Callable[..., int]) -> Callable[..., int]:
 
     def command(**values: Any) -> int:
         options = {name: values.pop(name) for name in kind.options()}
-        how = {name: bool(values.get(name)) for name in ("extend", "wait")}
+        how = {name: bool(values.get(name)) for name in ("extend", "wait", "with_printed")}
         request = Request(kind, options, values["config"], live=values.get("live") or (), **how)
         if values["print_config"]:
             from epsearch.doors.ledger import described  # late, as in all commands: `--help` need not wait for it
@@ -44,7 +44,7 @@ def _command(kind: type[Study], act: Callable[..., int]) -> Callable[..., int]:
 
     others = inspect.signature(besides).parameters.items()
     left_out = set() if kind.extendable else {"extend"}
-    left_out |= {"wait", "live"} if act is _plan else set()
+    left_out |= {"wait", "live", "with_printed"} if act is _plan else set()
     own = [one for name, one in others if name not in left_out]
     signature = inspect.Signature([*map(parameter, kind.options().values()), *own])
     # Typer reads both: the order and the defaults from the one, the types from the other.

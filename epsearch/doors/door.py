@@ -25,6 +25,8 @@ class Request:
     """True to wait for another run of the study instead of an error."""
     live: Sequence[str] = ()
     """Tools to log to, as TOOL:WHERE."""
+    with_printed: bool = False
+    """True to set the paper's printed rows beside results of other sizes, too."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,11 @@ class Door(Protocol):
     def show(self, name: str | None) -> View:
         """Returns options and results of a study, the newest without a name."""
 
-    def report(self, names: Sequence[str], figures: Sequence[str]) -> View:
-        """Writes the report of a study, the newest without a name, or the page of several side by side."""
+    def report(self, names: Sequence[str], figures: Sequence[str], with_printed: bool = False) -> View:
+        """Writes the report of a study, the newest without a name, or the page of several side by side.
+
+        with_printed: of one study, see `Request`.
+        """
 
     def plan(self, request: Request, listener: Listener) -> View:
         """Returns the members, memory and time that a run would take; trains nothing."""

@@ -39,13 +39,16 @@ class LedgerDoor:
         loop = listing.load(name, self._storage, self._out)
         return View(lambda width, colours: lists.study(loop), lambda: lists.study_as_json(loop))
 
-    def report(self, names: Sequence[str], figures: Sequence[str]) -> View:
+    def report(self, names: Sequence[str], figures: Sequence[str], with_printed: bool = False) -> View:
         """Writes the report of a study, or the page of several side by side, from the ledger."""
         from epsearch import api
         from epsearch.terminal import outcome
 
         if len(names) < 2:
-            return _outcome(api.report(names[0] if names else None, self._storage, self._out, figures))
+            name = names[0] if names else None
+            return _outcome(api.report(name, self._storage, self._out, figures, with_printed))
+        if with_printed:
+            raise UsageError(f"--with-printed is for the report of one study, got {len(names)}")
         several, page = api.side_by_side(names, self._storage, self._out, figures)
         return View(
             lambda width, colours: outcome.side_by_side(several, page),
@@ -64,7 +67,7 @@ class LedgerDoor:
 
     def run(self, request: Request, listener: Listener, resume: bool = False) -> View:
         """Trains a study in this process. Raises Cancelled for a cancelled one, unless resumed."""
-        return _train(described(request), listener, request.extend, request.wait, resume, request.live)
+        return _train(described(request), request, listener, resume)
 
     def resume(
         self, name: str | None, failed: bool, options: Mapping[str, Any], wait: bool, live: Sequence[str]
@@ -74,7 +77,7 @@ class LedgerDoor:
 
         def train(name: str | None, listener: Listener) -> View:
             study = resuming.stored_study(name, self._storage, self._out, options)
-            return _train(study, listener, False, wait, True, live)
+            return _train(study, Request(type(study), {}, wait=wait, live=live), listener, True)
 
         return [partial(train, name) for name in (resuming.failed_studies(self._storage) if failed else [name])]
 
@@ -116,14 +119,18 @@ def described(request: Request) -> Study:
     return build(request.kind, request.options, request.config)
 
 
-def _train(study: Study, listener: Listener, extend: bool, wait: bool, resume: bool, live: Sequence[str]) -> View:
-    """Trains a study and logs it to other tools, which get means, evaluation and report at its end."""
+def _train(study: Study, request: Request, listener: Listener, resume: bool) -> View:
+    """Trains a study and logs it to other tools, which get means, evaluation and report at its end.
+
+    request: says how.
+    """
     from epsearch import api
 
     with ExitStack() as stack:
-        loggers = [stack.enter_context(api.live(target, warner(listener))) for target in live]
-        result = api.run(study, together(listener, *loggers), extend, wait, resume)
-    for target in live:
+        loggers = [stack.enter_context(api.live(target, warner(listener))) for target in request.live]
+        events = together(listener, *loggers)
+        result = api.run(study, events, request.extend, request.wait, resume, request.with_printed)
+    for target in request.live:
         tool, _, where = target.partition(":")
         try:
             api.publish(result.study.name, tool, where, result.study.out, result.study.storage)

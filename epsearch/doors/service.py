@@ -41,8 +41,9 @@ class ServiceDoor:
         """Returns options and results of a study."""
         return self._view(f"/studies/{quoted(name or self._newest())}/shown")
 
-    def report(self, names: Sequence[str], figures: Sequence[str]) -> View:
+    def report(self, names: Sequence[str], figures: Sequence[str], with_printed: bool = False) -> View:
         """Downloads the page of a study, or of several side by side."""
+        _refuse({"with_printed": with_printed}, ("with_printed",))
         several = list(names) or [self._newest()]
         page = self._download(several)
         if len(several) == 1:
@@ -215,7 +216,8 @@ def _plain(value: Any) -> Any:
 
 
 def _refuse_local(request: Request) -> None:
-    _refuse({**request.options, "live": request.live, "wait": request.wait}, ("live", "wait", *SERVER_SET))
+    own = {"live": request.live, "wait": request.wait, "with_printed": request.with_printed}
+    _refuse({**request.options, **own}, (*own, *SERVER_SET))
 
 
 def _refuse(values: Mapping[str, Any], names: Sequence[str]) -> None:

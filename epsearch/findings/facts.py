@@ -11,9 +11,11 @@ from epsearch.loop.base import Loop
 from epsearch.machine import describe_machine
 from epsearch.plugins.loading import WAYS, all_parts
 from epsearch.session.session import Effort
+from epsearch.study.description import Study
 from results.labels import count_text, duration_text, points_text
 from results.ledger.record import RERUN
 from results.ledger.retry import RetryPolicy
+from search_spaces.published.definition import load_definition
 from trainers.numeric_path import NumericPath
 
 
@@ -79,6 +81,23 @@ def verification(loop: Loop, waiting: RetryPolicy | None = None) -> dict[str, st
     differ = "" if same == len(stored) else f", accuracies differ by up to {largest}"
     again = f"{count_text(len(stored), 'run')} trained again, alone, by `epsearch verify`, the last on {last}"
     return {"verified": f"{again}: {same} the same bit for bit{differ}"}
+
+
+def full_size(study: Study, memory: int | None = None) -> bool:
+    """Returns whether tasks, examples and batches are the paper's, so that its printed rows are comparable.
+
+    memory: examples per class and task, which then must be those of the main tables, too. Hyperparameters may differ:
+    comparing them with the printed rows shows which ones the paper used.
+    """
+    definition = load_definition(study.dataset)
+    return study.examples_per_task is None and (
+        (study.tasks, study.cv_tasks, study.hyperparameters.batch_size, study.hyperparameters.memory_batch)
+        == (definition.tasks, definition.cv_tasks, definition.batch_size, definition.memory_batch)
+        and (study.classes_per_task or definition.classes, study.image_size)
+        == (definition.classes, definition.image_size)
+        and (study.network, study.pretrained) == (definition.network, definition.pretrained)
+        and memory in (None, definition.memory)
+    )
 
 
 def unfinished_notes(loop: Loop) -> list[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from epsearch.findings.facts import unfinished_notes
+from epsearch.findings.facts import full_size, unfinished_notes
 from epsearch.findings.search import search_results
 from epsearch.loop.table import Row, TableLoop
 from epsearch.plugins.registration import added
@@ -75,10 +75,8 @@ def comparison(loop: TableLoop, facts: Mapping[str, str], waiting: RetryPolicy |
     """Returns every row with its members; for the arguments see `Report.results`; it never waits for the ledger."""
     study = loop.study
     rows = tuple(TableRow(*_row(loop, row), remark=UNTUNED if row.label in loop.untuned else "") for row in loop.rows)
-    sizes = study.hyperparameters.memory == load_definition(study.dataset).memory
-    return TableResults(
-        study.name, study.dataset, rows, study.shown(), facts, _notes(loop), comparable=sizes and _full_size(loop)
-    )
+    comparable = full_size(study, study.hyperparameters.memory)
+    return TableResults(study.name, study.dataset, rows, study.shown(), facts, _notes(loop), comparable)
 
 
 def memory_study(loop: TableLoop, facts: Mapping[str, str], waiting: RetryPolicy | None = None) -> TableResults:
@@ -88,27 +86,12 @@ def memory_study(loop: TableLoop, facts: Mapping[str, str], waiting: RetryPolicy
     """
     study = loop.study
     rows = tuple(TableRow(*_row(loop, row), row.hyperparameters.memory) for row in loop.rows)
-    return TableResults(study.name, study.dataset, rows, study.shown(), facts, _notes(loop), _full_size(loop))
+    return TableResults(study.name, study.dataset, rows, study.shown(), facts, _notes(loop), full_size(study))
 
 
 def _row(loop: TableLoop, row: Row) -> tuple[str, str, Mapping[str, object], tuple[RunRecord, ...]]:
     """Returns label, method, hyperparameters and members of a row."""
     return row.label, row.method, row.shown(), loop.records_of(loop.runs(row))
-
-
-def _full_size(loop: TableLoop) -> bool:
-    """Returns whether tasks, examples and batches are the paper's, so that its printed rows are comparable.
-
-    Hyperparameters may differ: comparing them with the printed rows shows which ones the paper used.
-    """
-    study, definition = loop.study, load_definition(loop.study.dataset)
-    return study.examples_per_task is None and (
-        (study.tasks, study.cv_tasks, study.hyperparameters.batch_size, study.hyperparameters.memory_batch)
-        == (definition.tasks, definition.cv_tasks, definition.batch_size, definition.memory_batch)
-        and (study.classes_per_task or definition.classes, study.image_size)
-        == (definition.classes, definition.image_size)
-        and (study.network, study.pretrained) == (definition.network, definition.pretrained)
-    )
 
 
 def _notes(loop: TableLoop) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from epsearch.failures.errors import UsageError
 from epsearch.findings.evaluations import evaluations
-from epsearch.findings.facts import unfinished_notes
+from epsearch.findings.facts import full_size, unfinished_notes
 from epsearch.findings.listing import opened
 from epsearch.ledger.damage import unused_in_words
 from epsearch.loop.cautions import cautions
@@ -16,6 +16,7 @@ from epsearch.loop.jobs import is_self_reported
 from epsearch.loop.search import SearchLoop
 from epsearch.loop.strategy_driver import race
 from epsearch.plugins.loading import NOISY, PLUGINS
+from epsearch.study.kinds import Search
 from results.labels import count_text
 from results.ledger.record import RunRecord
 from results.ledger.retry import RetryPolicy
@@ -25,6 +26,9 @@ from results.search import Race, SearchResults, SearchRound
 from search_spaces.space import Parameter
 from search_spaces.strategy import Round
 from trainers.streams.permuted import PermutedStream
+
+SIZES = ("memory", "memory_batch", "batch_size")
+"""Hyperparameters that are sizes, which the paper has the same in all rows of a table."""
 
 
 def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: RetryPolicy | None = None) -> SearchResults:
@@ -128,7 +132,15 @@ def _results(
         evaluated_choices=evaluated,
         disjointness=_disjointness(loop),
         earlier=tuple(part.heading() for part in loop.earlier),
+        comparable=comparable(study, chosen),
     )
+
+
+def comparable(study: Search, chosen: Point) -> bool:
+    """Returns whether the sizes of the evaluation are the paper's, also those that were searched."""
+    own, searched = study.hyperparameters, dict(zip(study.space.names, chosen, strict=True))
+    same = all(searched[name] == getattr(own, name) for name in SIZES if name in searched)
+    return same and full_size(study, own.memory)
 
 
 def _disjointness(loop: SearchLoop) -> str:

@@ -85,7 +85,7 @@ def trial_of(study: Study, record: RunRecord) -> Trial | None:
 
 
 def metrics(records: Sequence[RunRecord]) -> dict[str, float]:
-    """Returns means over members that did not diverge, in the units of tables, and <metric>_std of several.
+    """Returns means over members that did not diverge, in the units of CSV files, and <metric>_std of several.
 
     Undefined metrics are left out.
     """
@@ -95,7 +95,7 @@ def metrics(records: Sequence[RunRecord]) -> dict[str, float]:
         if values:
             means[name] = float(np.mean(values))
         if len(values) > 1:
-            means[f"{name}_std"] = float(np.std(values))  # of the population, as everywhere
+            means[f"{name}_std"] = float(np.std(values, ddof=1))
     return means
 
 

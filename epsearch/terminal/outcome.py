@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from epsearch.api import Outcome
@@ -15,16 +14,18 @@ from epsearch.findings.notebook import SideBySide
 from epsearch.plugins.registration import added
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from epsearch.terminal.consoles import FittingTable, table
-from results.labels import count_text, duration_text, mean_std_text
+from results.labels import count_text, duration_text
 from results.metrics import METRICS, undefined
+from results.pages.cells import left_out_text
 from results.pages.comparison import comparison_sheet
 from results.pages.comparison_numbers import comparison_table, ranking
 from results.pages.memory import memory_sheet, memory_table
 from results.pages.search.sections import warnings
 from results.pages.sheet import Line, Sheet
 from results.pages.side_by_side import strategies_sheet
+from results.paper.beside import spread_name
 from results.search import SearchResults
-from results.search_tables import evaluation_table
+from results.search_tables import evaluation_table, left_out
 from results.table import TableResults
 from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json
@@ -72,8 +73,9 @@ def _line(line: Line) -> Text:
 
 
 def _table(sheet: Sheet) -> list[RenderableType]:
-    """Returns a table with its footnotes below."""
-    return [sheet_table(sheet), *(Text(f"{number} {note}") for number, note in enumerate(sheet.footnotes, 1)), Text("")]
+    """Returns a table with its footnotes below, and the first remarks: what a cell has, and which rows there are."""
+    notes = (*(f"{number} {note}" for number, note in enumerate(sheet.footnotes, 1)), *sheet.remarks[:2])
+    return [sheet_table(sheet), *map(Text, notes), Text("")]
 
 
 def _report(page: Path, more: str = "") -> Text:
@@ -96,7 +98,8 @@ def _search(results: SearchResults) -> list[RenderableType]:
     parts: list[RenderableType] = [Text(answer(results)), Text("")]
     if not results.evaluation:
         return parts
-    return [*parts, _evaluation(results), *map(Text, undefined(results.evaluation)), Text("")]
+    remarks = [*undefined(results.evaluation), *([left_out_text(results.name)] if left_out(results) else [])]
+    return [*parts, *_evaluation(results), *map(Text, remarks), Text("")]
 
 
 def _search_as_json(results: SearchResults) -> dict[str, Any]:
@@ -147,17 +150,19 @@ def side_by_side_as_json(searches: SideBySide, page: Path) -> dict[str, Any]:
     return {"studies": studies, "report": str(page)}
 
 
-def _evaluation(results: SearchResults) -> Table:
-    """Returns a line per metric, mean ± std, with the paper's figures last."""
+def _evaluation(results: SearchResults) -> list[RenderableType]:
+    """Returns a line per metric, mean ± std, with the paper's figures last; below them what ± is."""
     rows = evaluation_table(results).to_dict("records")
+    printed = any(row["source"] == "paper" for row in rows)
     lines = (
         (
-            f"{metric} {declared.unit}".strip(),
-            *(mean_std_text(row[f"{metric}_mean"], row[f"{metric}_std"], declared.digits) for row in rows),
+            f"{metric} {declared.display_unit}".strip(),
+            *(declared.mean_std_text(row[f"{metric}_mean"], row[f"{metric}_std"]) for row in rows),
         )
         for metric, declared in METRICS.items()
     )
-    return table(lines, "evaluation", *(row["row"] for row in rows))
+    evaluated = table(lines, "evaluation", *(row["row"] for row in rows))
+    return [evaluated, *([Text(f"mean ± {spread_name(printed)}")] if printed else [])]
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ import pandas as pd
 from results.figures.style import FAINT, add_legend_entry, axis_title, finish, legend_beside, line_style, plotly
 from results.labels import subscripts
 from results.metrics import METRICS
+from results.paper.beside import spread_name
 
 PANELS = ("A_T", "a_1", "a_t", "F_T")
 """The metrics of the paper's memory tables 9 and 10, in their order."""
@@ -42,8 +43,7 @@ def numbers(table: pd.DataFrame) -> pd.DataFrame:
 def draw(panels: pd.DataFrame) -> Any:
     """Returns a plotly figure of four panels with a logarithmic memory axis.
 
-    Percent, but F_T is a fraction. Bars are ± one population standard deviation; that of a printed value is in its
-    hover text.
+    All metrics are in percent. Bars are ± one standard deviation; that of a printed value is in its hover text.
     """
     figure = plotly("subplots").make_subplots(
         rows=2, cols=2, shared_xaxes=True, horizontal_spacing=0.1, vertical_spacing=0.07
@@ -66,7 +66,7 @@ def draw(panels: pd.DataFrame) -> Any:
     figure.update_xaxes(type="log", tickvals=sizes, ticktext=[str(m) for m in sizes], minor={"ticks": ""})
     figure.update_xaxes(title_text="memory (examples per class and task)", row=2)
     for metric, (row, col) in places.items():
-        figure.update_yaxes(title_text=axis_title(metric, METRICS[metric].unit), row=row, col=col)
+        figure.update_yaxes(title_text=axis_title(metric, METRICS[metric].display_unit), row=row, col=col)
     return figure
 
 
@@ -75,8 +75,8 @@ def caption(panels: pd.DataFrame) -> str:
     text = (
         "Final average accuracy A_T, accuracy on the first and the last task a_1 and a_t, and forgetting F_T (lower "
         "is better) against the episodic memory (logarithmic axis). Dots: mean over the seeds that did not diverge; "
-        "bars: ± one population standard deviation. Lines are shifted slightly sideways so that their bars do not "
-        "overlap."
+        f"bars: ± one {spread_name(_any_printed(panels))}. Lines are shifted slightly sideways so that their bars do "
+        "not overlap."
     )
     return f"{text} Open markers: the paper's printed means." if _any_printed(panels) else text
 
@@ -98,7 +98,10 @@ def _traces(points: pd.DataFrame, metric: str, line: int, shift: float) -> list[
     scatter, (colour, dash, symbol) = plotly("graph_objects").Scatter, line_style(line)
     name = str(points["row"].iloc[0])
     # The true size and not x, which is shifted; "~" leaves out the zeros at the end of a spread.
-    values = f"%{{y:.{METRICS[metric].digits}f}} ± %{{customdata[1]:.3~f}} {METRICS[metric].unit}"
+    declared = METRICS[metric]
+    values = f"%{{y:.{declared.digits}f}} ± %{{customdata[1]:.3~f}} {declared.display_unit}"
+    columns = [f"{metric}_{kind}" for kind in ("mean", "std", "printed_mean", "printed_std")]
+    points = points.assign(**{column: declared.display_factor * points[column] for column in columns})
     hover = f"%{{fullData.name}}, %{{customdata[0]}} examples<br>{subscripts(metric)} = {values}<extra></extra>"
     ours, printed = points[points["n"] > 0], points[points[f"{metric}_printed_mean"].notna()]
     return [

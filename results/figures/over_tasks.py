@@ -24,7 +24,7 @@ CURVES = {
 
 
 class Curve(NamedTuple):
-    """A line of the figure, A_k in percent or F_k as a fraction."""
+    """A line of the figure, A_k in percent or F_k as a fraction, as in its CSV file."""
 
     label: str
     """The row's name."""
@@ -33,7 +33,7 @@ class Curve(NamedTuple):
     mean: tuple[float, ...]
     """The metric at k = 1..T, mean over the seeds that did not diverge; F_1 is NaN."""
     std: tuple[float, ...]
-    """Population standard deviation at k = 1..T; NaN below two seeds."""
+    """Standard deviation (of the sample) at k = 1..T; NaN below two seeds."""
     n: int
     """Seeds that did not diverge."""
     place: int
@@ -63,10 +63,10 @@ def numbers(rows: Iterable[tuple[str, Sequence[RunRecord]]], metric: str = "A_k"
 def draw(data: Numbers) -> Any:
     """Returns a plotly figure with a line for each row.
 
-    Few lines have a band of ± one population standard deviation. Many lines have a second panel for the better half of
-    them, if these are close together. A_k is in percent, F_k a fraction; the task k counts from 1.
+    Few lines have a band of ± one standard deviation. Many lines have a second panel for the better half of them, if
+    these are close together. Both metrics are in percent; the task k counts from 1.
     """
-    metric, curves = data
+    data = metric, curves = _displayed(data)
     few, closer = len(curves) <= MOST_BANDS, zoom(data)
     panels = [1] if closer is None else [1, 2]
     figure = plotly("subplots").make_subplots(rows=len(panels), cols=1, shared_xaxes=True, vertical_spacing=0.05)
@@ -106,7 +106,7 @@ def caption(data: Numbers) -> str:
     what = f"{CURVES[metric][-1]}, after task k of the evaluation stream"
     if len(curves) <= MOST_BANDS:
         names = " and ".join(f"{c.label} ({count_text(c.n, 'seed')})" for c in curves)
-        return f"{what}: {names}. Lines: mean over seeds; bands: ± one population standard deviation."
+        return f"{what}: {names}. Lines: mean over seeds; bands: ± one standard deviation."
     below = " Below: the better half of the rows again, on its own scale." if zoom(data) else ""
     return (
         f"{what}, mean over the seeds that did not diverge.{below} Hover over a marker to see its standard deviation; "
@@ -138,10 +138,20 @@ def _curve(label: str, members: list[RunRecord], metric: str, place: int) -> Cur
     accuracies = np.stack([r.accuracies for r in members])
     curve = average_accuracy_curve if metric == "A_k" else forgetting_curve
     values = (100.0 if METRICS[CURVES[metric][0]].unit == PERCENT else 1.0) * curve(accuracies)
-    std = values.std(axis=0) if len(members) > 1 else np.full(values.shape[1], np.nan)
+    std = values.std(axis=0, ddof=1) if len(members) > 1 else np.full(values.shape[1], np.nan)
     epsilon, *others = {r.epsilon for r in members}
     epsilon = float("nan") if others else epsilon
     return Curve(label, epsilon, tuple(values.mean(axis=0).tolist()), tuple(std.tolist()), len(members), place)
+
+
+def _displayed(data: Numbers) -> Numbers:
+    """Returns the lines in the unit that people see."""
+    metric, curves = data
+    factor = METRICS[CURVES[metric][0]].display_factor
+    return metric, tuple(
+        curve._replace(mean=tuple(factor * y for y in curve.mean), std=tuple(factor * y for y in curve.std))
+        for curve in curves
+    )
 
 
 def _add_band(figure: Any, curve: Curve, colour: str) -> None:
@@ -168,7 +178,7 @@ def _add_band(figure: Any, curve: Curve, colour: str) -> None:
 def _add_line(figure: Any, curve: Curve, metric: str, row: int) -> None:
     """Adds the line to the panel of a row; its spread is in the hover text."""
     kind, (colour, dash, symbol) = METRICS[CURVES[metric][0]], line_style(curve.place)
-    values = f"%{{y:.{kind.digits}f}} ± %{{customdata:.{kind.digits}f}} {kind.unit}"
+    values = f"%{{y:.{kind.digits}f}} ± %{{customdata:.{kind.digits}f}} {kind.display_unit}"
     figure.add_scatter(
         x=list(range(1, len(curve.mean) + 1)),
         y=curve.mean,
@@ -190,4 +200,4 @@ def _title_axes(figure: Any, data: Numbers, panels: list[int]) -> None:
     tasks, (kind, first, _, _) = max((len(c.mean) for c in curves), default=1), CURVES[metric]
     figure.update_xaxes(range=[first - 0.3, tasks + 0.3], dtick=1)  # a tick a task, markers not cut in half
     figure.update_xaxes(title_text="tasks learned, k", row=panels[-1])
-    figure.update_yaxes(title_text=axis_title(metric, METRICS[kind].unit))
+    figure.update_yaxes(title_text=axis_title(metric, METRICS[kind].display_unit))

@@ -8,7 +8,7 @@ import re
 import pandas as pd
 
 from results.figures.parameter_drawing import ParameterCurve, draw
-from results.labels import STREAM_LABELS, count_text, number_text
+from results.labels import STREAM_LABELS, count_text
 from results.metrics import METRICS, mean_std, summarize
 from results.points import value_text
 from results.search import SearchResults
@@ -78,7 +78,7 @@ def caption(curve: ParameterCurve) -> str:
         )
     if (level := curve.at_baseline) is not None:
         metric = METRICS.get(curve.metric, METRICS["A_T"])  # an objective, which is in percent, too
-        value = f"({number_text(level, metric.digits)} {metric.unit}".rstrip() + ")"
+        value = f"({metric.number_text(level)} {metric.display_unit}".rstrip() + ")"
         agem = curve.zero_is_agem and curve.baseline == 0
         which = f"ε = 0, where the formula switches to A-GEM {value}" if agem else f"the {curve.baseline_text} {value}"
         text += f" Diamond and dashed line: {which}."

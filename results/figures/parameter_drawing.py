@@ -97,6 +97,7 @@ def draw(curve: ParameterCurve) -> Any:
     Dots are means with bars of ± one standard error within seeds, faint dots single seeds, in the colour of their round
     from dark (early) to light. A search without intervals has one panel and one colour.
     """
+    curve = _displayed(curve)
     rounds = sorted(int(r) for r in curve.points["repeat"].unique())
     figure = _panels(curve.zooms)
     coloured = ordered_colours(len(rounds)) if curve.intervals else [BLUE] * len(rounds)
@@ -112,6 +113,19 @@ def draw(curve: ParameterCurve) -> Any:
     finish(figure, height=780 if curve.zooms else 460)
     _title_axes(figure, curve)
     return figure
+
+
+def _displayed(curve: ParameterCurve) -> ParameterCurve:
+    """Returns the points in the unit that people see; the fitted curve follows in `_add_curve`."""
+    points, columns = curve.points, ["mean", "std", "within_error"]
+    return curve._replace(
+        members=curve.members.assign(value=_factor(curve) * curve.members["value"]),
+        points=points.assign(**{column: _factor(curve) * points[column] for column in columns}),
+    )
+
+
+def _factor(curve: ParameterCurve) -> float:
+    return METRICS.get(curve.metric, METRICS["A_T"]).display_factor
 
 
 def _panels(zooms: tuple[int, ...]) -> Any:
@@ -186,6 +200,7 @@ def _add_curve(figure: Any, curve: ParameterCurve) -> None:
     drawn = None if curve.peak is None else curve.peak.curve
     values = curve.points[curve.parameter]
     if drawn is not None:
+        drawn = drawn.assign(**{column: _factor(curve) * drawn[column] for column in ("mean", "low", "high")})
         # Not beyond the tried values, where nothing but the model speaks.
         drawn = drawn[(drawn["value"] >= values.min()) & (drawn["value"] <= values.max())]
         if curve.zero_is_agem:
@@ -278,7 +293,7 @@ def _is_left(curve: ParameterCurve) -> bool:
 
 def _title_axes(figure: Any, curve: ParameterCurve) -> None:
     """Sets titles and types of all axes, and one vertical range for the lower panels."""
-    title, zooms = axis_title(curve.metric, METRICS.get(curve.metric, METRICS["A_T"]).unit), curve.zooms
+    title, zooms = axis_title(curve.metric, METRICS.get(curve.metric, METRICS["A_T"]).display_unit), curve.zooms
     figure.update_xaxes(title_text=curve.label, **value_axis(curve.points[curve.parameter], curve.log))
     figure.update_yaxes(title_text=title, row=1, col=1)
     if not zooms:

@@ -64,7 +64,7 @@ def caption(slices: Scores) -> str:
     """Returns the caption."""
     square = "; square: the baseline" if (slices.points["kind"] == BASELINE).any() else ""
     panels = (
-        "bars are ± one population standard deviation"
+        "bars are ± one standard deviation"
         if len(slices.parameters) == 1
         else "each panel shows all of them against one hyperparameter, while the others vary"
     )

@@ -1,18 +1,22 @@
 """Cells of tables: our value, the printed value, their difference."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pandas as pd
 
-from results.labels import MISSING, count_text, mean_std_text, number_text, signed_text
+from results.labels import MISSING, count_text, number_text, signed_text
 from results.metrics import METRICS
 from results.pages.sheet import Cell, Line, Sheet, numbered
-from results.paper.beside import APART, PRINTED_RUNS
+from results.paper.beside import APART, PRINTED_RUNS, spread_name
+from results.paper.reference import in_percent
 from results.table import TableResults
 
 APART_MARK = "*"
 """Marks rows and cells that differ from the printed ones by more than `APART` standard errors."""
+
+PRINTED = "printed"
+"""Label of the line with the printed values of a row."""
 
 
 def beside_print(
@@ -26,11 +30,12 @@ def beside_print(
 ) -> Sheet:
     """Returns a table of methods for people, one row a row of `table`.
 
-    table    names, n, diverged and the columns of `results.paper.beside.beside_printed`
+    table    names, settings, n, diverged and the columns of `results.paper.beside.beside_printed`
     notes    the footnotes of each row
-    printed  names the table with the printed rows
+    printed  names the table with the printed rows; "" where they are left out of `table`
     axes     (column of `table`, unit) of what the rows vary besides the method
     """
+    axes = (*axes, *((("settings", ""),) if (table["settings"] != "").any() else ()))
     footnotes, marks = numbered(notes)
     rows = tuple(
         (
@@ -41,8 +46,8 @@ def beside_print(
         )
         for (_, row), mark in zip(table.iterrows(), marks, strict=True)
     )
-    header = (("method", ""), *axes, *((metric, METRICS[metric].unit) for metric in metrics), ("n", "seeds"))
-    return Sheet(title, header, rows, footnotes, tuple(_remarks(table, results.comparable, printed)))
+    header = (("method", ""), *axes, *((metric, METRICS[metric].display_unit) for metric in metrics), ("n", "seeds"))
+    return Sheet(title, header, rows, footnotes, tuple(_remarks(results, table, printed)))
 
 
 def paired_text(mean: float, error: float, digits: int) -> str:
@@ -55,11 +60,15 @@ def paired_text(mean: float, error: float, digits: int) -> str:
 
 
 def _label_cell(row: pd.Series, marks: Sequence[str], comparable: bool) -> Cell:
-    """Returns the row's name with its footnotes, and its settings below; a star if any metric differs from print."""
+    """Returns the row's name with its footnotes, a star if any metric differs from print, and the label below it.
+
+    The label stands beside the printed values, the second line of the other cells.
+    """
     apart = any(bool(row[name]) for name in row.index if str(name).endswith("_apart"))
     star = (APART_MARK,) if comparable and apart else ()
     name = Line(str(row["row"]), marks=(*marks, *star))
-    return (name, Line(str(row["settings"]), "soft")) if row["settings"] else (name,)
+    in_print = any(row[name] for name in row.index if str(name).endswith("_printed"))
+    return (name, Line(PRINTED, "soft")) if in_print else (name,)
 
 
 def _count_cell(row: pd.Series) -> Cell:
@@ -73,13 +82,16 @@ def _count_cell(row: pd.Series) -> Cell:
 
 def _metric_cell(row: pd.Series, metric: str, comparable: bool) -> Cell:
     """Returns our value; the printed value if there is one; the difference if the sizes are comparable."""
-    ours = mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), METRICS[metric].digits)
+    declared = METRICS[metric]
+    ours = declared.mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]))
     # Said once a row; its other metrics have a dash.
     if metric == "A_T" and row["diverged"] and not row["n"]:
         ours = f"diverged ({row['diverged']} of {row['diverged']})"
     text = str(row.get(f"{metric}_printed", ""))
     if not text:
         return (Line(ours),)
+    if declared.display_percent:
+        text = in_percent(text)
     errors = float(row[f"{metric}_difference_se"])
     # The paper's file has hyphens; everywhere on the page a negative number has a true minus sign.
     cell = (Line(ours), Line(text.replace("-", "−"), "soft"))
@@ -89,24 +101,25 @@ def _metric_cell(row: pd.Series, metric: str, comparable: bool) -> Cell:
     return (*cell, Line(f"{signed_text(errors, 1)} s.e.", look, marks))
 
 
-def _remarks(table: pd.DataFrame, comparable: bool, printed: str) -> Iterator[str]:
+def _remarks(results: TableResults, table: pd.DataFrame, printed: str) -> Iterator[str]:
     """Yields what a reader of the table has to know."""
+    any_printed = _any_printed(table)
+    spread = f"ean ± {spread_name(any_printed)}{',' if any_printed else ''} over the seeds that did not diverge."
     # A memory study has no LCA_10.
-    fractions = "F_T and LCA_10 are fractions" if "LCA_10_mean" in table.columns else "F_T is a fraction"
-    yield (
-        "First line of a cell: mean ± population standard deviation over the seeds that did not diverge. "
-        f"{fractions}, the other metrics are in percent; a lower F_T is better."
-    )
-    if not _any_printed(table):
+    units = f"{units_text(metric for metric in METRICS if f'{metric}_mean' in table.columns)} A lower F_T is better."
+    yield f"{'First line of a cell: m' if any_printed else 'M'}{spread} {units}"
+    if not printed:
+        yield left_out_text(results.name)
+    elif not any_printed:
         yield "The paper prints no row for this dataset and these settings."
-    elif not comparable:
+    elif not results.comparable:
         yield f"Second line: {printed}. {ORIENTATION}"
     else:
-        # The formula is spelled out, because the printed spreads are those of the population: see `paper.beside`.
+        # The formula is spelled out, because the spreads in the table are not the s of it: see `paper.beside`.
         yield (
             f"Second line: {printed}, {PRINTED_RUNS} runs. Third line: the difference in standard errors, "
             f"(ours − printed) / √(s²/n + sₚ²/{PRINTED_RUNS}), where s (ours) and sₚ (printed) are sample standard "
-            "deviations, computed from the population standard deviations that are shown."
+            "deviations, computed from those that are shown."
         )
         yield (
             f"{APART_MARK} more than {APART:g} standard errors apart, and by more than the rounding of the printed "
@@ -120,6 +133,27 @@ ORIENTATION = (
     "The sizes of these runs are not those of the paper: printed rows are shown for orientation only, without "
     "differences."
 )
+
+
+def left_out_text(name: str) -> str:
+    """Returns why no printed row is in the table of a study, and how to see them."""
+    return (
+        "The sizes of these runs are not those of the paper, so its printed rows are left out; "
+        f"epsearch report {name} --with-printed shows them."
+    )
+
+
+def units_text(metrics: Iterable[str]) -> str:
+    """Returns a sentence on the units of metrics.
+
+    >>> units_text(["A_T", "F_T"]), units_text(["A_T", "LCA_10"])
+    ('All metrics are in percent.', 'LCA_10 is a fraction, the other metrics are in percent.')
+    """
+    *first, last = [metric for metric in metrics if not METRICS[metric].display_unit] or [""]
+    if not last:
+        return "All metrics are in percent."
+    fractions = f"{', '.join(first)} and {last} are fractions" if first else f"{last} is a fraction"
+    return f"{fractions}, the other metrics are in percent."
 
 
 def warnings(table: pd.DataFrame, comparable: bool, notes: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ from results.html import appendix, page
 from results.labels import count_text, dataset_label, number_text
 from results.metrics import METRICS
 from results.pages.cells import beside_print, warnings
-from results.pages.comparison_numbers import comparison_table, ranking, row_notes
+from results.pages.comparison_numbers import comparison_table, left_out, ranking, row_notes
 from results.pages.sheet import Sheet, as_html
 from results.pages.writing import Figures, drawn, write_page
 from results.table import TableResults
@@ -47,7 +47,7 @@ def figures(comparison: TableResults) -> Figures:
     return {
         "accuracy_curve": (over_tasks, over_tasks.numbers(rows, "A_k")),
         "forgetting_curve": (over_tasks, over_tasks.numbers(rows, "F_k")),
-        "transfer": (transfer, transfer.numbers(comparison_table(comparison))),
+        "transfer": (transfer, transfer.numbers(rows)),
         **added.numbers(comparison),
     }
 
@@ -61,7 +61,8 @@ def overview(comparison: TableResults) -> str:
 def comparison_sheet(comparison: TableResults, table: pd.DataFrame) -> Sheet:
     """Returns the table for people, from the `comparison_table`: all metrics, with footnotes on the rows."""
     title = f"Methods on the evaluation stream of {dataset_label(comparison.dataset)}"
-    return beside_print(comparison, table, title, row_notes(comparison), tuple(METRICS), "the paper's main table")
+    printed = "" if left_out(comparison) else "the paper's main table"
+    return beside_print(comparison, table, title, row_notes(comparison), tuple(METRICS), printed)
 
 
 def _page(
@@ -73,8 +74,8 @@ def _page(
     )
     body = [
         _overview(comparison, table, ranked, tau),
-        page.section("Results beside the printed table", as_html(sheet)),
-        _ranking_section(ranked, tau),
+        page.section(f"Results{' beside the printed table' if comparison.printed_beside else ''}", as_html(sheet)),
+        _ranking_section(ranked, tau) if comparison.printed_beside else "",
         page.section("While learning, and transfer", *learning),
         appendix.configuration(comparison.config),
         appendix.machine(comparison.facts),
@@ -82,7 +83,8 @@ def _page(
     heading = f"Continual-learning methods on {dataset_label(comparison.dataset)}"
     tasks = max((record.tasks for record in comparison.records), default=0)
     stream = f"the evaluation stream ({count_text(tasks, 'task')})" if tasks else "the evaluation stream"
-    lead = f"{count_text(len(table), 'row')} on {stream}, our results beside the paper's printed table."
+    beside = ", our results beside the paper's printed table" if comparison.printed_beside else ""
+    lead = f"{count_text(len(table), 'row')} on {stream}{beside}."
     title = f"{heading} — {comparison.name}"
     return page.page(title, comparison.name, heading, lead, "\n".join(body), "Comparison of methods ·")
 

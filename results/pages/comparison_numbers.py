@@ -7,7 +7,7 @@ import pandas as pd
 from results.labels import settings_text
 from results.metrics import METRICS
 from results.paper.beside import beside_printed
-from results.paper.reference import footnotes, printed_row
+from results.paper.reference import Printed, footnotes, printed_row
 from results.table import TableResults
 
 PRINTED_METRICS = ("A_T", "F_T", "a_1", "a_t", "BWT", "FWT")
@@ -17,15 +17,21 @@ PRINTED_METRICS = ("A_T", "F_T", "a_1", "a_t", "BWT", "FWT")
 def comparison_table(comparison: TableResults) -> pd.DataFrame:
     """Returns one row a `TableRow`: row, method, settings (text), then n, diverged and those of `beside_printed`.
 
-    Means and population standard deviations in the units of `summarize`. <m>_difference_se, for the six metrics that
-    the paper prints, is (ours − printed) / √(s²/n + sₚ²/5) with sample standard deviations s and sₚ; NaN without a
-    printed value, with fewer than two measured seeds, and without any spread. With three to five seeds it is a hint,
-    not a test: see `difference_in_errors`.
+    Means and standard deviations in the units of `summarize`; the standard deviations are those of the population where
+    the table has printed rows, else of the sample. <m>_difference_se, for the six metrics that the paper prints, is
+    (ours − printed) / √(s²/n + sₚ²/5) with sample standard deviations s and sₚ; NaN without a printed value, with fewer
+    than two measured seeds, and without any spread. With three to five seeds it is a hint, not a test: see
+    `difference_in_errors`. Printed rows of other sizes are left out, unless they are wanted.
     """
-    printed = [printed_row(comparison.dataset, row.method) for row in comparison.rows]
+    printed = _printed(comparison) if comparison.printed_beside else [{} for _ in comparison.rows]
     beside = beside_printed([row.records for row in comparison.rows], printed, tuple(METRICS), PRINTED_METRICS)
     named = [(row.label, row.method, settings_text(row.settings)) for row in comparison.rows]
     return pd.DataFrame(named, columns=["row", "method", "settings"]).join(beside)
+
+
+def left_out(comparison: TableResults) -> bool:
+    """Returns whether the paper has printed rows that are not in the table, because the sizes are others."""
+    return not comparison.printed_beside and any(_printed(comparison))
 
 
 def ranking(comparison: TableResults) -> tuple[pd.DataFrame, float]:
@@ -56,7 +62,11 @@ def ranking(comparison: TableResults) -> tuple[pd.DataFrame, float]:
 
 
 def row_notes(comparison: TableResults) -> list[tuple[str, ...]]:
-    """Returns the footnotes of each row: what is known about its printed row, then our own remark."""
-    return [
-        (*footnotes(comparison.dataset, row.method), *([row.remark] if row.remark else [])) for row in comparison.rows
-    ]
+    """Returns the footnotes of each row: what is known about its printed row, if that is shown, then our own remark."""
+    known = [footnotes(comparison.dataset, row.method) if comparison.printed_beside else () for row in comparison.rows]
+    return [(*notes, *([row.remark] if row.remark else [])) for notes, row in zip(known, comparison.rows, strict=True)]
+
+
+def _printed(comparison: TableResults) -> list[dict[str, Printed]]:
+    """Returns the printed row of each row; empty where the paper prints none."""
+    return [printed_row(comparison.dataset, row.method) for row in comparison.rows]

@@ -12,7 +12,7 @@ from results.pages.cells import beside_print, warnings
 from results.pages.sheet import Sheet, as_html
 from results.pages.writing import Figures, drawn, write_page
 from results.paper.beside import beside_printed
-from results.paper.reference import footnotes, main_memory, printed_memory_row
+from results.paper.reference import Printed, footnotes, main_memory, printed_memory_row
 from results.table import TableResults
 
 PRINTED_METRICS = memory_panels.PANELS
@@ -53,10 +53,9 @@ def memory_table(study: TableResults) -> pd.DataFrame:
     """Returns one row a `TableRow`, beside tables 9 and 10 of the paper.
 
     Columns: row, method, memory, settings (text), then n, diverged and those of `beside_printed` for A_T, a_1, a_t and
-    F_T. Means and population standard deviations in the units of `summarize`; <m>_difference_se as in
-    `comparison_table`.
+    F_T, as in `comparison_table`.
     """
-    printed = [printed_memory_row(study.dataset, row.method, row.memory) for row in study.rows]
+    printed = _printed(study) if study.printed_beside else [{} for _ in study.rows]
     beside = beside_printed([row.records for row in study.rows], printed, PRINTED_METRICS, PRINTED_METRICS)
     named = [(row.label, row.method, row.memory, settings_text(row.settings)) for row in study.rows]
     return pd.DataFrame(named, columns=["row", "method", "memory", "settings"]).join(beside)
@@ -65,17 +64,30 @@ def memory_table(study: TableResults) -> pd.DataFrame:
 def memory_notes(study: TableResults) -> list[tuple[str, ...]]:
     """Returns the footnotes of each row: they are about the main tables, so only rows with their memory have any."""
     return [
-        footnotes(study.dataset, row.method) if row.memory == main_memory(study.dataset, row.method) else ()
+        footnotes(study.dataset, row.method)
+        if study.printed_beside and row.memory == main_memory(study.dataset, row.method)
+        else ()
         for row in study.rows
     ]
 
 
+def left_out(study: TableResults) -> bool:
+    """Returns whether the paper has printed rows that are not in the table, because the sizes are others."""
+    return not study.printed_beside and any(_printed(study))
+
+
 def memory_sheet(study: TableResults, table: pd.DataFrame) -> Sheet:
     """Returns the table for people, from the `memory_table`: one row a method and size of its memory."""
-    title, printed = f"Size of the episodic memory on {dataset_label(study.dataset)}", "the paper's memory study"
+    title = f"Size of the episodic memory on {dataset_label(study.dataset)}"
+    printed = "" if left_out(study) else "the paper's memory study"
     # Beside the method, because a line of the figure is several rows here.
     sizes = (("memory", "per class, task"),)
     return beside_print(study, table, title, memory_notes(study), PRINTED_METRICS, printed, sizes)
+
+
+def _printed(study: TableResults) -> list[dict[str, Printed]]:
+    """Returns the printed row of each row; empty where the paper prints none."""
+    return [printed_memory_row(study.dataset, row.method, row.memory) for row in study.rows]
 
 
 def _page(study: TableResults, table: pd.DataFrame, sheet: Sheet, drawings: Figures) -> str:
@@ -85,7 +97,7 @@ def _page(study: TableResults, table: pd.DataFrame, sheet: Sheet, drawings: Figu
     body = [
         page.notes(warnings(table, study.comparable, study.notes)),
         page.section("Metrics against the memory", *panels),
-        page.section("Results beside the printed table", as_html(sheet)),
+        page.section(f"Results{' beside the printed table' if study.printed_beside else ''}", as_html(sheet)),
         appendix.configuration(study.config),
         appendix.machine(study.facts),
     ]

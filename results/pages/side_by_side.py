@@ -78,7 +78,7 @@ def strategies_parts(studies: Sequence[SearchResults]) -> tuple[str, str, str]:
 def strategies_sheet(studies: Sequence[SearchResults], table: pd.DataFrame) -> Sheet:
     """Returns the table for people, from the `strategies_table`: one row a study, the first is what others differ from.
 
-    Scores in percent, mean ± population standard deviation; differences are paired by seed, ± standard error.
+    Scores in percent, mean ± standard deviation; differences are paired by seed, ± standard error.
     """
     rows = tuple(
         _cells(label, study, row)
@@ -96,7 +96,7 @@ def strategies_sheet(studies: Sequence[SearchResults], table: pd.DataFrame) -> S
     )
     stream = STREAM_LABELS[studies[0].score_on]
     remark = (
-        f"{studies[0].objective}: mean ± population standard deviation over the seeds, on the {stream} of the "
+        f"{studies[0].objective}: mean ± standard deviation over the seeds, on the {stream} of the "
         "search (biased upwards, because the point was chosen there) and on the evaluation stream. Difference: that of "
         "the evaluation minus that of the first row, mean over their common seeds ± its standard error. The interval "
         "under a verdict is where the best value may lie (95 % confidence)."

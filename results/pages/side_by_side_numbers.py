@@ -1,7 +1,6 @@
 """The numbers of several searches: members, choices and verdicts."""
 
 import json
-import math
 from collections.abc import Iterator, Sequence
 
 import pandas as pd
@@ -109,7 +108,7 @@ def strategies_table(studies: Sequence[SearchResults]) -> pd.DataFrame:
     """Returns one row a study; NaN where there is nothing.
 
     Columns: study, strategy, settings (number of tried points), members (of the search), chosen (text), kind, low, high
-    (the verdict and its interval); the score of the chosen point in percent, with population standard deviations:
+    (the verdict and its interval); the score of the chosen point in percent, with standard deviations of the sample:
     search_mean, search_std, search_n, evaluation_mean, evaluation_std, evaluation_n; and its score in the evaluation
     minus that of the first study, paired by seed: difference, standard_error, pairs.
     """
@@ -140,5 +139,4 @@ def _row(study: SearchResults, first: SearchResults) -> dict[str, object]:
 
 def _spread(name: str, members: Sequence[RunRecord], objective: str) -> dict[str, object]:
     over = spread(list(by_seed(members, objective).values()))
-    std = over.population_std if over.n > 1 else math.nan  # 0 would be a measured spread
-    return {f"{name}_mean": over.mean, f"{name}_std": std, f"{name}_n": over.n}
+    return {f"{name}_mean": over.mean, f"{name}_std": over.std, f"{name}_n": over.n}

@@ -19,6 +19,15 @@ IN_PRINT = ("printed", "printed_mean", "printed_std", "difference_se", "apart")
 """What the columns of a metric that the paper prints end in, after mean and std."""
 
 
+def spread_name(printed: bool) -> str:
+    """Returns the name of what stands behind ± in a table; printed: whether the paper's rows are in it.
+
+    >>> spread_name(False), spread_name(True)
+    ('standard deviation', 'population standard deviation, as the paper prints it')
+    """
+    return "population standard deviation, as the paper prints it" if printed else "standard deviation"
+
+
 def difference_in_errors(mean: float, std: float, n: int, printed: Printed) -> float:
     """Returns (ours − printed) / √(s²/n + sₚ²/n_p), where s and sₚ are sample standard deviations.
 
@@ -51,14 +60,15 @@ def beside_printed(
     metrics   the metrics of the table
     in_print  the metrics that the paper prints
 
-    Columns: n (seeds averaged), diverged, then for each metric <m>_mean and <m>_std (population), and for those in
-    print also <m>_printed (text), <m>_printed_mean, <m>_printed_std, <m>_difference_se (see `difference_in_errors`) and
-    <m>_apart. <m>_apart is true where the means are more than `APART` standard errors apart *and* differ by more than
-    the rounding of the printed mean: F_T is printed with two decimals, which is coarser than its spread. Units of
-    `summarize`; a group without records has n = 0 and NaN. Raises ValueError where there are more or fewer printed
-    rows than groups.
+    Columns: n (seeds averaged), diverged, then for each metric <m>_mean and <m>_std (of the population where any
+    printed row is given, else of the sample), and for those in print also <m>_printed (text), <m>_printed_mean,
+    <m>_printed_std, <m>_difference_se (see `difference_in_errors`) and <m>_apart. <m>_apart is true where the means are
+    more than `APART` standard errors apart *and* differ by more than the rounding of the printed mean: F_T is printed
+    with two decimals, which is coarser than its spread. Units of `summarize`; a group without records has n = 0 and
+    NaN. Raises ValueError where there are more or fewer printed rows than groups.
     """
-    ours = pd.DataFrame([mean_std(group) for group in groups])
+    # One kind of spread in a table, so that ours and the printed one can be compared.
+    ours = pd.DataFrame([mean_std(group, population=any(printed)) for group in groups])
     blocks = [ours]
     for metric in in_print:
         means, stds = ours[f"{metric}_mean"], ours[f"{metric}_std"]

@@ -5,6 +5,7 @@ fraction, all other metrics are in percent.
 """
 
 import math
+from decimal import Decimal
 from functools import cache
 from importlib import resources
 from typing import NamedTuple
@@ -40,7 +41,9 @@ PRINTED_METHODS = {
 
 FOOTNOTES = {
     # Found by comparing the tables with each other, with the paper's text, and with the definitions of the metrics.
-    ("permuted_mnist", "van"): ("F_T = 0.21 is impossible with BWT = −50.68, because F_T >= −BWT; probably 0.51.",),
+    ("permuted_mnist", "van"): (
+        "F_T = 0.21 (21 %) is impossible with BWT = −50.68, because F_T >= −BWT; probably 0.51 (51 %).",
+    ),
     ("permuted_mnist", "agem"): (
         "The memory table prints A_T 89.6 for this setting, and other spreads of a_1 (0.43) and a_t (0.25).",
     ),
@@ -50,8 +53,8 @@ FOOTNOTES = {
     ),
     ("permuted_mnist", "pi"): ("The paper prints no PI row here; in the A-GEM paper PI diverges on this stream (∞).",),
     ("split_cifar", "soft_agem"): ("The memory table prints 6.54 for the spread of a_t in this setting.",),
-    ("split_cub", "ewc"): ("F_T is printed with misplaced parentheses; read as 0.11 ± 0.015.",),
-    ("split_cub", "pi"): ("F_T is printed with misplaced parentheses; read as 0.09 ± 0.005.",),
+    ("split_cub", "ewc"): ("F_T is printed with misplaced parentheses; read as 0.11 ± 0.015 (11 ± 1.5 %).",),
+    ("split_cub", "pi"): ("F_T is printed with misplaced parentheses; read as 0.09 ± 0.005 (9 ± 0.5 %).",),
     ("split_cub", "van"): ("FWT is printed with misplaced parentheses; read as 0.42 ± 0.93.",),
     ("split_cub", "soft_agem"): (
         "A_T 75.6 exceeds the single-pass multi-task bound 65.6 of the A-GEM paper: replay improves old tasks.",
@@ -93,6 +96,15 @@ class Printed(NamedTuple):
         return 0.0 if self.std == 0 else 0.5 / 10.0 ** len(mean.partition(".")[2])
 
 
+def in_percent(text: str) -> str:
+    """Returns the text of a printed fraction in percent, with the digits that it has; other words as they are.
+
+    >>> in_percent("0.05 ± 0.001"), in_percent("0.10 ± 0.020"), in_percent("0 ± 0"), in_percent("OoM")
+    ('5 ± 0.1', '10 ± 2.0', '0 ± 0', 'OoM')
+    """
+    return " ".join(f"{Decimal(word).scaleb(2):f}" if _is_decimal(word) else word for word in text.split(" "))
+
+
 def printed_row(dataset: str, method: str) -> dict[str, Printed]:
     """Returns metric -> cell of a row of the paper's main tables (3–8), for our names of dataset and method.
 
@@ -119,6 +131,11 @@ def main_memory(dataset: str, method: str) -> int | None:
 def footnotes(dataset: str, method: str) -> tuple[str, ...]:
     """Returns what is known to be wrong or odd about a printed row, or why there is none."""
     return FOOTNOTES.get((dataset, method), ())
+
+
+def _is_decimal(word: str) -> bool:
+    """Returns whether a word is a finite number in decimal digits."""
+    return word.lstrip("-").replace(".", "", 1).isdecimal()
 
 
 @cache  # read once: a page asks for every row of its table

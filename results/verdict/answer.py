@@ -9,7 +9,6 @@ from results.labels import (
     count_text,
     estimate_text,
     interval_text,
-    mean_std_text,
     number_text,
     signed_text,
 )
@@ -57,7 +56,7 @@ def _choice(results: SearchResults) -> str:
     """Returns the sentence that names the chosen point and its A_T."""
     members = results.members_of(results.chosen)
     stream = STREAM_LABELS[results.score_on]
-    spread = "; mean ± population standard deviation over seeds" if len(members) > 1 else ""
+    spread = "; mean ± standard deviation over seeds" if len(members) > 1 else ""
     inert = is_inert(results)
     tried = f"{wording.tried(results)} tried in {wording.rounds(results)}"
     rank = "one of" if wording.higher(results) else "the best of"
@@ -300,11 +299,11 @@ def _result(results: SearchResults, point: Point, members: Sequence[RunRecord]) 
     if results.zero_is_agem and point == (0.0,):
         label = "A-GEM"
     scored = "" if results.objective == "A_T" else f"{results.objective} {_metric(members, results.objective)} %, "
-    return f"{label} reaches {scored}A_T {_metric(members, 'A_T')} % and F_T {_metric(members, 'F_T')}"
+    return f"{label} reaches {scored}A_T {_metric(members, 'A_T')} % and F_T {_metric(members, 'F_T')} %"
 
 
 def _metric(members: Sequence[RunRecord], metric: str) -> str:
-    """Returns mean ± standard deviation; the mean alone for one member, which has no spread."""
-    found, digits = mean_std(members, [metric]), METRICS[metric].digits
+    """Returns mean ± standard deviation for people; the mean alone for one member, which has no spread."""
+    found, declared = mean_std(members, [metric]), METRICS[metric]
     mean, std = (found[column] for column in mean_and_std(metric).values())
-    return number_text(mean, digits) if len(members) == 1 else mean_std_text(mean, std, digits)
+    return declared.number_text(mean) if len(members) == 1 else declared.mean_std_text(mean, std)

@@ -137,14 +137,28 @@ def test_summarize_uses_the_papers_units() -> None:
     assert (row["epsilon"], row["seed"], row["phase"], row["status"]) == (0.3, 4, "cv", "ok")
 
 
-def test_mean_std_is_the_population_spread_of_the_survivors() -> None:
+def test_people_see_forgetting_in_percent_and_files_a_fraction() -> None:
+    seen = {name: metric.display_unit for name, metric in METRICS.items()}
+    assert [name for name, unit in seen.items() if unit != "%"] == ["LCA_10"]
+    member = record(seed=0)
+    value = float(forgetting(member.accuracies))
+    assert METRICS["F_T"].of(member) == summarize([member])["F_T"][0] == value
+    assert METRICS["F_T"].number_text(value) == f"{100 * value:.1f}".replace("-", "−")
+    assert METRICS["F_T"].mean_std_text(0.5162, 0.0135) == "51.6 ± 1.4"
+    assert METRICS["A_T"].mean_std_text(47.59, math.nan) == "47.59 ± –"
+
+
+def test_mean_std_is_the_spread_of_the_survivors() -> None:
     members = [record(seed=s) for s in range(3)]
     values = summarize(members)["A_T"].to_numpy()
     found = mean_std([*members, record(seed=3, diverged=True)], ["A_T"])
     assert list(found) == ["n", "diverged", "A_T_mean", "A_T_std"] and (found["n"], found["diverged"]) == (3, 1)
     assert found["A_T_mean"] == pytest.approx(values.mean(), rel=1e-15)
-    assert found["A_T_std"] == pytest.approx(math.sqrt(((values - values.mean()) ** 2).sum() / 3), rel=1e-12)
+    squares = ((values - values.mean()) ** 2).sum()
+    assert found["A_T_std"] == pytest.approx(math.sqrt(squares / 2), rel=1e-12)
+    assert mean_std(members, ["A_T"], population=True)["A_T_std"] == pytest.approx(math.sqrt(squares / 3), rel=1e-12)
     assert list(mean_std(members))[2::2] == [f"{metric}_mean" for metric in METRICS]
+    assert math.isnan(mean_std(members[:1], ["A_T"], population=True)["A_T_std"])
     alone, none = mean_std(members[:1], ["A_T"]), mean_std([], ["A_T"])
     assert (alone["n"], alone["A_T_mean"]) == (1, values[0]) and math.isnan(alone["A_T_std"])
     assert (none["n"], none["diverged"]) == (0, 0) and math.isnan(none["A_T_mean"]) and math.isnan(none["A_T_std"])

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 from epsearch.findings.reports import REPORTS
 from epsearch.service.results_cache import StudyResults
 from results.html import page
-from results.labels import MISSING, STREAM_LABELS, mean_std_text, number_text
+from results.labels import MISSING, STREAM_LABELS, number_text
 from results.ledger.record import RunRecord
 from results.metrics import METRICS
 from results.points import by_point
@@ -32,7 +32,7 @@ class _Content(NamedTuple):
     figures: tuple[str, ...]
     """HTML, the most important first."""
     rows: tuple[Row, ...]
-    """Members averaged over seeds: point, stream, COLUMNS as mean ± population standard deviation, seeds, diverged."""
+    """Members averaged over seeds: point, stream, COLUMNS as mean ± standard deviation, seeds, diverged."""
     members: tuple[Row, ...]
     """Point, stream, seed, COLUMNS, state, seconds, time of storage; at most MOST_MEMBERS."""
     diverged: tuple[Row, ...]
@@ -84,7 +84,7 @@ def _rows(results: StudyResults) -> tuple[Row, ...]:
         (
             str(row["point"]),
             STREAM_LABELS[str(row["stream"])],
-            *(mean_std_text(row[f"{name}_mean"], row[f"{name}_std"], METRICS[name].digits) for name in COLUMNS),
+            *(METRICS[name].mean_std_text(row[f"{name}_mean"], row[f"{name}_std"]) for name in COLUMNS),
             int(row["n"]),
             int(row["diverged"]) or MISSING,
         )
@@ -95,7 +95,7 @@ def _rows(results: StudyResults) -> tuple[Row, ...]:
 def _member(stream: str, label: str, record: RunRecord) -> Row:
     ok = record.status == "ok"
     values = (METRICS[name].of(record) for name in COLUMNS)
-    cells = (number_text(v if ok else math.nan, METRICS[c].digits) for c, v in zip(COLUMNS, values, strict=True))
+    cells = (METRICS[c].number_text(v if ok else math.nan) for c, v in zip(COLUMNS, values, strict=True))
     place = ", ".join(
         f"{unit} {number + 1}"
         for unit, number in (("task", record.diverged_task), ("step", record.diverged_step))

@@ -140,7 +140,7 @@ def _study(pages: APIRouter, service: Service) -> None:
             config=None if config is None else _yaml(config),
             kind=KIND_TITLES.get(status.kind, "study"),
             log=[(event, text, answers.iso_time(event.time)) for event, text in log],
-            columns=[(name, METRICS[name].unit) for name in COLUMNS],
+            columns=[(name, METRICS[name].display_unit) for name in COLUMNS],
             most=MOST_MEMBERS,
             may=_may(status.state),
         )

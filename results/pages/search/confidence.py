@@ -146,8 +146,7 @@ def _header(trusted: Assessment) -> list[tuple[str, str]]:
         ("n", "seeds"),
         (trusted.objective, "%"),
         *([("adjusted", "%")] if trusted.race is not None else []),
-        ("sd", "sample"),
-        ("sd", "population"),
+        ("sd", "%"),
         ("95 % interval", "Student's t"),
         *([("95 % interval", "bootstrap")] if _resampled(trusted) else []),
         *([("difference", "± s.e."), ("p", ""), ("p", "Holm")] if trusted.comparisons else []),
@@ -170,7 +169,6 @@ def _row(trusted: Assessment, one: TrustedPoint) -> tuple[str, list[str]]:
         # Points that fell behind have fewer seeds, and so cannot be compared by their plain means.
         *([number_text(one.adjusted, DIGITS)] if trusted.race is not None else []),
         number_text(spread.std, DIGITS),
-        number_text(spread.population_std, DIGITS),
         _between(spread.low, spread.high),
         *([_between(spread.bootstrap_low, spread.bootstrap_high)] if _resampled(trusted) else []),
         *(_against(one.against) if trusted.comparisons else ()),
@@ -196,8 +194,8 @@ def _between(low: float, high: float) -> str:
 def _remark(trusted: Assessment) -> str:
     """Returns what a reader of the table has to know."""
     text = (
-        f"{trusted.objective} on the stream of the search, over {count_text(trusted.seeds, 'seed')}. Sample sd (n − 1) "
-        "estimates the spread of seeds not yet tried, population sd (n) is what the paper prints."
+        f"{trusted.objective} on the stream of the search, over {count_text(trusted.seeds, 'seed')}. The standard "
+        "deviation sd is that of the sample (n − 1), which estimates the spread of seeds not yet tried."
     )
     if trusted.race is not None and trusted.race.dropped:
         text += " The race dropped values whose first seeds were low: their means are biased downwards."

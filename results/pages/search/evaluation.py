@@ -10,14 +10,14 @@ from results.labels import (
     MISSING,
     count_text,
     epsilon_text,
-    mean_std_text,
     method_label,
 )
 from results.metrics import METRICS, undefined
-from results.pages.cells import paired_text
+from results.pages.cells import left_out_text, paired_text, units_text
+from results.paper.beside import spread_name
 from results.paper.reference import footnotes
 from results.search import SearchResults
-from results.search_tables import difference_table, evaluation_table, printed_methods
+from results.search_tables import difference_table, evaluation_table, left_out, printed_methods
 from results.verdict import wording
 
 PAPER_TASKS = 17
@@ -27,12 +27,13 @@ PAPER_TASKS = 17
 def evaluation(results: SearchResults) -> str:
     """Returns the section with the chosen point and the baseline beside the paper's printed rows.
 
-    All metrics, as mean ± population standard deviation over the seeds that did not diverge; then the difference of
-    the two, paired by seed, ± its standard error.
+    All metrics, as mean ± standard deviation over the seeds that did not diverge; then the difference of the two,
+    paired by seed, ± its standard error.
     """
     frame = evaluation_table(results)
     if frame.empty:
-        nothing = "The evaluation has not run yet, and the paper prints no row for this dataset."
+        nothing = "The evaluation has not run yet, and "
+        nothing += "printed rows are left out." if left_out(results) else "the paper prints no row for this dataset."
         return page.section("Evaluation", page.paragraphs(nothing))
     ours = frame["source"] != "paper"
     rows = [
@@ -40,7 +41,7 @@ def evaluation(results: SearchResults) -> str:
         *_difference_rows(results),
         *_evaluation_rows(frame[~ours], results.of_epsilon),
     ]
-    header = [("method", ""), *((name, metric.unit) for name, metric in METRICS.items()), ("n", "seeds")]
+    header = [("method", ""), *((name, metric.display_unit) for name, metric in METRICS.items()), ("n", "seeds")]
     return page.section(
         "Evaluation",
         page.table(header, rows, "Evaluation of the chosen point"),
@@ -49,8 +50,8 @@ def evaluation(results: SearchResults) -> str:
 
 
 def metric_text(row: pd.Series | Mapping[str, float], metric: str) -> str:
-    """Returns mean ± standard deviation of a metric in a row of `by_point` or `mean_std`."""
-    return mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), METRICS[metric].digits)
+    """Returns mean ± standard deviation of a metric in a row of `by_point` or `mean_std`, for people."""
+    return METRICS[metric].mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]))
 
 
 def _evaluation_rows(frame: pd.DataFrame, of_epsilon: bool) -> Iterator[tuple[str, list[str]]]:
@@ -73,7 +74,10 @@ def _difference_rows(results: SearchResults) -> Iterator[tuple[str, list[str]]]:
         # A metric without a pair, as LCA_10 with fewer than ten mini-batches, has no row of its own.
         every = pairs.reindex(list(METRICS))
         means, errors = every["mean"], every["standard_error"]
-        cells = [paired_text(means[name], errors[name], metric.digits) for name, metric in METRICS.items()]
+        cells = [
+            paired_text(metric.display_factor * means[name], metric.display_factor * errors[name], metric.digits)
+            for name, metric in METRICS.items()
+        ]
         yield "", ["difference, paired ± s.e.", *cells, str(pairs["n"].iloc[0])]
 
 
@@ -84,13 +88,16 @@ def _remarks(results: SearchResults, frame: pd.DataFrame) -> Iterator[str]:
     pair = named if wording.has_baseline(results) else ""
     if not results.evaluation:
         yield "The evaluation of this study has not run yet; only the paper's printed rows are shown."
+    any_printed = bool((frame["source"] == "paper").any())
     yield (
-        "Mean ± population standard deviation over seeds; F_T and LCA_10 are fractions, the other metrics are in "
-        "percent. A lower F_T is better."
+        f"Mean ± {spread_name(any_printed)}{',' if any_printed else ''} over seeds. {units_text(METRICS)} A lower F_T "
+        "is better."
         + (f" The difference row is {pair} on the same seeds, ± the standard error of its mean." if pair else "")
     )
     yield from undefined(results.evaluation)
-    if (frame["source"] == "paper").any():
+    if left_out(results):
+        yield left_out_text(results.name)
+    if any_printed:
         of_epsilon = " and gives ε only for Permuted MNIST and Split CIFAR-100" if results.zero_is_agem else ""
         # Metrics of streams of another length are other quantities, whatever the configuration says.
         tasks = results.evaluation[0].tasks if results.evaluation else PAPER_TASKS
@@ -100,5 +107,5 @@ def _remarks(results: SearchResults, frame: pd.DataFrame) -> Iterator[str]:
             f"if the configuration below has the same sizes.{other if tasks != PAPER_TASKS else ''} "
             f"The paper prints no LCA_10{of_epsilon}."
         )
-    for method in printed_methods(results):
+    for method in printed_methods(results):  # none where their rows are left out
         yield from (f"On the printed {method_label(method)} row: {note}" for note in footnotes(results.dataset, method))

@@ -109,12 +109,12 @@ def search(results: SearchResults) -> str:
     """
     header = [
         *((parameter_label(name), "") for name in results.parameters),
-        *((metric, METRICS[metric].unit) for metric in _metrics(results)),
+        *((metric, METRICS[metric].display_unit) for metric in _metrics(results)),
         ("n", "seeds"),
         ("diverged", "seeds"),
         ("rank", "of its round"),
     ]
-    remark = "Mean ± population standard deviation over the seeds that did not diverge. F_T: lower is better."
+    remark = "Mean ± standard deviation over the seeds that did not diverge. F_T: lower is better."
     heading = "The search, point by point"
     return page.section(heading, page.table(header, _search_rows(results), heading), page.small(remark))
 

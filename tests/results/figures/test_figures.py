@@ -26,7 +26,7 @@ def test_epsilon_curve_numbers() -> None:
     assert (curve.baseline, curve.chosen) == (0.0, results.chosen[0])
     values = [100 * float(average_accuracy(r.accuracies)) for r in results.search if r.epsilon == 0.5]
     point = curve.points[(curve.points["epsilon"] == 0.5) & (curve.points["repeat"] == 1)].iloc[0]
-    assert (point["mean"], point["std"], point["n"]) == pytest.approx((np.mean(values), np.std(values), 5))
+    assert (point["mean"], point["std"], point["n"]) == pytest.approx((np.mean(values), np.std(values, ddof=1), 5))
     zero = [100 * float(average_accuracy(r.accuracies)) for r in results.search if r.epsilon == 0]
     assert curve.at_baseline == pytest.approx(np.mean(zero))
 
@@ -96,7 +96,7 @@ def test_accuracy_curve_numbers() -> None:
     _, (chosen, zero) = over_tasks.numbers(evaluated_rows(results))
     stack = np.stack([r.accuracies for r in results.evaluation if r.epsilon == 0])
     assert zero.mean == pytest.approx(100 * average_accuracy_curve(stack).mean(axis=0))
-    assert zero.std == pytest.approx(100 * average_accuracy_curve(stack).std(axis=0))
+    assert zero.std == pytest.approx(100 * average_accuracy_curve(stack).std(axis=0, ddof=1))
     assert (chosen.epsilon, zero.epsilon, zero.n, len(zero.mean)) == (results.chosen[0], 0.0, 5, 17)
 
 
@@ -116,6 +116,29 @@ def test_every_figure_draws_valid_json(shape: tuple[int, int, int]) -> None:
     for module, numbers in pairs:
         drawn = json.loads(module.draw(numbers).to_json())
         assert drawn["data"] and module.caption(numbers) and module.tables(numbers)
+
+
+def test_forgetting_is_drawn_in_percent_and_written_as_a_fraction() -> None:
+    results = study(repeats=1)
+    curve = parameter_curve.numbers(results, "F_T")
+    figure = parameter_curve.draw(curve)
+    assert figure.layout.yaxis.title.text == "F<sub>T</sub> (%)"
+    (dots,) = (trace for trace in figure.data if trace.name == "repeat 1" and trace.error_y.array is not None)
+    ours = curve.points[curve.points["epsilon"] != 0]
+    assert dots.y == pytest.approx(100 * ours["mean"])
+    assert dots.error_y.array == pytest.approx(100 * ours["within_error"])
+    fitted, (line,) = curve.peak, (trace for trace in figure.data if trace.name == "curve, 95 % band")
+    assert fitted is not None and fitted.curve is not None
+    assert max(line.y) <= 100 * fitted.curve["mean"].max() and min(line.y) >= 100 * fitted.curve["mean"].min()
+    assert curve.at_baseline is not None and f"({100 * curve.at_baseline:.1f} %)" in parameter_curve.caption(curve)
+    assert parameter_curve.tables(curve)["epsilon_F_T"]["mean"].equals(curve.points["mean"])
+    metric, (chosen, _) = forgotten = over_tasks.numbers(evaluated_rows(results), "F_k")
+    drawn = over_tasks.draw(forgotten)
+    assert next(trace for trace in drawn.data if trace.name == chosen.label).y[1:] == pytest.approx(
+        [100 * value for value in chosen.mean[1:]]
+    )
+    assert drawn.layout.yaxis.title.text == f"{metric[0]}<sub>k</sub> (%)"
+    assert over_tasks.tables(forgotten)["forgetting_curve"]["F_k_mean"][0] == chosen.mean[1]
 
 
 def test_the_last_repeats_get_a_panel_each_on_one_scale() -> None:

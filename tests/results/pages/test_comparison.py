@@ -11,7 +11,7 @@ import pytest
 from results.metrics import METRICS, average_accuracy
 from results.pages.comparison import comparison_sheet, write_comparison
 from results.pages.comparison_numbers import comparison_table, ranking, row_notes
-from results.pages.sheet import as_markdown
+from results.pages.sheet import as_latex, as_markdown
 from results.paper.beside import beside_printed, difference_in_errors
 from results.paper.reference import Printed
 from results.table import TableRow
@@ -118,12 +118,51 @@ def test_footnotes_are_numbered_and_marked() -> None:
 def test_rows_far_from_print_are_marked_where_sizes_are_comparable() -> None:
     rows = (compared_row("VAN", "van", learned=0.95), compared_row("GEM", "gem"))
     for comparable in (True, False):
-        compared = comparison(*rows, comparable=comparable)
+        compared = replace(comparison(*rows, comparable=comparable), with_printed=True)
         sheet = comparison_sheet(compared, comparison_table(compared))
         marked = ["*" in cells[0][0].marks for cells in sheet.rows]
         assert marked == [comparable, False]
-        assert [len(cells[1]) for cells in sheet.rows] == [3 if comparable else 2, 1]
+        assert [len(cells[2]) for cells in sheet.rows] == [3 if comparable else 2, 1]
         assert any("for orientation only" in text for text in sheet.remarks) is not comparable
+
+
+def test_printed_values_have_their_label_and_settings_a_column() -> None:
+    compared = comparison(compared_row("VAN", "van"), compared_row("GEM", "gem"))
+    sheet = comparison_sheet(compared, comparison_table(compared))
+    assert sheet.header[:4] == (("method", ""), ("settings", ""), ("A_T", "%"), ("F_T", "%"))
+    assert [[line.text for line in cells[0]] for cells in sheet.rows] == [["VAN", "printed"], ["GEM"]]
+    assert [[line.text for line in cells[1]] for cells in sheet.rows] == [["lr = 0.1"], ["lr = 0.1"]]
+    # The label is the second line, as the printed value is, in terminals and in LaTeX.
+    printed = as_latex(sheet).partition("\\midrule\n")[2].splitlines()[1]
+    assert printed.startswith(r"printed &  & 48.6 $\pm$ 1.28 & 21 $\pm$ 1.3 & ")
+
+
+def test_printed_rows_of_other_sizes_are_left_out_unless_they_are_wanted() -> None:
+    row = compared_row("VAN", "van")
+    other = comparison(row, comparable=False)
+    table = comparison_table(other)
+    assert table["A_T_printed"].tolist() == [""] and ranking(other)[0].empty and row_notes(other) == [()]
+    sheet = comparison_sheet(other, table)
+    assert [len(cells) for cells in sheet.rows[0]] == [1] * len(sheet.header)
+    told = [text for text in sheet.remarks if "printed" in text]
+    assert told == [
+        "The sizes of these runs are not those of the paper, so its printed rows are left out; epsearch report demo "
+        "--with-printed shows them."
+    ]
+    assert comparison_table(replace(other, with_printed=True))["A_T_printed"].tolist() == ["48.6 ± 1.28"]
+    nothing = comparison(row, dataset="permuted_digits", comparable=False)
+    assert "The paper prints no row" in comparison_sheet(nothing, comparison_table(nothing)).remarks[1]
+
+
+def test_the_spread_is_the_populations_only_beside_printed_rows() -> None:
+    row = compared_row("A-GEM", "agem", seeds=4)
+    values = [100 * float(average_accuracy(r.accuracies)) for r in row.records]
+    for comparable, ddof, name in ((True, 0, ": mean ± population standard"), (False, 1, "Mean ± standard")):
+        compared = comparison(row, comparable=comparable)
+        table = comparison_table(compared)
+        assert table["A_T_std"][0] == pytest.approx(np.std(values, ddof=ddof))
+        remarks = comparison_sheet(compared, table).remarks
+        assert name in remarks[0] and sum("population" in text for text in remarks) == comparable
 
 
 def test_cells_of_rows_without_a_result() -> None:
@@ -131,7 +170,7 @@ def test_cells_of_rows_without_a_result() -> None:
     compared = comparison(*rows, compared_row("MAS", "mas", diverged=1))
     text = as_markdown(comparison_sheet(compared, comparison_table(compared)))
     ewc, pi, mas = (next(line for line in text.splitlines() if line.startswith(f"| {n}")) for n in ("EWC", "PI", "MAS"))
-    assert "| –<br>67.6 ± 1.83 |" in ewc and ewc.endswith("| – |")
+    assert "| EWC<br>printed |  | –<br>67.6 ± 1.83 | –<br>30 ± 1.9 |" in ewc and ewc.endswith("| – |")
     assert "| diverged (3 of 3) | – |" in pi and pi.endswith("| 0 |")
     assert mas.endswith("| 2<br>1 diverged |")
     assert "nan" not in text

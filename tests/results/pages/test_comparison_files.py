@@ -14,8 +14,8 @@ import pytest
 
 from results.figures import memory_panels, over_tasks, transfer
 from results.figures.style import line_style
+from results.metrics import summarize
 from results.pages.comparison import write_comparison
-from results.pages.comparison_numbers import comparison_table
 from results.pages.memory import memory_notes, memory_table, write_memory_study
 from results.pages.sheet import Line, Sheet, as_html, as_latex, as_markdown
 from results.table import TableRow
@@ -96,12 +96,24 @@ def test_pages_open_offline(which: str, request: pytest.FixtureRequest) -> None:
 
 def test_printed_rows_of_other_sizes_are_for_orientation(tmp_path: Path) -> None:
     pages = [
-        write_comparison(comparison(compared_row(), comparable=False), tmp_path / "c"),
-        write_memory_study(memory_study(comparable=False), tmp_path / "m"),
+        write_comparison(replace(comparison(compared_row(), comparable=False), with_printed=True), tmp_path / "c"),
+        write_memory_study(replace(memory_study(comparable=False), with_printed=True), tmp_path / "m"),
     ]
     for page in pages:
         text = Page(page.read_text(encoding="utf-8")).text
         assert text.count("for orientation only") == 2 and "s.e." not in text
+
+
+def test_pages_say_once_that_printed_rows_are_left_out(tmp_path: Path) -> None:
+    pages = [
+        write_comparison(comparison(compared_row("VAN", "van"), comparable=False), tmp_path / "c"),
+        write_memory_study(memory_study(comparable=False), tmp_path / "m"),
+    ]
+    for page in pages:
+        text = Page(page.read_text(encoding="utf-8")).text
+        assert text.count("its printed rows are left out; epsearch report demo --with-printed shows them.") == 1
+        assert "population" not in text and "orientation only" not in text and "0.51" not in text
+    assert pd.read_csv(tmp_path / "m" / "memory.csv")["A_T_printed_mean"].isna().all()
 
 
 @pytest.mark.parametrize("which", ["compared", "studied"])
@@ -194,7 +206,9 @@ def test_lines_look_different() -> None:
 
 
 def test_transfer_leaves_out_what_was_not_measured() -> None:
-    bars = transfer.numbers(comparison_table(comparison()))
+    rows = [(row.label, row.records) for row in comparison().rows]
+    bars = transfer.numbers(rows)
+    assert bars["BWT_std"][0] == pytest.approx(summarize(rows[0][1])["BWT"].std())  # of the sample
     assert len(bars) == 12 and "PI" not in bars["row"].tolist()
     assert len(json.loads(transfer.draw(bars).to_json())["data"]) == 3
 
@@ -204,7 +218,13 @@ def test_memory_panels_show_printed_values_where_there_are_some() -> None:
     assert panels.groupby("line")["memory"].apply(list).tolist() == [[25, 50, 100]] * 3
     assert "Open markers: the paper's printed means." in memory_panels.caption(panels)
     assert len(json.loads(memory_panels.draw(panels).to_json())["data"]) == 4 * 3 * 2 + 1
+    assert "± one population standard deviation, as the paper prints it." in memory_panels.caption(panels)
+    drawn = memory_panels.draw(panels)
+    assert drawn.layout.yaxis4.title.text == "F<sub>T</sub> (%)"
+    printed = next(trace for trace in drawn.data if trace.name == "A-GEM, printed" and trace.yaxis == "y4")
+    assert printed.y == pytest.approx(100 * panels[panels["line"] == 0]["F_T_printed_mean"])
     plain = memory_panels.numbers(memory_table(memory_study(dataset="permuted_digits", seeds=1)))
+    assert "± one standard deviation." in memory_panels.caption(plain)
     assert "printed" not in memory_panels.caption(plain)
     assert len(json.loads(memory_panels.draw(plain).to_json())["data"]) == 4 * 3 * 2
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from results.metrics import summarize
 from results.pages.search.report import write_report
 from results.search import SearchResults, SearchRound
 from results.search_tables import difference_table, evaluation_table, search_table
@@ -115,6 +116,32 @@ def test_evaluation_table(full: tuple[SearchResults, Path]) -> None:
     assert table["A_T_mean"].tolist()[2:] == [91.3, 89.8]
     assert table["n"].tolist()[:2] == [5, 5]
     assert table["LCA_10_mean"].isna().tolist() == [False, False, True, True]
+
+
+def test_printed_rows_of_another_size_are_left_out_unless_they_are_wanted(tmp_path: Path) -> None:
+    results = replace(study(repeats=1), comparable=False)
+    table, wanted = evaluation_table(results), evaluation_table(replace(results, with_printed=True))
+    assert table["source"].tolist() == ["this study"] * 2
+    assert wanted.equals(evaluation_table(replace(results, comparable=True)))
+    values = summarize(results.evaluation_of(results.chosen))["A_T"]
+    assert table["A_T_std"][0] == pytest.approx(values.std(ddof=1))
+    assert wanted["A_T_std"][0] == pytest.approx(values.std(ddof=0))
+    text = read(write_report(results, tmp_path / "out")).text
+    assert text.count("its printed rows are left out; epsearch report demo --with-printed shows them.") == 1
+    assert "population" not in text and "On the printed" not in text and "paper's main tables" not in text
+    beside = read(write_report(replace(results, with_printed=True), tmp_path / "with")).text
+    assert beside.count("population standard deviation, as the paper prints it") == beside.count("population") == 1
+    assert "left out" not in beside.replace("Rows without a measured seed are left out", "")
+
+
+def test_the_answer_and_the_table_have_accuracy_and_forgetting_in_percent(tmp_path: Path) -> None:
+    results = study(repeats=1)
+    found = summarize(results.evaluation_of(results.chosen))["F_T"]
+    forgotten = f"{100 * found.mean():.1f} ± {100 * found.std():.1f}".replace("-", "−")
+    assert f"and F_T {forgotten} %" in answer(results)
+    page = read(write_report(results, tmp_path)).text
+    assert "LCA10 is a fraction, the other metrics are in percent." in page
+    assert evaluation_table(results)["F_T_mean"][0] == pytest.approx(found.mean())
 
 
 def test_differences_are_paired_by_seed() -> None:
