@@ -41,7 +41,7 @@ def publish(
     report = api.publish(name, *to, out=folder, storage=storage, artifacts=artifacts)
     files = f", {count_text(report.files, 'file')} uploaded" if report.files else ""
     points = f"{count_text(report.places, 'point')}, {report.added} of them new or changed"
-    text = f"published {name}: {points}{files}; {report.view_command}"
+    text = "\n".join(filter(None, (f"published {name}: {points}{files}; {report.view_command}", report.remark)))
     answer = {"name": name, "to": to[0], **report._asdict()}
     answer["look"] = answer.pop("view_command")  # its name in JSON
     printed(Text(text), answer, as_json, soft_wrap=True)

@@ -81,6 +81,16 @@ class StoredStudy(_PageData):
             return runs_table(REPORTS[self.study.kind].records(self.results))
 
     @property
+    def search_runs(self) -> "pd.DataFrame":
+        """Those of `runs` on the cross-validation stream."""
+        return self.runs[self.runs["phase"] == "cv"].reset_index(drop=True)
+
+    @property
+    def evaluation_runs(self) -> "pd.DataFrame":
+        """Those of `runs` on the evaluation stream: the chosen point, the baseline, rows of tables."""
+        return self.runs[self.runs["phase"] == "eval"].reset_index(drop=True)
+
+    @property
     def accuracies(self) -> "pd.DataFrame":
         """One row a measured accuracy, a fraction in [0, 1], as in the report's accuracies.csv."""
         from results.export import accuracies_table

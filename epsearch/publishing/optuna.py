@@ -29,6 +29,7 @@ from search_spaces.space import Space
 
 MARK = "epsearch"  # attribute of studies that epsearch published: its version
 KEY = "key"
+BEST_TRIAL = "Optuna's best trial has the highest mean; epsearch's choice is the study's attribute chosen"
 STATES = {DROPPED: TrialState.PRUNED, DIVERGED: TrialState.FAIL}
 
 
@@ -69,7 +70,8 @@ def _publish(publication: Publication, url: str, files: Path, artifacts: Path) -
     _set_attributes(study, publication)
     attached = _attach(study, files, artifacts)
     view = f"optuna-dashboard {LedgerUrl(url)} --artifact-dir {artifacts}"
-    return PublishReport(len(trials), len(trials.keys() - written), attached, view)
+    remark = BEST_TRIAL if "chosen" in publication.facts else ""
+    return PublishReport(len(trials), len(trials.keys() - written), attached, view, remark)
 
 
 def _current(study: optuna.Study, trials: dict[str, Trial], space: dict[str, BaseDistribution]) -> bool:

@@ -16,6 +16,7 @@ from epsearch.loop.search import SearchLoop
 from epsearch.loop.table import Row, TableLoop, table_rows
 from epsearch.study.description import Study
 from epsearch.study.kinds import Comparison, MemoryStudy, Search, Table
+from results.labels import settings_text
 from results.ledger.record import RunRecord, content_key
 from results.metrics import METRICS, average_accuracy_curve
 from results.points import Value, group, point_of, point_text
@@ -74,6 +75,8 @@ def publication(loop: Loop) -> Publication:
     with suppress(UsageError):  # before the first round is finished there is no answer
         reporting = REPORTS[study.kind]
         facts["answer"] = reporting.answer(reporting.results(loop, {}, None))
+    if (chosen := loop.chosen()) is not None:
+        facts["chosen"] = settings_text(chosen)  # by epsearch's rule, where tools show the highest mean
     stream, parameters, trials = KINDS[study.kind][0](loop)
     trials = tuple(trial for trial in trials if trial.records)
     return Publication(study, trials, stream, parameters, facts | {"options": study.to_yaml()})

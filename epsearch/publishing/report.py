@@ -16,6 +16,8 @@ class PublishReport(NamedTuple):
     """New or changed files of the report."""
     view_command: str
     """The command, or the address, to view it."""
+    remark: str = ""
+    """What the tool shows under another name than epsearch; "" for nothing."""
 
 
 def masked(text: str, url: str) -> str:
