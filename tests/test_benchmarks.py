@@ -334,31 +334,31 @@ def test_alarms_are_near_duplicates_that_are_no_copies():
 def test_the_cells_of_the_interval_are_all_there():
     import interval_cells as cells
 
-    assert len(set(cells.CHOSEN)) == 40 and len(cells.CELLS) == 18 * 7 * 4 * 5
-    assert {one.curve for one in cells.CHOSEN} <= cells.CURVES.keys() and {one.noise for one in cells.CHOSEN} <= {
+    assert len(set(cells.CELLS)) == len(cells.CELLS) == 21 * (3 + 2 + 6)
+    assert {one.curve for one in cells.CELLS} == {*cells.CURVES} and {one.noise for one in cells.CELLS} == {
         *cells.NOISES
     }
-    cell = cells.Cell("cliff, NaN", "failed", "narrowing", 3)
+    cell = cells.Cell("cliff behind 0.85, NaN", "failed", "narrowing", 3)
     (x, scores), (_, again) = cells.table(cell, 1), cells.table(cell, 1)
     assert scores.shape == (len(x), 3) and np.array_equal(scores, again, equal_nan=True)
     assert np.isnan(scores[x >= 0.85]).all() and np.isfinite(scores[x < 0.85]).all()
     assert cells.missed(cells.CURVES["parabola, steep"], 0.5, 1.0, (False, False)) == pytest.approx(0.003)
-    lower = cells.CURVES["step at 0, higher"]
+    lower = cells.CURVES["ε = 0 apart, higher"]
     assert cells.missed(lower, 0.0, 0.2, (False, False)) == 0 < 0.01 < cells.missed(lower, 0.0, 0.2, (True, False))
 
 
-def test_a_cell_fails_by_its_exact_interval(tmp_path):
+def test_a_cell_falls_short_by_its_exact_interval(tmp_path):
     import interval_coverage as coverage
 
-    row = {"cell": ["flat", "equal", "narrowing", 5], "tables": 200, "covered": 200, "resolved": 9}
-    assert coverage.failures(row) == [] == coverage.failures({**row, "covered": 170})
-    assert coverage.failures({**row, "covered": 160, "resolved": 20}) == ["coverage", "resolved"]
-    assert coverage.failures({**row, "cell": ["spike", *row["cell"][1:]], "resolved": 200}) == []
-    cell = coverage.Cell("parabola, steep", "equal", "grid of 5", 5)
-    found = coverage.measured(cell, 3)
-    assert (found["cell"], found["tables"], found["covered"], found["told"]) == (list(cell), 3, 3, 0)
-    file = tmp_path / "rows.jsonl"
-    mine, other = ({**found, "code": code} for code in ("mine", "other"))
-    file.write_text(f"{json.dumps(mine)}\n{json.dumps(other)}\n{json.dumps(mine)[:20]}", encoding="utf-8")
-    assert coverage.read(file, "mine") == [found]
+    row = {"cell": list(coverage.CELLS[0]), "tables": 1000, "covered": 950}
+    assert coverage.lowest(row) > 0.91 > coverage.lowest({**row, "covered": 925})
+    found = coverage.measured(coverage.Cell("parabola, steep", "equal", "grid of 11", 5), 3)
+    assert (found["tables"], found["covered"], sum(found["kinds"].values())) == (3, 3, 3)
+    assert 0 <= found["curve"] < 0.5 and 0 <= found["tried"] < 0.5
+    found_by = coverage.summed([found, {**row, "cell": list(coverage.CELLS[1]), "covered": 900}])
+    assert [one["cell"] for one in found_by["cells"]] == [list(coverage.CELLS[0]), list(coverage.CELLS[1])]
+    assert found_by["short"] == [coverage.CELLS[1].name]
+    file = tmp_path / "stored.json"
+    file.write_text(json.dumps({"code": "mine", "cells": [found]}), encoding="utf-8")
+    assert coverage.read(file, "mine") == [found] and coverage.read(file, "other") == []
     assert coverage.read(tmp_path / "none", "mine") == []
