@@ -409,7 +409,7 @@ class TestCommands:
         assert set(answer.json["chosen"]) == {"lr", "memory"} and answer.json["strategy"] == "random"
         assert answer.json["trust"]["kind"] in ("resolved", "one-sided", "edge", "level", "open", "diverging")
         assert answer.json["race"]["plain"] == 8 and "none shared" in answer.json["seal"]
-        assert [look.keys() for look in answer.json["looks"]] == [{"setting", "when", "mine", "part", "elsewhere"}]
+        assert [look.keys() for look in answer.json["looks"]] == [{"setting", "when", "mine", "elsewhere"}]
         assert (tmp_path / "runs" / "several" / "report.html").exists()
 
     @pytest.mark.slow

@@ -3,6 +3,7 @@
 import itertools
 import re
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -60,6 +61,7 @@ def member(score, epsilon, seed, phase="cv", tasks=2):
     return replace(made, accuracies=accuracies)
 
 
+@cache
 def simulated(shape, noise, seeds, search, number, evaluation=0.0):
     """Results of a search of a known curve; evaluation: by how much the choice is better than A-GEM there."""
     rng = np.random.default_rng([number, seeds, *shape.encode(), *noise.encode(), *search.encode()])
@@ -134,14 +136,14 @@ def contradicted(shape, results):
         yield "one-sided", bool(100 * (values.max() - inside.min()) >= MARGIN)
 
 
-def check_names(results):
+def check_names(results, draw):
     found, numbers = trust(results), parameter_curve.numbers(results, "A_T")
     chosen = float(results.chosen[0])
     as_json = trust_as_json(found)
     assert found.verdict.low <= chosen <= found.verdict.high
-    drawn = parameter_curve.draw(numbers).to_dict()["data"]
+    drawn = parameter_curve.draw(numbers).to_dict()["data"] if draw else []
     stars = [list(one["x"]) for one in drawn if one.get("marker", {}).get("symbol") == "star"]
-    assert stars == [[chosen]]
+    assert stars == [[chosen]] or not draw
     if results.by_curve and chosen:
         assert as_json["curve"]["best"] == chosen
         curve = parameter_curve.tables(numbers)["epsilon_A_T_curve"]
@@ -169,7 +171,7 @@ def test_every_place_names_the_same_value(case):
     for number in range(EVERY):
         better = (0.05, -0.05)[number % 2]
         results = simulated(*case, number, better)
-        check_names(results)
+        check_names(results, draw=number == 0)
         check_evaluation(results, better)
 
 
@@ -179,14 +181,15 @@ def test_no_claim_is_false_more_often_than_promised():
     claims = {}
     for case in CASES:
         for number in range(EVERY):
-            for claim, false in contradicted(case[0], simulated(*case, number)):
+            better = (0.05, -0.05)[number % 2]
+            for claim, false in contradicted(case[0], simulated(*case, number, better)):
                 claims.setdefault(claim, []).append(false)
     assert len(claims["interval"]) >= 500
     for claim, false in claims.items():
         allowed = 0.05 + 3 * np.sqrt(0.05 * 0.95 / len(false))
         assert np.mean(false) <= allowed, (claim, np.mean(false), len(false))
     flat = [
-        trust(simulated(*case, number)).verdict.kind in ("resolved", "edge")
+        trust(simulated(*case, number, (0.05, -0.05)[number % 2])).verdict.kind in ("resolved", "edge")
         for case in CASES
         if case[0] == "flat"
         for number in range(EVERY)
