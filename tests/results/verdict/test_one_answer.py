@@ -149,8 +149,9 @@ def check_names(results, draw):
         curve = parameter_curve.tables(numbers)["epsilon_A_T_curve"]
         tried = [float(point[0]) for point in results.points if point[0]]
         inner = curve[(curve["epsilon"] >= min(tried)) & (curve["epsilon"] <= max(tried))]
-        highest = inner["mean"].max()
-        assert np.interp(chosen, inner["epsilon"], inner["mean"]) >= highest - 0.02  # the CSV file is coarser
+        highest = float(inner["epsilon"][inner["mean"].idxmax()])
+        level = inner["mean"].max() - np.interp(chosen, inner["epsilon"], inner["mean"])
+        assert abs(highest - chosen) <= 0.011 or level < 0.02, "the places of the file are a hundredth apart"
     assert not unruled(results), unruled(results)
     assert not ("anywhere" in told(results) and "differ significantly" in told(results))
 
