@@ -91,7 +91,8 @@ def peak(results: SearchResults, metric: str = "") -> Peak | None:
     # A study that was extended may have tried values outside of its present interval.
     low, high = (_place(end, log) for end in ends)
     low, high = min(low, *x), max(high, *x)
-    maximum = best_interval(x, sign * complete(results, metric), low, high, apart=apart)
+    scores = sign * complete(results, metric)
+    maximum = best_interval(x, np.where(_took_part(results)[:, None], scores, math.nan), low, high, apart=apart)
     if results.by_curve and metric in ("", results.objective):
         # It names the same value, but rounds it to few digits, and takes members of earlier searches, too.
         maximum = maximum._replace(best=_place(float(results.chosen[0]), log))
@@ -130,6 +131,15 @@ def complete(results: SearchResults, metric: str = "") -> np.ndarray:
 def is_inert(results: SearchResults, metric: str = "") -> bool:
     """Returns whether all points score the same bit for bit, so that nothing was measured."""
     return all_equal(complete(results, metric))
+
+
+def _took_part(results: SearchResults) -> np.ndarray:
+    """Returns bool [K]: the points whose members took part in the choice, all but one that the curve has named."""
+    last = results.rounds[-1] if results.rounds else None
+    if last is None or not last.named:
+        return np.ones(len(results.points), dtype=bool)
+    tried = {point for one in results.rounds[:-1] for point in one.points}
+    return np.array([point in tried for point in results.points], dtype=bool)
 
 
 def lost(results: SearchResults, point: tuple[float | int | str, ...]) -> int:
