@@ -91,6 +91,7 @@ def test_plans_say_it(small_study, monkeypatch):
     study.out.mkdir()
     with Store.open(study.storage) as store:
         assert "caution" not in in_words(make_plan(make(study, store)))
+        monkeypatch.setattr(said, "SMALL", "")
         monkeypatch.setattr(said, "FULL_TASKS", {"permuted_digits": 1_437})
         plan = make_plan(make(study, store))
     words = in_words(plan)["caution"]
@@ -112,7 +113,9 @@ def test_reports_say_it(small_study, monkeypatch, top, images, part):
     with Store.open(study.storage) as store:
         loop = make(study, store)
         finish(loop, fake(lambda one: 0.9 - 0.3 * abs(one.epsilon - top) + 0.001 * one.seed))
-    assert loop.chosen() == {"epsilon": top} and search_results(loop, {}).notes == ()
+    assert loop.chosen() == {"epsilon": top}
+    assert search_results(loop, {}).notes == ((said.SMALL_STREAM,) if top == 1 else ())
+    monkeypatch.setattr(said, "SMALL", "")
     monkeypatch.setattr(said, "FULL_TASKS", {"permuted_digits": 1_437})
     (caution,) = search_results(loop, {}).notes
     assert part in caution
