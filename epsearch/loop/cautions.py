@@ -29,8 +29,8 @@ FEW_SEARCH_TASKS = (
     "(docs/parabola.md)."
 )
 SMALL_STREAM = (
-    "On a stream as small as these digits the best ε lies at or near 1, as with 500 images a task of Permuted MNIST; on "
-    "its full tasks it lies inside (docs/parabola.md)."
+    "On a stream as small as these digits the best ε lies at or near 1, as with 500 images a task of Permuted MNIST; "
+    "on its full tasks it lies inside (docs/parabola.md)."
 )
 ZERO = (
     "ε = 0 was chosen on few tasks ({tasks}), which can cost A_T on the {evaluated} of the evaluation: 1.97 ± "
