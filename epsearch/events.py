@@ -144,6 +144,10 @@ class Progress(Event):
     """Seconds to go if the study ends as early as it can."""
     eta_high: float | None = None
     """Seconds to go if it takes all that it may."""
+    tasks: int | None = None
+    """Tasks of the stage that plug-in trainers have reported, also of members under way; None for other methods."""
+    tasks_wanted: int | None = None
+    """Tasks of all members of the stage; None for other methods. The speed is in tasks per second then."""
 
     @classmethod
     def from_json(cls, study: str, data: Mapping[str, Any]) -> Event:
@@ -155,13 +159,24 @@ class Progress(Event):
             isinstance(progress.stage, str)
             and isinstance(progress.headline, str)
             and all(type(value) in (int, float) for value in numbers.values() if value is not None)
-            and {*missing} <= {"speed", "eta", "eta_low", "eta_high"}
+            and {*missing} <= {"speed", "eta", "eta_low", "eta_high", "tasks", "tasks_wanted"}
         ):
             raise TypeError("progress of another version")
         return progress
 
     def __str__(self) -> str:
-        return f"{self.stage}: {self.known}/{self.wanted} members, {self.headline}"
+        return f"{self.stage}: {self.known}/{self.wanted} members{self.tasks_text(', ')}, {self.headline}"
+
+    def tasks_text(self, before: str) -> str:
+        """Returns the tasks in words, behind `before`; "" where tasks are not counted."""
+        return "" if self.tasks is None else f"{before}{self.tasks}/{self.tasks_wanted} tasks"
+
+    @property
+    def speed_text(self) -> str:
+        """The speed with its unit: tasks per minute of plug-in trainers, else member-steps per second."""
+        if self.tasks is None:
+            return "– steps/s" if self.speed is None else f"{self.speed:,.0f} steps/s"
+        return "– tasks/min" if self.speed is None else f"{60 * self.speed:,.1f} tasks/min"
 
 
 @dataclass(frozen=True)

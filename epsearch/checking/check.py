@@ -1,7 +1,7 @@
 """Trains a trainer a few times on the tasks of a search, and compares the results."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from epsearch.checking.check_cache import CheckReport, Finding
 from epsearch.checking.settings import Setting, of_declared, of_space, usual
 from epsearch.events import Listener, Note, ignore, stops, warner
 from epsearch.failures.errors import Interrupted, refused
-from epsearch.loop.jobs import bytes_free
+from epsearch.loop.jobs import bytes_free, decode, encode
 from epsearch.plugins.loading import PLUGINS, files_of, versions_of
 from epsearch.preparation.arithmetic import numeric_path
 from epsearch.preparation.build import unsearched
@@ -19,6 +19,7 @@ from epsearch.preparation.data import Prepared, prepare
 from epsearch.preparation.trainers import declare
 from epsearch.study.kinds import Search
 from epsearch.study.limits import LARGEST_SEED
+from results.ledger.record import content_key
 from results.points import value_text
 from trainers.cohort import CohortResult, Learner
 from trainers.foreign.process import Observations
@@ -27,14 +28,19 @@ from trainers.notes import redirect_notes
 from trainers.numeric_path import NumericPath
 from trainers.plugins.calls import ForeignError
 
+AGAIN = "the same once more"
+Found = Callable[[Finding], object]
+"""Called with each finding as it is known, which is in another order than in the report."""
 
-def check(options: Mapping[str, Any], listener: Listener = ignore) -> CheckReport:
+
+def check(options: Mapping[str, Any], listener: Listener = ignore, found: Found = lambda finding: None) -> CheckReport:
     """Trains a trainer with the same values twice, once with another seed, and with far values of each setting.
 
     options: those of a search, by name: trainer, stream, limits, what is searched and set. The settings of `search`
     vary; without it, those that the trainer declares. listener: called with a note before each training.
 
-    The report is cached for the reports of studies, and so that `run` refuses settings without effect. Raises
+    Trainings are stored until the report is made: after an interruption the same check reuses them, but for those that
+    failed. The report is cached for the reports of studies, and so that `run` refuses settings without effect. Raises
     UsageError for a trainer that cannot be loaded or options that do not fit it; its own errors are findings. Raises
     Interrupted.
     """
@@ -42,14 +48,14 @@ def check(options: Mapping[str, Any], listener: Listener = ignore) -> CheckRepor
         study = unsearched(options)
         prepared = prepare(study, listener)
         study = replace(study, numeric_path=numeric_path(study, prepared.stream, listener=listener))
-        return _Check(study, prepared, listener).report()
+        return _Check(study, prepared, listener, found).report()
 
 
 class _Check:
     """A check of one trainer on one stream."""
 
-    def __init__(self, study: Search, prepared: Prepared, listener: Listener) -> None:
-        self._study, self._images, self._listener = study, prepared.images, listener
+    def __init__(self, study: Search, prepared: Prepared, listener: Listener, found: Found) -> None:
+        self._study, self._images, self._listener, self._found = study, prepared.images, listener, found
         declared, own = declare(study.method), dict(study.set)
         space = study.search
         self._settings = of_declared(declared.parameters or (), own) if space is None else of_space(space)
@@ -60,25 +66,34 @@ class _Check:
         self._request = self._requested()
         self._most = 3 + sum(len(setting.values) - 1 for setting in self._settings)
         self._observations: list[Observations] = []  # of each training
+        self._trained = check_cache.read_trainings(study, self._images, self._settings, self._values)
 
     def report(self) -> CheckReport:
         """Trains, and returns the report; it is cached unless the first training fails."""
         first, error = self._train("as it is", self._values)
         if first is None:
-            return self._report([findings.fails(error)], {})
-        again, error = self._train("the same once more", self._values)
+            return self._report([self._tell(findings.fails(error))], self._time(), {})
+        complete = [self._tell(findings.matrix(first, len(self._stream.tasks))), self._tell(findings.tested(first))]
+        time = self._time()
+        again, error = self._train(AGAIN, self._values)
         repeats = findings.Repeatability(first, again, self._repeatable)
-        lines = [repeats.finding(self._study.seeds[0], error), self._seed(first, repeats)]
-        lines += [findings.matrix(first, len(self._stream.tasks)), findings.tested(first)]
+        lines = [self._tell(repeats.finding(self._study.seeds[0], error)), self._tell(self._seed(first, repeats))]
+        lines += complete
         inert = {}
         for setting in self._settings:
             finding, without_effect = self._setting(setting, first, repeats)
-            lines.append(finding)
+            lines.append(self._tell(finding))
             if without_effect:
                 inert[setting.name] = setting.values
-        report = self._report(lines, inert)
+        report = self._report(lines, time, inert)
         check_cache.write(self._study, self._images, report, self._settings)
+        check_cache.delete_trainings(self._study, self._images, self._settings, self._values)
         return report
+
+    def _tell(self, finding: Finding) -> Finding:
+        """Passes a finding on as soon as it is known, and returns it."""
+        self._found(finding)
+        return finding
 
     def _seed(self, first: CohortResult, repeats: findings.Repeatability) -> Finding:
         """Trains with another seed on the same data, which would differ in any case."""
@@ -100,32 +115,48 @@ class _Check:
             results[value] = result
         return repeats.setting(name, results), len(results) > 1 and repeats.all_the_same(results.values())
 
-    def _report(self, lines: list[Finding], inert: Mapping[str, tuple[Any, ...]]) -> CheckReport:
+    def _time(self) -> tuple[float | None, list[Finding]]:
+        """Returns the seconds of a task in the first training, with their finding; None if no task was reported."""
+        first = self._observations[0]
+        if first.begun is None or not first.tasks:
+            return None, []
+        seconds = (first.tasks[-1] - first.begun) / len(first.tasks)
+        return seconds, [self._tell(findings.time(seconds, first.begun, self._request.limits.seconds))]
+
+    def _report(
+        self, lines: list[Finding], time: tuple[float | None, list[Finding]], inert: Mapping[str, tuple[Any, ...]]
+    ) -> CheckReport:
         """Returns the report, with what was observed in all trainings."""
         refusals = [each.refusal for each in self._observations if each.refusal]
-        lines.insert(2, findings.ahead(sum(each.ahead for each in self._observations), refusals))
-        first, most = self._observations[0], max(each.peak for each in self._observations)
-        seconds = None
-        if first.begun is not None and first.tasks:
-            seconds = (first.tasks[-1] - first.begun) / len(first.tasks)
-            lines.append(findings.time(seconds, first.begun, self._request.limits.seconds))
-        lines.append(findings.memory(most, self._request.limits.bytes))
+        lines.insert(2, self._tell(findings.ahead(sum(each.ahead for each in self._observations), refusals)))
+        seconds, more = time
+        most = max(each.peak for each in self._observations)
+        lines += [*more, self._tell(findings.memory(most, self._request.limits.bytes))]
         created = datetime.now(UTC).isoformat(timespec="seconds")
         return CheckReport(self._study.method, created, self._values, tuple(lines), inert, seconds, most)
 
     def _train(self, title: str, values: Mapping[str, Any], seed: int | None = None) -> tuple[CohortResult | None, str]:
         """Trains once in a process of its own; returns (result, ""), or (None, the error in a line).
 
-        seed: None for the seed of the data.
+        A training of the same check that was interrupted is reused. seed: None for the seed of the data.
         """
         ours, observations = self._study.seeds[0], Observations()
+        used, number = ours if seed is None else seed, len(self._observations) + 1
+        key = content_key({"values": dict(values), "seed": used, "number": number if title == AGAIN else 0})
+        if key in self._trained:
+            self._listener(Note(f"training {number} of at most {self._most}: {title}, stored before the interruption"))
+            self._observations.append(Observations(**self._trained[key]["observations"]))
+            return decode(self._trained[key]["result"]), ""
         self._observations.append(observations)
-        self._listener(Note(f"training {len(self._observations)} of at most {self._most}: {title}"))
-        run = Run(values, ours if seed is None else seed, self._stream, transfer=False, data_seed=ours)
+        self._listener(Note(f"training {number} of at most {self._most}: {title}"))
+        run = Run(values, used, self._stream, transfer=False, data_seed=ours)
         try:
-            return train(self._request, run, self._progress, watched=observations), ""
+            result = train(self._request, run, self._progress, watched=observations)
         except ForeignError as error:
             return None, str(error)
+        self._trained[key] = {"result": encode(result), "observations": asdict(observations)}
+        check_cache.write_trainings(self._study, self._images, self._settings, self._values, self._trained)
+        return result, ""
 
     def _progress(self, tasks: int) -> None:
         if stops(self._listener):

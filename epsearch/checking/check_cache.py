@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -81,12 +82,35 @@ def write(study: Search, images: Mapping[str, Any], report: CheckReport, setting
     keys = {setting.name: _key(setting, settings, report.values) for setting in settings}
     others = [entry for entry in _content(path, mark)["inert"] if entry["key"] not in keys.values()]
     inert = [{"key": keys[name], "created": report.created} for name in report.inert]
-    content = json.dumps({"checked": asdict(report), "inert": others + inert}, indent=1).encode()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        sealed.write(path, mark, content)
-    except OSError as error:
-        notify(f"cannot write {path}, {error.strerror or error}: the result of the check is not cached")
+    content = {"checked": asdict(report), "inert": others + inert}
+    _store(path, mark, content, "the result of the check is not cached")
+
+
+def read_trainings(
+    study: Search, images: Mapping[str, Any], settings: tuple[Setting, ...], values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns what an interrupted check with the same arguments has stored; {} if there is none. Arguments: `write`."""
+    stored = sealed.read(*_trainings(study, images, settings, values), "it is trained again")
+    return {} if stored is None else dict(json.loads(stored))
+
+
+def write_trainings(
+    study: Search,
+    images: Mapping[str, Any],
+    settings: tuple[Setting, ...],
+    values: Mapping[str, Any],
+    trainings: Mapping[str, Any],
+) -> None:
+    """Stores the trainings of a check under way, JSON-able, by their keys."""
+    _store(*_trainings(study, images, settings, values), dict(trainings), "an interrupted check begins anew")
+
+
+def delete_trainings(
+    study: Search, images: Mapping[str, Any], settings: tuple[Setting, ...], values: Mapping[str, Any]
+) -> None:
+    """Deletes the trainings of a check that has come to its end."""
+    with suppress(OSError):
+        _trainings(study, images, settings, values)[0].unlink(missing_ok=True)
 
 
 def refuse_inert(study: Study, images: Mapping[str, Any]) -> None:
@@ -130,6 +154,33 @@ def _file(study: Study, images: Mapping[str, Any]) -> tuple[Path, str]:
         }
     )
     return cache_folder() / "checked" / key[:32], f"checked {key}"
+
+
+def _trainings(
+    study: Search, images: Mapping[str, Any], settings: tuple[Setting, ...], values: Mapping[str, Any]
+) -> tuple[Path, str]:
+    """Returns path and mark of the file of a check's trainings, by all on which they depend."""
+    path, mark = _file(study, images)
+    key = content_key(
+        {
+            "check": mark,
+            "parts": {name: dict(parts) for name, parts in images[PLUGINS].items()},
+            "settings": [[each.name, *each.values] for each in settings],
+            "values": dict(values),
+            "seeds": list(study.seeds[:2]),
+            "limits": None if study.limits is None else asdict(study.limits),
+        }
+    )
+    return path.with_name(f"{key[:32]}-begun"), f"trainings {key}"
+
+
+def _store(path: Path, mark: str, content: Mapping[str, Any], consequence: str) -> None:
+    """Writes a sealed file; a failure is noted with its consequence."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        sealed.write(path, mark, json.dumps(content, indent=1).encode())
+    except OSError as error:
+        notify(f"cannot write {path}, {error.strerror or error}: {consequence}")
 
 
 def _content(path: Path, mark: str) -> dict[str, Any]:

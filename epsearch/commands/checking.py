@@ -1,6 +1,7 @@
 """The command `check`, for plug-in trainers."""
 
 import inspect
+import sys
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -29,11 +30,19 @@ KEYWORD = inspect.Parameter.KEYWORD_ONLY
 def check(trainer: str, quiet: bool, as_json: bool, **given: Any) -> int:
     """Train a trainer of your own a few times, to see whether it can be trusted; exit status 1 if not."""
     from epsearch.checking.check import check
+    from epsearch.checking.check_cache import Finding
+    from epsearch.failures import stopping
     from epsearch.terminal import checked
 
+    def found(finding: Finding) -> None:
+        if not as_json:  # which is one object at the end
+            printed(checked.row_of(finding), None, as_json)
+            sys.stdout.flush()
+
+    stopping.TRAINS.set()  # an interrupted check goes on
     with listener(quiet or as_json) as events:
-        report = check(given | {"trainer": trainer}, events)
-    printed(checked.table_of(report), checked.as_json(report), as_json)
+        report = check(given | {"trainer": trainer}, events, found)
+    printed(checked.verdict_of(report), checked.as_json(report), as_json)
     return int(not report.trusted)
 
 

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from results.ledger.store import Store
 
 
+LOGS = "logs"
+"""Folder of a study's folder, for the output of plug-in trainers."""
+
+
 class Loop(ABC):
     """Base of loops; subclasses choose the members of a stage.
 
@@ -209,6 +213,11 @@ class Loop(ABC):
         count, missing = self._members(len(self.records), self.stage)
         return count - len(missing), count
 
+    def stage_tasks(self) -> tuple[str, int] | None:
+        """Returns stream and tasks of each member of this stage; None without a plug-in trainer."""
+        wanted = self._wanted() if self.study.foreign else []
+        return (wanted[0].phase, len(self.study.stream_tasks(wanted[0].phase))) if wanted else None
+
     def missing(self) -> list[Run]:
         """Returns the missing members of the present stage."""
         return self._members(len(self.records), self.stage)[1]
@@ -302,6 +311,7 @@ class Loop(ABC):
             checkpoints=study.checkpoints,
             plugins=of_workers(study.plugged(), self.images),
             limits=study.limits,
+            logs=(study.folder / LOGS).absolute() if study.foreign else None,
             certify=certify,
         )
 

@@ -1,10 +1,15 @@
 """Jobs: a cohort to train, its training by a worker, and its result."""
 
+import hashlib
 import json
 import math
+import os
+import re
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,6 +30,8 @@ if TYPE_CHECKING:  # with them comes torch
     from trainers.population import Training
 
 SELF_REPORTED_MARK = "said"  # begins fingerprints of self-reported results; others are hexadecimal
+UNSAFE = re.compile(r"[^A-Za-z0-9_.=+-]+")  # in names of files
+LONGEST_NAME = 120  # letters of a member's values in the name of a file
 NETWORK = ("params", "statistics")
 """Fields of a result that stay on the worker."""
 
@@ -64,6 +71,8 @@ class Job:
     """Plug-ins to load."""
     limits: "Limits | None" = None
     """Limits of the process of a plug-in trainer; None for other methods."""
+    logs: Path | None = None
+    """Folder for the output of plug-in trainers, absolute; None for other methods."""
     certify: "Certify | None" = None
     """For a certificate: comparison of its one learner, trained again, alone."""
 
@@ -76,7 +85,7 @@ class Job:
 Progress = Callable[[int, float], None]
 """Called with member-steps and their FLOP, including tests.
 
-For plug-in trainers both arguments are the number of tasks.
+For plug-in trainers both arguments are the number of tasks, 0 while a task is trained.
 """
 
 
@@ -198,7 +207,8 @@ def _by_trainer(job: Job, progress: Progress | None, stream: TaskStream, share: 
     run = running.Run(vars(learner.hyperparameters), learner.seed, stream, job.transfer)
     started = time.perf_counter()
     report = None if progress is None else lambda tasks: progress(tasks, float(tasks))
-    value = running.train(request, run, report, None if job.certify else cache_folder() / "trainers")
+    folder, log = None if job.certify else cache_folder() / "trainers", log_of(job)
+    value = running.train(request, run, report, folder, log=log)
     if SELF_REPORTED in value.note:
         value = replace(
             value,
@@ -209,6 +219,43 @@ def _by_trainer(job: Job, progress: Progress | None, stream: TaskStream, share: 
     seconds = time.perf_counter() - started
     differ, outcome = 0.0 if repeats else math.inf, FOREIGN if path.device == "cuda" else ""
     return JobResult(job.number, value, seconds, parameter_difference=differ, self_check=outcome)
+
+
+def log_of(job: Job) -> Path | None:
+    """Returns the log of a plug-in trainer's output on this machine, in a folder that exists; None if there is none.
+
+    The folder of the study, where this machine reaches it; else a folder of temporary files.
+    """
+    if job.logs is None:
+        return None
+    folder = job.logs
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        # A machine of a cluster that does not share it; the name can be foreseen, so the folder must be ours alone.
+        base = Path(tempfile.gettempdir()) / f"epsearch-logs-{getattr(os, 'getuid', os.getpid)()}"
+        folder = base / folder.parent.name
+        try:
+            base.mkdir(mode=0o700, exist_ok=True)
+            if base.is_symlink() or (hasattr(os, "getuid") and base.stat().st_uid != os.getuid()):
+                return None
+            folder.mkdir(exist_ok=True)
+        except OSError:
+            return None
+    return folder / f"{member_name(job.runs[0])}.log"
+
+
+def member_name(run: Run) -> str:
+    """Returns a name of a member that is safe as that of a file: method, values, seed, stream.
+
+    >>> member_name(Run("cv", Learner.of("agem", 3, lr=0.1, batch_size=10, memory=5, memory_batch=8)))
+    'agem_lr=0.1_batch_size=10_memory=5_memory_batch=8_seed=3_cv'
+    """
+    learner = run.learner
+    text = "_".join(f"{name}={value}" for name, value in vars(learner.hyperparameters).items())
+    values = UNSAFE.sub("-", text)[:LONGEST_NAME]
+    # Values that are cut or replaced could have the same name.
+    more = "" if values == text else f"_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    method = UNSAFE.sub("-", learner.method)[-LONGEST_NAME // 2 :]
+    return f"{method}_{values}{more}_seed={learner.seed}_{run.phase}"
 
 
 def mark_self_reported(fingerprint: str) -> str:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
 from threading import Event
 from typing import Self
 
@@ -65,7 +66,7 @@ class Threads:
     def begin(self, jobs: Sequence[Job]) -> None:
         """Begins as many jobs as there are free threads."""
         for job in self.waiting(jobs)[: self.free]:
-            self._running[self._pool.submit(execute, job, self._progress)] = job.number
+            self._running[self._pool.submit(execute, job, partial(self._progress, job))] = job.number
 
     def collect(self, loop: Loop, seconds: float | None = None) -> None:
         """Hands results to the loop; waits up to `seconds` for one, None for no limit.
@@ -75,13 +76,14 @@ class Threads:
         if not self._running:
             return
         for future in wait(self._running, seconds, FIRST_COMPLETED).done:
-            loop.tell([_result(future, self._running.pop(future))])
-            self._monitor.update(loop)
+            result = _result(future, self._running.pop(future))
+            loop.tell([result])
+            self._monitor.update(loop, [result.number])
 
-    def _progress(self, steps: int, work: float) -> None:
+    def _progress(self, job: Job, steps: int, work: float) -> None:
         if self._stop.is_set() or self._monitor.stopping:
             raise Interrupted
-        self._monitor.steps(steps, work)
+        self._monitor.steps(steps, work, job)
 
 
 @contextmanager

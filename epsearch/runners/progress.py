@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 
 from epsearch.events import Began, Listener, Note, Progress, Stored, stops
@@ -43,6 +44,7 @@ class Monitor:
         self._last = 0.0  # time of the last steps or results
         self._notes: set[str] = set()
         self._stored = 0  # number of records that were sent
+        self._under_way: dict[int, tuple[Job, int]] = {}  # by number: jobs of plug-in trainers, tasks reported so far
         study = loop.study
         loop.notify = self.note
         listener(Began(study.name, loop.heading(), study.device, study.runner, study))
@@ -102,17 +104,22 @@ class Monitor:
             self._listener(replace(self._now(), stage=f"waiting for {text}", eta=None))
         time.sleep(PAUSE_SECONDS)
 
-    def steps(self, count: int, work: float) -> None:
-        """Adds steps and work of a cohort since its last report; called from any thread."""
+    def steps(self, count: int, work: float, job: Job | None = None) -> None:
+        """Adds steps and work of a cohort since its last report; called from any thread. job: its job, if known."""
         with self._lock:
             self._speed.add(self._mark(), count, work)
+            if job is not None and job.limits is not None:
+                before = self._under_way.get(job.number, (job, 0))[1]
+                self._under_way[job.number] = job, before + count
             now = self._now()
         self._listener(now)  # outside the lock, as a listener may be slow
 
-    def update(self, loop: Loop) -> None:
-        """Reads the loop after new results; sends stored records and progress."""
+    def update(self, loop: Loop, ended: Iterable[int] = ()) -> None:
+        """Reads the loop after new results; sends stored records and progress. ended: numbers of jobs."""
         with self._lock:
             self._mark()
+            for number in ended:
+                self._under_way.pop(number, None)
             self._read(loop)
             now = self._now()
         if records := loop.stored[self._stored :]:
@@ -129,6 +136,7 @@ class Monitor:
     def _read(self, loop: Loop) -> None:
         """Stores the state of the loop, with the work reported by then, from which the ETA counts on."""
         self._stage, (self._known, self._wanted), self._headline = loop.stage, loop.stage_members(), loop.headline()
+        self._tasks_each = loop.stage_tasks() if loop.study.foreign else None
         outlook, self._work_then = loop.outlook(), self._speed.work
         self._remaining = loop.work_of(outlook)
         if outlook.certified and outlook.certified == outlook.largest:  # all members are stored, some are trained again
@@ -160,8 +168,18 @@ class Monitor:
         fewest, usual, most = (self._speed.seconds_for(work - done) for work in self._remaining)
         return fewest, usual, most
 
+    def _tasks(self) -> tuple[int, int] | tuple[None, None]:
+        """Returns the tasks of the stage, reported and of all members; None without a plug-in trainer."""
+        if self._tasks_each is None:
+            return None, None
+        phase, each = self._tasks_each
+        # Certificates, and members that are trained early, belong to other stages.
+        here = [tasks for job, tasks in self._under_way.values() if job.phase == phase and job.certify is None]
+        wanted = self._wanted * each
+        return min(wanted, self._known * each + sum(here)), wanted
+
     def _now(self) -> Progress:
-        speed, to_go = self._speed, self._to_go()
+        speed, to_go, (tasks, tasks_wanted) = self._speed, self._to_go(), self._tasks()
         return Progress(
             stage=self._stage if self._first is not None else self._starting or self._stage,
             known=self._known,
@@ -173,6 +191,8 @@ class Monitor:
             seconds=self.seconds,
             eta_low=None if to_go is None else to_go[1],
             eta_high=None if to_go is None else to_go[2],
+            tasks=tasks,
+            tasks_wanted=tasks_wanted,
         )
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from epsearch.ledger.damage import reading, unused_in_words
 from epsearch.ledger.evaluation_log import user_log
 from epsearch.ledger.location import hide_storage
 from epsearch.loop.ahead import Eta, Plan
-from epsearch.loop.base import Loop
+from epsearch.loop.base import LOGS, Loop
 from epsearch.loop.search import open_search
 from epsearch.loop.table import open_table
 from epsearch.preparation import history
@@ -134,12 +134,22 @@ def _train(study: Study, prepared: Prepared, store: Store, lease: StudyLease, ex
         monitor = Monitor(loop, listener, eta, _starting(study, eta), study.time_budget, report)
         if not loop.done:
             runner, begun = runner_of(study), time.monotonic()
+            if study.foreign:
+                _announce_logs(study, monitor)
             with confirming(loop, store, row.config, listener), runner.ready(study) as run:
                 run(loop, monitor)
             # The end of a Ray that took over does not count as a start with threads.
             overhead = monitor.beginning if runner.ray_may_join else time.monotonic() - begun - monitor.at_work
             overheads.remember(runner.name, overhead, share)
         return loop, Effort(loop.trained, loop.reused, monitor.member_steps, loop.saved, monitor.seconds, share)
+
+
+def _announce_logs(study: Study, monitor: Monitor) -> None:
+    """Makes the folder of what a plug-in trainer prints, and names it; without it, the temporary folder has them."""
+    folder = study.folder / LOGS
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        monitor.note(f"the output of each member is in {folder}")
 
 
 def _planned(loop: Loop, listener: Listener) -> Eta | None:

@@ -116,9 +116,9 @@ class _Line:
         now, since = self._now, time.monotonic() - self._updated
         return (
             now.stage,
-            f"{now.known}/{now.wanted} members",
+            f"{now.known}/{now.wanted} members{now.tasks_text(BETWEEN)}",
             now.headline,
-            "– steps/s" if now.speed is None else f"{now.speed:,.0f} steps/s",
+            now.speed_text,
             "ETA –" if now.eta is None else f"ETA {duration_text(max(0.0, now.eta - since))}",
             f"elapsed {duration_text(now.seconds + since)}",
         )

@@ -27,6 +27,7 @@ TENSORS = NumericPath()
 COMPILED = NumericPath(products="mkl")
 UNDER_TEST = "epsearch.testing:method"  # begins its name, where it has none
 RESULT = ("accuracies", "initial", "within", "violations", "diverged_task", "diverged_step", "fingerprints")
+NO_MIXING = "its rule is no Mixing"
 FEW = 0.01  # of the parameters: an importance, or a unit near zero, may make a rounding error large
 CLOSE = 1e-4  # of parameters after some fifty steps in float32, whichever engine takes them
 
@@ -91,7 +92,7 @@ class MethodCase:
 def method_checks(
     method: Method | str, values: Mapping[str, Value] | None = None, others: Mapping[str, Value] | None = None
 ) -> list[Check]:
-    """Returns checks of a method, a Method or a name; they train for a few seconds.
+    """Returns checks of a method, a Method or a name; they train for a few seconds, and print what passed.
 
     values: of hyperparameters, over USUAL and declared defaults; others: of each declared hyperparameter, a value that
     must change a result. Raises ValueError for an invalid method.
@@ -99,11 +100,11 @@ def method_checks(
     return checks_of(PROMISES, MethodCase(method, values, others))
 
 
-def numbers_and_tensors_mix_alike(case: MethodCase) -> None:
+def numbers_and_tensors_mix_alike(case: MethodCase) -> str | None:
     """A `mix` is written once, for one learner with numbers and for many with tensors [M]."""
     rule = case.method.rule
     if not isinstance(rule, Mixing):
-        return
+        return NO_MIXING
     products = [
         (1.0, 0.5, 2.0),
         (1.0, -0.5, 2.0),
@@ -127,19 +128,22 @@ def numbers_and_tensors_mix_alike(case: MethodCase) -> None:
                 f"{part} of the mix must be the same for numbers and for tensors, got {number:g} and {found:g} for "
                 f"g·g, g·g_ref, g_ref·g_ref = {one}",
             )
+    return None
 
 
-def what_is_needed_of_g_ref_is_enough(case: MethodCase) -> None:
+def what_is_needed_of_g_ref_is_enough(case: MethodCase) -> str | None:
     """Where a rule needs the sign of g·g_ref alone, which is not negative, the direction is g."""
     rule = case.method.rule
     if not isinstance(rule, Mixing):
-        return
+        return NO_MIXING
+    asked = False
     for changes in _each({name: case.others[name] for name in case.method.names}):
         values = case.learner(**changes).hyperparameters
         needed = rule.needs(values)
         sure(needed in (SIGN, NORM, ALL), f"needs must return SIGN, NORM or ALL, got {needed!r}")
         if needed != SIGN:
             continue
+        asked = True
         for one in ((4.0, 1.0, 2.0), (4.0, 0.0, 0.0), (0.0, 0.0, 2.0), (1e-40, 1e-40, 1e-40), (1e-6, 5.0, 1e8)):
             found = Mix(*map(float, rule.mix(Products(*one), values)))
             sure(
@@ -147,6 +151,7 @@ def what_is_needed_of_g_ref_is_enough(case: MethodCase) -> None:
                 f"a rule that needs the sign of g·g_ref alone must take g where it is not negative, got {found} for "
                 f"g·g, g·g_ref, g_ref·g_ref = {one} with {_shown(values)}; it needs NORM, or ALL",
             )
+    return None if asked else "no values need the sign alone"
 
 
 def members_are_the_same_alone_and_together(case: MethodCase) -> None:
@@ -169,10 +174,10 @@ def members_are_the_same_alone_and_together(case: MethodCase) -> None:
         )
 
 
-def engines_agree(case: MethodCase) -> None:
+def engines_agree(case: MethodCase) -> str | None:
     """The engine of tensors, which GPUs use, and the compiled one make the same network."""
     if case.path.products == "torch":
-        return
+        return "Numba is not installed" if case.path == TENSORS else f"{case.path} is that of tensors"
     stream = toy(examples=66)
     ours, theirs = (case.train([case.learner()], stream, path).params[0] for path in (case.path, TENSORS))
     by = np.abs(ours - theirs)
@@ -181,12 +186,13 @@ def engines_agree(case: MethodCase) -> None:
         share <= FEW,
         f"both engines must train the same network; {share:.0%} of its parameters differ, by up to {by.max():.2g}",
     )
+    return None
 
 
-def a_first_task_is_plain_sgd_where_it_must_be(case: MethodCase) -> None:
+def a_first_task_is_plain_sgd_where_it_must_be(case: MethodCase) -> str | None:
     """No memory and no importance is there yet: the first task is shared with plain SGD."""
-    if case.method.memory == RESERVOIR:  # which replays from its second step on
-        return
+    if case.method.memory == RESERVOIR:
+        return "a reservoir replays from its second step on"
     plain = MethodCase("van", {name: case.values[name] for name in ("lr", "batch_size")}, path=case.path)
     found, expected = (one.train([one.learner()], toy(range(2))) for one in (case, plain))
     same = found.accuracies[0, 0, 0] == expected.accuracies[0, 0, 0]
@@ -194,6 +200,7 @@ def a_first_task_is_plain_sgd_where_it_must_be(case: MethodCase) -> None:
         same and np.allclose(found.within[0, 0], expected.within[0, 0]),
         "a first task must be plain SGD, as nothing is in the memory yet; it is another network's",
     )
+    return None
 
 
 def every_declared_hyperparameter_acts(case: MethodCase) -> None:

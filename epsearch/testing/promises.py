@@ -1,5 +1,6 @@
 """Promises as checks that are called one by one, for all suites."""
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
@@ -24,8 +25,11 @@ def refuses(call: Callable[[], object], what: str, error: type[Exception] = Valu
     raise AssertionError(f"{what} must be refused with {error.__name__}, nothing was raised")
 
 
-def checks_of(promises: Iterable[Callable[..., None]], *case: Any) -> list[Check]:
-    """Returns a check for each promise; case: the arguments of all promises."""
+def checks_of(promises: Iterable[Callable[..., str | None]], *case: Any) -> list[Check]:
+    """Returns a check for each promise; case: the arguments of all promises.
+
+    A promise returns in words why it does not apply, else None. A check that passes prints a line on standard error.
+    """
     return [(promise.__name__, _check(promise, case)) for promise in promises]
 
 
@@ -40,14 +44,16 @@ def failures(checks: Iterable[Check]) -> dict[str, str]:
     return failed
 
 
-def _check(promise: Callable[..., None], case: tuple[Any, ...]) -> Callable[[], None]:
+def _check(promise: Callable[..., str | None], case: tuple[Any, ...]) -> Callable[[], None]:
     def check() -> None:
         try:
-            promise(*case)
+            reason = promise(*case)
         except AssertionError:
             raise
         except Exception as error:
             raise AssertionError(f"it raises {in_one_line(error)}") from error
+        line = f"does not apply: {promise.__name__}, as {reason}" if reason else f"passed {promise.__name__}"
+        print(line, file=sys.stderr, flush=True)
 
     check.__doc__ = promise.__doc__
     return check

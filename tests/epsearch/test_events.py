@@ -15,6 +15,7 @@ STORED = (
     Warned("damage"),
     Entered("mine", "failed", "no memory"),
     Progress("repeat 1", 2, 5, "A_T = 80 %", 100, 10.0, 9.5, 3.0, None, 12.0),
+    Progress("repeat 1", 2, 5, "A_T = 80 %", 100, None, None, 3.0, None, None, 7, 20),
 )
 
 

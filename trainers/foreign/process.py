@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +24,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 import trainers
-from trainers.foreign import process_tree
+from trainers.foreign import output_log, process_tree
 from trainers.foreign.messages import AT_ONCE, Malformed, Message, packed, plain, take_message
 from trainers.plugins.calls import ForeignError
 
@@ -35,6 +36,7 @@ LOOK_SECONDS = 0.25  # between two looks at the memory
 LOOK_SHARE = 20  # a look may take a twentieth of the time: with many workers there are thousands of processes
 GRACE = 5.0  # seconds that a process has to end once it has closed its pipe
 LEAVE = 20.0  # seconds that the guard has to end everything
+DRAINED = 16  # reads at most of what a process has printed by its end: another one may hold the pipe open
 TAIL = 2**16  # bytes of the output that are kept
 LAST_LINES, LAST_CHARACTERS = 3, 300  # of them in a message
 HERE = Path(trainers.__file__).parents[1]
@@ -73,15 +75,22 @@ class Observations:
 class Process:
     """Starts one; a context, which leaves nothing of it behind. what: whose it is, for messages.
 
-    where: what it is doing, for messages. folder: an empty one, for files that go with it.
+    log: a file for its output, None for none. where: what it is doing, for messages. folder: an empty one, for files
+    that go with it.
 
     Raises ForeignError, in one line, wherever it ends by itself, breaks a limit or sends what is no message.
     """
 
     def __init__(
-        self, what: str, environment: Mapping[str, str], limits: Limits, progress: Progress | None = None
+        self,
+        what: str,
+        environment: Mapping[str, str],
+        limits: Limits,
+        progress: Progress | None = None,
+        log: Path | None = None,
     ) -> None:
         self._what, self._limits, self._progress = what, limits, progress
+        self._log, self._logged = log, False
         self.where = "while it was imported"
         self.folder, self._mark = Path(tempfile.mkdtemp(prefix="epsearch-")), secrets.token_hex(8)
         self._started = self._reported = time.monotonic()
@@ -139,6 +148,10 @@ class Process:
             process_tree.end(
                 lambda: [*process_tree.marked(MARK, self._mark), *(one for one in left if one.is_running())]
             )
+        self._drain()
+        if self._log is not None and self._logged:
+            with suppress(OSError):
+                output_log.cut(self._log)
         self._close()
 
     def _own_variables(self) -> dict[str, str]:
@@ -174,8 +187,14 @@ class Process:
 
     def failed(self, what: str, output: bool = True) -> ForeignError:
         """Returns the error of the process; `what` follows its name."""
+        self._drain()
         words = self._last_words() if output else ""
-        return ForeignError(f"{self._what} {what}{words}")
+        return self.error(f"{self._what} {what}{words}")
+
+    def error(self, line: str) -> ForeignError:
+        """Returns an error with a line, and the file of its output if it has printed anything."""
+        self._drain()
+        return ForeignError(f"{line}; its output: {self._log}" if self._logged else line)
 
     def advance(self, tasks: int) -> None:
         """Tells `progress`."""
@@ -206,10 +225,27 @@ class Process:
             self._incoming += some
             self._closed_at = self._closed_at if some else time.monotonic()
         elif end == self._printed:
-            self._output += some
-            del self._output[:-TAIL]
+            self._print(some)
         else:
             self._status = int(some) if some else self._guard.wait()
+
+    def _print(self, some: bytes) -> None:
+        """Keeps the end of its output, and writes all of it to the log."""
+        self._output += some
+        del self._output[:-TAIL]
+        if self._log is not None and some:
+            self._logged = output_log.append(self._log, some)
+
+    def _drain(self) -> None:
+        """Reads what it has printed by now."""
+        for _ in range(DRAINED):
+            try:
+                some = os.read(self._printed, AT_ONCE)
+            except OSError:
+                return
+            if not some:
+                return
+            self._print(some)
 
     def _write(self) -> None:
         """Sends what can be sent at once, and listens for when more can be."""

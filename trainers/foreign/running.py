@@ -15,7 +15,6 @@ from trainers.foreign.messages import Malformed, Message, plain
 from trainers.foreign.process import Limits, Observations, Process, Progress, environment
 from trainers.foreign.saved_state import SavedState
 from trainers.hyperparameters import Value
-from trainers.plugins.calls import ForeignError
 
 if TYPE_CHECKING:
     from trainers.streams.base import Examples, TaskStream
@@ -65,12 +64,14 @@ def train(
     progress: Progress | None = None,
     folder: Path | None = None,
     watched: Observations | None = None,
+    log: Path | None = None,
 ) -> CohortResult:
     """Trains the learner in a process of its own, of which nothing is left then.
 
     folder: a cache. A trainer with `save` and `load` goes on from there after the last task that it has reported, where
     its process, or this one, was killed; of a request that does not say its source nothing is kept.
     watched: is filled with what is seen on the way, for which its memory is looked at after every task.
+    log: a file to which its output is appended, of which the last MiB is kept; errors name it. Its folder exists.
 
     Accuracies of the untrained learner and of a task's first mini-batches are NaN where the trainer did not report
     them. The note says SELF_REPORTED where accuracies are the trainer's own word.
@@ -84,7 +85,7 @@ def train(
     # What another source has learned is nothing to go on from.
     saved_state = SavedState(None if request.source is None else folder, _common(request, run), request.device)
     what = f"trainer {request.reference!r}"
-    with Process(what, environment(request.device, request.threads), request.limits, progress) as process:
+    with Process(what, environment(request.device, request.threads), request.limits, progress, log) as process:
         state = process.folder / "state"
         resumed = saved_state.newest(state)
         if resumed is not None:
@@ -226,7 +227,7 @@ class _Talk:
         self._process.send({"kind": "taken"})
 
     def _refused(self, message: Message) -> None:
-        raise ForeignError(plain(message.text("line")))
+        raise self._process.error(plain(message.text("line")))
 
     def _raised(self, message: Message) -> None:
         if message.header.get("floating") is True and self._measuring.lacks:

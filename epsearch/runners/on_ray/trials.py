@@ -98,11 +98,11 @@ class Source:
             with self.catch():
                 self._threads.collect(self._loop, 0)
 
-    def steps(self, count: int, work: float) -> None:
-        """Reports steps to the monitor, see `jobs.Progress`."""
+    def steps(self, count: int, work: float, job: Job | None = None) -> None:
+        """Reports steps of a job to the monitor, see `jobs.Progress`."""
         self.first_steps()
         with self.catch():
-            self._monitor.steps(count, work)
+            self._monitor.steps(count, work, job)
 
     @contextmanager
     def catch(self) -> Iterator[None]:
@@ -120,7 +120,7 @@ class Source:
         with self.catch():
             results = map(self._result, attempts)
             self._loop.tell([result for result in results if result is not None])
-            self._monitor.update(self._loop)
+            self._monitor.update(self._loop, [job.number for job, _ in attempts])
 
     def note_hanging(self, job: Job) -> None:
         """Notes that the worker of a job is killed because it hangs."""
@@ -157,7 +157,7 @@ class Relay(tune.Callback, Stopper):
     def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: Any, **info: Any) -> None:
         """Passes steps and work of a report to the source."""
         self._source.heartbeats.report(trial.trial_id)
-        self._source.steps(int(result.get("steps", 0)), float(result.get("work", 0)))
+        self._source.steps(int(result.get("steps", 0)), float(result.get("work", 0)), trial.config.get("job"))
 
     def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
         """Collects results of threads and kills hanging workers, between two of Tune's steps."""

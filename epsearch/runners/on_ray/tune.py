@@ -143,6 +143,19 @@ def _run(start: RayStart, loop: Loop, monitor: Monitor, threads: Threads | None)
     Errors of the study itself, which Tune does not see (`Source.error`), come before errors of Ray.
     """
     import_tune()  # takes seconds, in which Ray starts
+    with watchdog.signals() as signalled:
+        try:
+            _run_tune(start, loop, monitor, threads, signalled)
+        except Unavailable:
+            # One signal to this process and its Ray, as to the processes of a container: an end, and no loss.
+            if signalled():
+                raise Interrupted from None
+            raise
+
+
+def _run_tune(
+    start: RayStart, loop: Loop, monitor: Monitor, threads: Threads | None, signalled: watchdog.Signalled
+) -> None:
     from epsearch.runners.on_ray.trials import Source, fit
 
     handler = signal.getsignal(signal.SIGINT)
@@ -153,7 +166,7 @@ def _run(start: RayStart, loop: Loop, monitor: Monitor, threads: Threads | None)
     source = Source(loop, monitor, loop.study.task_timeout, threads)
     source.first_steps = partial(_measure, start, time.monotonic())
     try:
-        with watchdog.watching(start.loss()):
+        with watchdog.watching(start.loss(), signalled=signalled):
             options = _fit_options(loop)
             interrupted = False
             # Tune may end before the loop: members of threads, or claims that other studies have released.

@@ -3,6 +3,8 @@
 Ray itself ends this process a minute after the loss of its head, with a stack trace, and waits for a worker for ever.
 """
 
+import select
+import signal
 import socket
 import threading
 import time
@@ -16,30 +18,77 @@ from epsearch.runners.on_ray import ray_start
 POLL_SECONDS = 1.0
 LOST_SECONDS = 30.0  # without an answer of a head; Ray itself waits for 60
 
+SIGNAL_SECONDS = 1.0  # a signal to many processes reaches one after another; Ray may be gone before ours comes
+LEAVE_SECONDS = 5.0  # for this process to end in good order after a signal that has ended its Ray, too
+
 SILENCE_SECONDS = 600.0  # least limit of a worker's silence, which covers its start
 SILENCE_PAUSES = 20  # the limit in longest pauses between two reports of the worker
 STOPPED_SECONDS = 30.0  # a longer pause between two checks means that this process or the machine was stopped
 
 Loss = Callable[[], str]
 """Returns the loss in words; empty if there is none."""
+Signalled = Callable[[], bool]
+"""Waits a moment; returns whether a signal has asked this process to end."""
 
 
 @contextmanager
-def watching(loss: Loss, every: float = POLL_SECONDS, end: Callable[[str], None] | None = None) -> Iterator[None]:
+def signals() -> Iterator[Signalled]:
+    """Notices signals within the block as they arrive, also while no handler of Python can run.
+
+    The handlers stay as they are. Outside of the main thread, or where another part of this process is told of signals
+    already, nothing is noticed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    arrived = threading.Event()
+    reading, writing = socket.socketpair()
+    with reading, writing:
+        for each in (reading, writing):
+            each.setblocking(False)
+        before = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+
+        def signalled() -> bool:
+            until = time.monotonic() + SIGNAL_SECONDS
+            while not arrived.is_set() and (left := until - time.monotonic()) > 0:
+                if select.select([reading], [], [], left)[0] and {*reading.recv(1024)} & {*stopping.SIGNALS}:
+                    arrived.set()
+            return arrived.is_set()
+
+        try:
+            if before != -1:
+                signal.set_wakeup_fd(before)
+            yield signalled
+        finally:
+            signal.set_wakeup_fd(before)
+
+
+@contextmanager
+def watching(
+    loss: Loss,
+    every: float = POLL_SECONDS,
+    end: Callable[[str], None] | None = None,
+    signalled: Signalled = lambda: False,
+) -> Iterator[None]:
     """Ends this process with one line if Ray is lost within the block; the same command resumes it.
 
     An exception would not do: a thread that waits for Ray is in its compiled code, where no signal is handled.
 
-    end: called with the loss, to end the process.
+    end: called with the loss, to end the process; with "" for a signal, which may have ended Ray, too.
     """
     over = threading.Event()
 
     def watch() -> None:
         while not over.wait(every):
             # The block may have ended during the check: an end on purpose is no loss.
-            if (reason := loss()) and not over.is_set():
+            if not (reason := loss()) or over.is_set():
+                continue
+            if signalled():
+                reason = ""
+                over.wait(LEAVE_SECONDS)
+            if not over.is_set():
                 (end or _end)(reason)
-                return
+            return
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
@@ -71,7 +120,9 @@ def head_loss(address: str, clock: Callable[[], float] = time.monotonic) -> Loss
 
 
 def _end(reason: str) -> None:
-    """Ends this process at once, with a line and a status; a private Ray ends with it."""
+    """Ends this process at once, with a line and a status; a private Ray ends with it. reason: "" for a signal."""
+    if not reason:
+        stopping.end()
     stopping.end(ray_start.trouble("was lost", reason), SURROUNDINGS)
 
 

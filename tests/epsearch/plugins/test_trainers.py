@@ -1,17 +1,21 @@
 """Studies of somebody else's trainer: searched, stored, certified, reported and gone on with as those of ours."""
 
+import os
 import re
+import shutil
 from html import unescape
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from epsearch.failures.errors import UsageError
 from epsearch.loop.content import PARTS
 from epsearch.plugins.loading import NOISY, VERSION
 from epsearch.session.session import open_store, plan, train
 from tests.epsearch.test_cli import one_line
 from tests.support import own_trainers
+from tests.support.events import Recorded
 from tests.support.service import asked, settings
 
 TEXT = Path(own_trainers.__file__).read_text(encoding="utf-8")
@@ -67,6 +71,34 @@ def test_it_is_searched_evaluated_and_certified(study):
         )
         assert len(one[PARTS]) == 16
     assert train(study())[1].trained == 0
+
+
+PRINTS = (
+    TEXT
+    + """
+
+def prints(values, stream, seed, report):
+    print("lr is", values["lr"])
+    softmax(values | {"memory": 5}, stream, seed, report)
+    if values["lr"] > 0.5:
+        raise ValueError("too large")
+"""
+)
+
+
+def test_what_it_prints_is_in_a_log_of_the_member_and_its_tasks_are_counted(mine, study, tmp_path):
+    mine(PRINTS)
+    events, logs = Recorded(), tmp_path / "runs" / "one" / "logs"
+    train(study("prints", search="lr=0.1..0.5", seeds=1, certify=0), events)
+    assert f"the output of each member is in {logs}" in events.notes
+    assert (logs / "mine-prints_lr=0.3_seed=0_cv.log").read_text() == "lr is 0.3\n"
+    assert {name.rpartition("_")[2] for name in os.listdir(logs)} == {"cv.log", "eval.log"}
+    told = [(one.tasks, one.tasks_wanted) for one in events.seen if one.stage != "evaluation"]
+    assert told[0] == (0, 6) and {1, 2, 3, 4, 5} & {done for done, _ in told} and told == sorted(told)
+    shutil.rmtree(tmp_path / "runs" / "one")
+    assert train(study("prints", search="lr=0.1..0.5", seeds=1, certify=0))[1].trained == 0, "the ledger needs no logs"
+    with pytest.raises(UsageError, match=r"ValueError: too large.*; its output: .*logs/mine-prints_lr=1\.0_seed=0_cv"):
+        train(study("prints", search="lr=0.5..1", seeds=1, name="two"))
 
 
 @pytest.mark.slow

@@ -106,6 +106,31 @@ def test_what_workers_say_and_what_was_stored_is_told_once(monkeypatch):
     assert events.notes == ["4 members do not fit"] and events.stored == ["record 0", "record 1"]
 
 
+def test_tasks_of_plug_in_trainers_are_counted(monkeypatch):
+    """Also those of members under way; not of certificates, nor of members of a later stage."""
+    Clock(monkeypatch)
+    events, own = Recorded(), loop(known=1, wanted=3)
+    own.study = SimpleNamespace(foreign=True, name="mine", device="cpu", runner="local")
+    own.stage_tasks = lambda: ("cv", 4)
+    monitor = Monitor(own, events)
+
+    def job(number, phase="cv", certify=None):
+        return SimpleNamespace(number=number, phase=phase, certify=certify, limits="some")
+
+    def shown():
+        return events.seen[-1].tasks, events.seen[-1].tasks_wanted
+
+    assert shown() == (4, 12)
+    for each in (job(1), job(2), job(2), job(3, "eval"), job(4, "cv", "a certificate")):
+        monitor.steps(1, 1.0, each)
+    assert shown() == (4 + 3, 12) and str(events.seen[-1]) == "repeat 1 of 5: 1/3 members, 7/12 tasks, best ε –"
+    own.stage_members = lambda: (2, 3)
+    monitor.update(own, [2])
+    assert shown() == (8 + 1, 12)
+    monitor.update(loop("evaluation", 3, 4))
+    assert shown() == (None, None), "of epsearch's own methods"
+
+
 def test_a_listener_that_wants_to_stop_is_believed_once_and_for_all(monkeypatch):
     Clock(monkeypatch)
     answers = iter([False, True, False])

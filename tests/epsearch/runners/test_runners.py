@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -142,6 +142,26 @@ def test_a_ray_that_loses_its_head_ends_the_run_in_one_line(undisturbed, tmp_pat
     resumed = finished(tmp_path, "local")
     assert resumed["effort"]["reused"] >= 4
     assert all(resumed[field] == undisturbed[field] for field in TABLES)
+
+
+@pytest.mark.cluster
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds Ray's processes in /proc")
+@pytest.mark.parametrize("whom", ["its group", "all that it has started, Ray first"])
+def test_a_termination_of_many_processes_is_no_loss_of_ray(whom, tmp_path):
+    """As `kill -- -PID`, the end of a container, or of a job of Slurm: the line and status of a stop."""
+    process, go_on = halting.start(4, *arguments(tmp_path, "tune"), "--quiet", start_new_session=True)
+    if whom == "its group":
+        os.killpg(process.pid, signal.SIGTERM)
+    else:
+        for pid in reversed([pid for pid, _ in descendants(process.pid)]):
+            with suppress(ProcessLookupError):  # it has ended with another one
+                os.kill(pid, signal.SIGTERM)
+    go_on()
+    out, err = process.communicate(timeout=HANGS)
+    lines = err.decode().strip().splitlines()
+    assert lines and lines[-1] in [f"epsearch: stopped; {words}" for words in (stopping.KEPT, stopping.RESUMES)]
+    assert (process.returncode, out) == (130, b"") and "Traceback" not in err.decode()
+    assert "Ray was lost" not in err.decode() and rows(tmp_path) >= 4
 
 
 def test_cohorts_that_fail_end_the_run_behind_all_others(small_study, monkeypatch):
@@ -324,8 +344,8 @@ def test_interrupting_the_local_runner_stops_its_threads(small_study, monkeypatc
     study = small_study(examples_per_task=1000)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    def update(self, loop):
-        original(self, loop)
+    def update(self, loop, *ended):
+        original(self, loop, *ended)
         if loop.trained:
             signal.raise_signal(signal.SIGINT)
 

@@ -61,6 +61,12 @@ def test_what_is_not_known_yet_is_a_dash(now, printed):
     assert " · – steps/s · ETA – · " in printed.file.getvalue()
 
 
+def test_tasks_of_plug_in_trainers_are_counted(now, printed):
+    with Terminal(printed) as events:
+        events(replace(progress(), tasks=7, tasks_wanted=40, speed=0.025))
+    assert " · 3/10 members · 7/40 tasks · best – · 1.5 tasks/min · ETA 1:05 · " in printed.file.getvalue()
+
+
 def test_a_terminal_sees_one_live_line_whose_clock_goes_on(now, drawn):
     with Terminal(drawn) as events:
         events(progress())

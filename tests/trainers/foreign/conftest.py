@@ -50,10 +50,11 @@ def trained(tmp_path, write):
 
     def trained(text, values=None, attribute="train", progress=None, folder=None, **more):
         name = write(text)
+        log = {"log": more.pop("log")} if "log" in more else {}
         limits = Limits(more.pop("seconds", None), more.pop("bytes", None))
         request = Request(f"{name}:{attribute}", tmp_path, limits=limits)
         kept = {one: more.pop(one) for one in ("source", "versions", "device", "threads") if one in more}
         run = {"values": values or {}, "seed": 1, "stream": digits(examples=200)} | more
-        return train(replace(request, **kept), Run(**run), progress, folder)
+        return train(replace(request, **kept), Run(**run), progress, folder, **log)
 
     return trained

@@ -4,7 +4,9 @@ It imports the trainer, and asks for its declaration or trains it, as the first 
 """
 
 import importlib
+import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,8 @@ def _called(call: Callable[[], None], trainer: Trainer) -> dict[str, Any]:
     except FloatingPointError as error:
         return {"kind": "raised", "line": f"with {in_one_line(error)}", "floating": True}
     except ForeignError as error:
+        with suppress(Exception):  # for the log; the trainer may have closed its output
+            traceback.print_exception(error.__cause__ or error)
         return {"kind": "raised", "line": str(error), "floating": False}
     return {"kind": "done"}
 

@@ -20,6 +20,9 @@ Without this script every page is as it was when it was loaded. */
     return hours ? hours + ":" + two(minutes) + ":" + two(whole % 60) : minutes + ":" + two(whole % 60);
   }
 
+  /* Whether tasks are counted, as of plug-in trainers. */
+  function counted(p) { return p.tasks !== null && p.tasks !== undefined; }
+
   var TEXTS = {
     stage: function (p) { return p.stage; },
     known: function (p) { return p.known; },
@@ -28,7 +31,9 @@ Without this script every page is as it was when it was loaded. */
     eta: function (p) { return clock(p.eta); },
     span: function (p) { return p.eta_low === null || p.eta_low === undefined ? "" : "(" + clock(p.eta_low) + " to " + clock(p.eta_high) + ")"; },
     seconds: function (p) { return clock(p.seconds); },
-    speed: function (p) { return p.speed === null ? "–" : Math.round(p.speed).toLocaleString("en-US"); }
+    tasks: function (p) { return counted(p) ? ", " + p.tasks + " of " + p.tasks_wanted + " tasks" : ""; },
+    speed: function (p) { return p.speed === null ? "–" : counted(p) ? (60 * p.speed).toFixed(1) : Math.round(p.speed).toLocaleString("en-US"); },
+    unit: function (p) { return counted(p) ? "tasks/min" : "steps/s"; }
   };
 
   /* Clocks of the study of this page, from the server or from its last event. */

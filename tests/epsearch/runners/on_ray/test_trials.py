@@ -46,7 +46,7 @@ class Loop:
 @pytest.fixture
 def source(monkeypatch):
     monkeypatch.setattr(trials, "decode", str)
-    return Source(Loop(), SimpleNamespace(update=lambda loop: None, jobs=Loop.ask, stopping=False))
+    return Source(Loop(), SimpleNamespace(update=lambda loop, ended=(): None, jobs=Loop.ask, stopping=False))
 
 
 ANSWER = {"value": "trained", "seconds": 1.0, "parameter_difference": 0.0, "machine": "0123abcd", "self_check": ""}
@@ -97,7 +97,9 @@ def test_a_worker_that_is_silent_for_too_long_is_ended_and_its_job_is_open(monke
     now, ended = [0.0], []
     monkeypatch.setattr(trials.ray, "kill", ended.append)
     source = Source(
-        Loop(), SimpleNamespace(update=lambda loop: None, steps=lambda *_: None, jobs=Loop.ask, stopping=False), 50
+        Loop(),
+        SimpleNamespace(update=lambda loop, ended=(): None, steps=lambda *_: None, jobs=Loop.ask, stopping=False),
+        50,
     )
     source.heartbeats = Heartbeats(50, clock=lambda: now[0])
     relay, (hangs, works) = trials.Relay(source), map(Worker, source.ask())
@@ -196,12 +198,12 @@ def test_what_is_left_when_tune_ends_is_trained_unless_it_was_interrupted(monkey
     monkeypatch.setattr(trials, "decode", str)
     monkeypatch.setattr(tune, "_fit_options", lambda *_: ())
     monkeypatch.setattr(tune, "import_tune", lambda: None)
-    monkeypatch.setattr(tune.watchdog, "watching", lambda look: nullcontext())
+    monkeypatch.setattr(tune.watchdog, "watching", lambda look, **_: nullcontext())
     loop, ends = Loop(), []
     loop.study = SimpleNamespace(task_timeout=None, address="local")
     threads = SimpleNamespace(busy=busy, waiting=lambda jobs: [] if busy and len(ends) == 1 else jobs, free=2)
     threads.collect = lambda loop, *_: setattr(threads, "busy", False) or ends.append("a thread has ended")
-    monitor = SimpleNamespace(update=lambda loop: None, jobs=Loop.ask, stopping=False, steps=None)
+    monitor = SimpleNamespace(update=lambda loop, ended=(): None, jobs=Loop.ask, stopping=False, steps=None)
     starting = tune.RayStart(Future(), tmp_path, PrivateRay(1))
     starting.done.set_result(None)
 

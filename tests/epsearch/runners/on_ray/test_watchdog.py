@@ -1,5 +1,6 @@
 """A Ray that loses what it cannot do without: this process ends in one line, before Ray ends it in words of its own."""
 
+import signal
 import socket
 import threading
 from types import SimpleNamespace
@@ -32,6 +33,38 @@ def test_what_is_lost_is_told_once():
 
 def test_nothing_is_told_while_all_is_well():
     assert watch("") == []
+
+
+def test_what_is_lost_after_a_signal_is_no_loss(monkeypatch):
+    """One signal to this process and to Ray: the process has a while to end in good order, then it is ended."""
+    monkeypatch.setattr(watchdog, "LEAVE_SECONDS", 0.001)
+    told, ended = [], threading.Event()
+    with watchdog.watching(
+        lambda: "its raylet has ended", 0.001, lambda what: (told.append(what), ended.set()), lambda: True
+    ):
+        assert ended.wait(HANGS)
+    assert told == [""]
+    monkeypatch.setattr(watchdog, "LEAVE_SECONDS", HANGS)
+    asked, told = threading.Event(), []
+    with watchdog.watching(lambda: "its raylet has ended", 0.001, told.append, lambda: asked.set() or True):
+        assert asked.wait(HANGS)
+    assert told == [], "it has left the block by itself"
+
+
+def test_a_signal_is_noticed_whatever_its_handler_does(monkeypatch):
+    monkeypatch.setattr(watchdog, "SIGNAL_SECONDS", 0.01)
+    before = signal.signal(signal.SIGTERM, lambda number, frame: None), signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    try:
+        with watchdog.signals() as signalled:
+            assert not signalled()
+            signal.raise_signal(signal.SIGUSR1)
+            assert not signalled(), "another one"
+            monkeypatch.setattr(watchdog, "SIGNAL_SECONDS", HANGS)
+            signal.raise_signal(signal.SIGTERM)
+            assert signalled() and signalled()
+        assert signal.set_wakeup_fd(-1) == -1, "as it was before"
+    finally:
+        signal.signal(signal.SIGTERM, before[0]), signal.signal(signal.SIGUSR1, before[1])
 
 
 @pytest.mark.parametrize(
