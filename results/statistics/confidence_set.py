@@ -119,11 +119,6 @@ def fit_curve(x: np.ndarray, scores: np.ndarray) -> Process | None:
     return Process.fit(x, without(scores, outliers(scores)))
 
 
-def highest(process: Process, x: np.ndarray) -> int:
-    """Returns the index of the place of x [C] with the highest mean, the first of equal ones."""
-    return int(np.argmax(process.mean(x[:, None]).round(SAME)))
-
-
 def not_below(scores: np.ndarray) -> np.ndarray:
     """Returns bool [K]: the rows that no one-sided paired t test puts below the `leader`, which is one of them."""
     open_rows = np.zeros(len(scores), dtype=bool)
@@ -136,57 +131,77 @@ def _of_curve(
     process: Process, x: np.ndarray, scores: np.ndarray, ends: tuple[float, float], usual: np.ndarray, apart: np.ndarray
 ) -> Maximum:
     """Returns the set by the curve and the paired tests."""
-    width, tried = ends[1] - ends[0], x[usual]
+    tried, width = x[usual], ends[1] - ends[0]
+
+    def on_axis(places: np.ndarray) -> np.ndarray:
+        return (places[:, None] - ends[0]) / width
+
     places = np.unique(np.concatenate([np.linspace(*ends, PLACES + 1), tried]))
-    drawn = process.draws((places[:, None] - ends[0]) / width, DRAWS)
-    tops = drawn.argmax(axis=0)
-    # With twelve digits: a thousand times a thousandth may not be 1.
-    even = [float(f"{ends[0] + width * number / TICKS:.12g}") for number in range(TICKS + 1)]
-    ticks = np.unique(np.concatenate([even, tried]))
-    ticks = ticks[(ticks >= tried.min()) & (ticks <= tried.max())]
-    best = float(ticks[highest(process, (ticks - ends[0]) / width)])
-    tested, central = not_below(scores), _central(places[tops])
-    open_values = [best, *central, *x[tested].tolist()]
-    # Where an end of the central interval lies between two tried values only the model speaks for it: the whole gap.
-    low = min(*open_values, max(tried[tried <= central[0]], default=ends[0]))
-    high = max(*open_values, min(tried[tried >= central[1]], default=ends[1]))
-    # A gap up to a value with another formula does not open that value.
-    reached, own = (low <= ends[0], high >= ends[1]), [bool((x[apart] == end).any()) for end in ends]
-    at_low = reached[0] and (not own[0] or min(open_values) <= ends[0])
-    at_high = reached[1] and (not own[1] or max(open_values) >= ends[1])
-    seeds = int((~np.isnan(scores)).any(axis=0).sum())
-    to_close = [
-        _seeds_to_close(process, (best - ends[0]) / width, end, seeds)
-        for end, is_open in zip((0.0, 1.0), (at_low, at_high), strict=True)
+    drawn = process.draws(on_axis(places), DRAWS)
+    tops, ticks = places[drawn.argmax(axis=0)], _ticks(ends, tried)
+    best = float(ticks[int(np.argmax(process.mean(on_axis(ticks)).round(SAME)))])
+    tested = not_below(scores)
+    hull = _hull(tried, _central(tops), [best, *x[tested].tolist()], ends, x[apart])
+    inside, highest = drawn[(places >= hull.low) & (places <= hull.high)], drawn.max(axis=0)
+    level, loss = (float(np.quantile(highest - some.min(axis=0), CONFIDENCE)) for some in (drawn, inside))
+    far, above = _far_apart(scores, usual, apart), drawn - drawn[np.searchsorted(places, tried)].mean(axis=0)
+    quadratic, seeds = fit_by_seed(tried, scores[usual]), int((~np.isnan(scores)).any(axis=0).sum())
+    to_close = (
+        _seeds_to_close(process, on_axis(np.array([best, end])), seeds)
+        for end, is_open in zip(ends, (hull.at_low, hull.at_high), strict=True)
         if is_open
-    ]
-    inside, highest_drawn = drawn[(places >= low) & (places <= high)], drawn.max(axis=0)
-    level, loss = (float(np.quantile(highest_drawn - some.min(axis=0), CONFIDENCE)) for some in (drawn, inside))
-    far = _far_apart(scores, usual, apart)
-    above = drawn - drawn[np.searchsorted(places, tried)].mean(axis=0)
-    shares = np.bincount(tops, minlength=len(places)) / len(tops)
-    mean = process.mean((places[:, None] - ends[0]) / width)
+    )
     # Of an end that the set does not reach there is nothing to leave out.
-    worse = [
-        mine and at_end and not tested[apart & (x == end)].any()
-        for mine, at_end, end in zip(own, reached, ends, strict=True)
-    ]
-    quadratic = fit_by_seed(tried, scores[usual])
+    worse = (
+        bool(reached and (apart & (x == end)).any() and not tested[apart & (x == end)].any())
+        for end, reached in zip(ends, (hull.low <= ends[0], hull.high >= ends[1]), strict=True)
+    )
     return Maximum(
-        low,
-        high,
-        at_low,
-        at_high,
-        worse_ends=(worse[0], worse[1]),
+        *hull[:4],
+        worse_ends=(next(worse), next(worse)),
         best=best,
         seeds=seeds,
         seeds_needed=max(to_close, default=0.0),
-        share=(high - low) / width,
+        share=(hull.high - hull.low) / width,
         curve=Curve(
-            places, mean, above.std(axis=1), shares, max(level, far), max(loss, far if any(tested[apart]) else 0.0)
+            places,
+            process.mean(on_axis(places)),
+            above.std(axis=1),
+            np.bincount(drawn.argmax(axis=0), minlength=len(places)) / len(tops),
+            max(level, far),
+            max(loss, far if any(tested[apart]) else 0.0),
         ),
         parabola_p=math.nan if quadratic is None else lack_of_fit(tried, scores[usual], quadratic),
     )
+
+
+def _ticks(ends: tuple[float, float], tried: np.ndarray) -> np.ndarray:
+    """Returns the values that a search can name, ascending: tried ones, and thousandths of the axis between them.
+
+    With twelve digits: a thousand times a thousandth may not be 1.
+    """
+    even = [float(f"{ends[0] + (ends[1] - ends[0]) * number / TICKS:.12g}") for number in range(TICKS + 1)]
+    ticks = np.unique(np.concatenate([even, tried]))
+    return np.asarray(ticks[(ticks >= tried.min()) & (ticks <= tried.max())])
+
+
+def _hull(
+    tried: np.ndarray,
+    central: tuple[float, float],
+    values: Sequence[float],
+    ends: tuple[float, float],
+    apart: np.ndarray,
+) -> Open:
+    """Returns the hull of open values, and of the central interval of the tops.
+
+    Where an end of that interval lies between two tried values only the model speaks for it: the hull has the whole
+    gap. A gap up to a value with another formula, one of `apart`, does not open that value.
+    """
+    low = min(*values, max(tried[tried <= central[0]], default=ends[0]))
+    high = max(*values, min(tried[tried >= central[1]], default=ends[1]))
+    at_low = low <= ends[0] and (ends[0] not in apart or min(*values, central[0]) <= ends[0])
+    at_high = high >= ends[1] and (ends[1] not in apart or max(*values, central[1]) >= ends[1])
+    return Open(float(low), float(high), bool(at_low), bool(at_high), 0.0)
 
 
 def _central(tops: np.ndarray) -> tuple[float, float]:
@@ -205,9 +220,8 @@ def _far_apart(scores: np.ndarray, usual: np.ndarray, apart: np.ndarray) -> floa
     return max((abs(gap.value) + q * gap.error for gap, q in zip(gaps, quantiles, strict=True)), default=0.0)
 
 
-def _seeds_to_close(process: Process, best: float, end: float, seeds: int) -> float:
-    """Returns about how many seeds would put the curve at an end below its top; infinite where it is no lower there."""
-    at = np.array([[best], [end]])
+def _seeds_to_close(process: Process, at: np.ndarray, seeds: int) -> float:
+    """Returns about how many seeds would put the second of two places below the first; infinite if it is no lower."""
     (top, other), covariance = process.mean(at), process.covariance(at)
     error = math.sqrt(max(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1], 0.0))
     if top - other <= RELATIVE_ZERO * abs(top):
