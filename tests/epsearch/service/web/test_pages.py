@@ -255,7 +255,7 @@ def test_the_form_speaks_no_command_line_and_has_numbers_for_defaults(web, kind)
     page = web.get(f"/new?kind={kind}").text
     for text in re.findall(r'<p class="help"[^>]*>([^<]+)</p>|placeholder="([^"]*)"', page):
         assert "--" not in "".join(text) and "`" not in "".join(text), text
-    assert re.search(r'name="seeds"[^>]*placeholder="0,1,2,3,4 on permuted_digits"', page)
+    assert re.search(r'name="seeds"[^>]*placeholder="0,1,2,3,4,5 on permuted_digits"', page)
     other = web.get(f"/new?kind={kind}&dataset=split_cifar").text
     assert re.search(r'name="batch_size"[^>]*placeholder="\d+ on split_cifar"', other)
 
