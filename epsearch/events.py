@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:  # a list of studies has their progress, and needs no arrays
-    from epsearch.loop.ahead import Plan
+    from epsearch.loop.estimates import Plan
     from epsearch.study.description import Study
     from results.ledger.record import RunRecord
 

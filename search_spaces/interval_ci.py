@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from search_spaces.interval import Grid, exact
-from search_spaces.narrowing import Closed, GridRounds
+from search_spaces.narrowing import GridRounds, RoundEnd
 from search_spaces.space import DIGITS, Parameter, Point
 from search_spaces.strategy import Best, Confidence, Observation
 
@@ -54,18 +54,18 @@ class IntervalConfidence(GridRounds):
         nearest = min(self._outside(one, self._hull) for one in on_curve)
         return [one for one in scored if self._is_apart(one.point) or self._outside(one, self._hull) <= nearest]
 
-    def _close(self) -> Closed:
+    def _close(self) -> RoundEnd:
         """Returns what follows from all scores so far, in the order in which the reasons to stop are checked."""
         hull = self._confidence_set()
         if hull is None:
-            return Closed(None, UNDECIDED)
+            return RoundEnd(None, UNDECIDED)
         self._hull, present = hull, self._grids[-1]
         following = snap_outward(present, hull)
         # The budget first: after the last round the reader wants to know what is left open, not how narrow it is.
         if len(self._grids) == self._repeats:
-            return Closed(None, USED_UP.format("{:.6g}..{:.6g}".format(*self._parameter.span(following))))
+            return RoundEnd(None, USED_UP.format("{:.6g}..{:.6g}".format(*self._parameter.span(following))))
         part = (following.high - following.low) / (present.high - present.low)
-        return Closed(None, NOT_NARROWER.format(100 * float(part))) if part > NARROWER else self._next(following)
+        return RoundEnd(None, NOT_NARROWER.format(100 * float(part))) if part > NARROWER else self._next(following)
 
     def _confidence_set(self) -> tuple[float, float] | None:
         """Returns the ends of the confidence set on the axis, within the present interval; None if there is none."""

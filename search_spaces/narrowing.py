@@ -17,7 +17,7 @@ TOO_FINE = "stopped: the next points would be closer together than {} can repres
 
 
 @dataclass(frozen=True)
-class Closed:
+class RoundEnd:
     """The consequence of a finished round."""
 
     grid: Grid | None
@@ -42,7 +42,7 @@ class GridRounds(InRounds, ABC):
     def __init__(self, parameter: Parameter, points: int, repeats: int) -> None:
         if repeats < 1:
             raise ValueError(f"repeats must be >= 1, got {repeats}")
-        self._parameter, self._repeats, self._closed = parameter, repeats, list[Closed]()
+        self._parameter, self._repeats, self._closed = parameter, repeats, list[RoundEnd]()
         self._grids = [Grid.over(parameter.axis(), points)]
         if not parameter.has_room(self._grids[0]):
             raise ValueError(f"interval must have room for {points} distinct points, got {parameter}")
@@ -57,7 +57,7 @@ class GridRounds(InRounds, ABC):
     def rounds(self) -> tuple[Round, ...]:
         """The finished rounds and, unless done, the open one."""
         # The open round has no consequence yet.
-        closed = [*self._closed, Closed(None)]
+        closed = [*self._closed, RoundEnd(None)]
         return tuple(
             self._show(index, self._parameter.span(grid), closed[index].winners, closed[index].note)
             for index, grid in enumerate(self._grids)
@@ -81,19 +81,19 @@ class GridRounds(InRounds, ABC):
                 self._begin(self._parameter.points(closed.grid))
 
     @abstractmethod
-    def _close(self) -> Closed:
+    def _close(self) -> RoundEnd:
         """Returns what the scores of the round that is now complete lead to."""
 
     def _eligible(self) -> list[Best]:
         """Returns the observations of which one is the best."""
         return self._scored()
 
-    def _next(self, grid: Grid, note: str = "", winners: tuple[int, int] | None = None) -> Closed:
+    def _next(self, grid: Grid, note: str = "", winners: tuple[int, int] | None = None) -> RoundEnd:
         """Returns the consequence that a grid is next, or that the search stops where the grid is too fine."""
         # A grid whose points coincide would suggest some values twice and others never.
         if self._parameter.has_room(grid):
-            return Closed(grid, note, winners)
-        return Closed(None, TOO_FINE.format("whole numbers" if self._parameter.whole else "floats"), winners)
+            return RoundEnd(grid, note, winners)
+        return RoundEnd(None, TOO_FINE.format("whole numbers" if self._parameter.whole else "floats"), winners)
 
 
 class IntervalNarrowing(GridRounds):
@@ -102,11 +102,11 @@ class IntervalNarrowing(GridRounds):
     In the paper N is 11 on Permuted MNIST and 7 on Split CIFAR, and M is 5.
     """
 
-    def _close(self) -> Closed:
+    def _close(self) -> RoundEnd:
         winners, span, note = narrow(self._show(len(self._grids) - 1).scores)
         # After the last grid nothing is left to stop, so its note would explain nothing.
         if len(self._grids) == self._repeats:
-            return Closed(None, winners=winners)
+            return RoundEnd(None, winners=winners)
         if span is None:
-            return Closed(None, note, winners)
+            return RoundEnd(None, note, winners)
         return self._next(self._grids[-1].between(*span), note, winners)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from epsearch.failures.errors import TrainingFailed, UsageError
 from epsearch.ledger.evaluation_log import EvaluationLog
-from epsearch.loop.ahead import Outlook
 from epsearch.loop.claims import Claims
 from epsearch.loop.cohorts import Order, cut
 from epsearch.loop.content import content, measures_transfer, records, run_key
+from epsearch.loop.estimates import MemberCounts
 from epsearch.loop.jobs import Job, JobResult, Run, delete_checkpoints
 from epsearch.loop.work import Work
 from epsearch.plugins.loading import of_workers
@@ -107,7 +107,7 @@ class Loop(ABC):
         """Returns the size of the study, in words."""
 
     @abstractmethod
-    def outlook(self) -> Outlook:
+    def counts(self) -> MemberCounts:
         """Returns the numbers of stored and remaining members."""
 
     @abstractmethod
@@ -115,7 +115,7 @@ class Loop(ABC):
         """Returns, for each stream, the largest number of remaining members, and examples of them."""
 
     @abstractmethod
-    def work_of(self, outlook: Outlook) -> tuple[float, float, float]:
+    def work_of(self, counts: MemberCounts) -> tuple[float, float, float]:
         """Returns the smallest, the usual and the largest remaining work, in FLOP."""
 
     def usual_points(self, *strategies: str) -> tuple[int | None, ...]:

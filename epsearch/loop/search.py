@@ -6,10 +6,10 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 from epsearch.loop import certificates
-from epsearch.loop.ahead import Outlook
 from epsearch.loop.base import Loop
 from epsearch.loop.cohorts import Order
 from epsearch.loop.content import content
+from epsearch.loop.estimates import MemberCounts
 from epsearch.loop.jobs import Certify, Job, JobResult, Run
 from epsearch.loop.strategy_driver.driver import StrategyDriver
 from epsearch.loop.strategy_driver.usual import usual_points
@@ -145,7 +145,7 @@ class SearchLoop(Loop):
         missing = [run for run in self.missing() if run not in early]
         return [*self._cohorts(missing, workers), *(self._certifying() if self.evaluating else [])]
 
-    def outlook(self) -> Outlook:
+    def counts(self) -> MemberCounts:
         """Returns an estimate, as later rounds may repeat points, or not happen.
 
         It assumes that the chosen point is not the baseline, which may have been trained early. Where the search scores
@@ -155,12 +155,12 @@ class SearchLoop(Loop):
         now, most = len(self.missing()), study.points * study.repeats * len(study.seeds)
         certified = min(study.certify, most) + min(study.moved_starts, most)
         if self.evaluating:
-            return Outlook(len(self.records), now, 0, 0, 0, 0, len(self._uncertified()))
+            return MemberCounts(len(self.records), now, 0, 0, 0, 0, len(self._uncertified()))
         baseline = self._unstored(self._final(study.compared))
         final = 0 if study.score_on == "eval" else len(study.final_seeds) + len(baseline)
         least, later = self.driver.later_members()
         usual = self._usual(now, least, later)
-        return Outlook(len(self.records), now, least, usual, later, final, certified)
+        return MemberCounts(len(self.records), now, least, usual, later, final, certified)
 
     def usual_points(self, *strategies: str) -> tuple[int | None, ...]:
         """Returns the usual number of points of a search by each strategy ("": its own).
@@ -186,25 +186,25 @@ class SearchLoop(Loop):
 
     def remaining(self) -> list[tuple[int, list[Run]]]:
         """Returns (number, examples) for the search, including certificates, and for the evaluation."""
-        outlook, missing = self.outlook(), self.missing()
+        counts, missing = self.counts(), self.missing()
         example = [self._run(self.study.score_on, self.study.example, self.study.seeds[0])]
         if self.evaluating:
-            return [(outlook.certified, example), (outlook.now, missing)]
+            return [(counts.certified, example), (counts.now, missing)]
         final = self._final(self._evaluated() or [self.study.example])
-        return [(outlook.now + outlook.most + outlook.certified, missing or example), (outlook.final, final)]
+        return [(counts.now + counts.most + counts.certified, missing or example), (counts.final, final)]
 
     def scores(self) -> "NDArray[np.float64]":
         """Returns the scores of all points, on the stream that scores."""
         return self._scores(len(self.records), self.stage)
 
-    def work_of(self, outlook: Outlook) -> tuple[float, float, float]:
+    def work_of(self, counts: MemberCounts) -> tuple[float, float, float]:
         """Returns the smallest, the usual and the largest remaining work, in FLOP.
 
         Points of later rounds are unknown, and count as the example of the study.
         """
         each, final = (self._work(self._run(phase, self.study.example, 0)) for phase in (self.study.score_on, "eval"))
-        fixed = sum(self._work(run) for run in self.missing()) + outlook.final * final + outlook.certified * each
-        least, usual, most = (fixed + later * each for later in (outlook.least, outlook.usual, outlook.most))
+        fixed = sum(self._work(run) for run in self.missing()) + counts.final * final + counts.certified * each
+        least, usual, most = (fixed + later * each for later in (counts.least, counts.usual, counts.most))
         return least, usual, most
 
     def search_records(self) -> tuple[RunRecord, ...]:

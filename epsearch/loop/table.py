@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from epsearch.loop.ahead import Outlook
 from epsearch.loop.base import Loop
+from epsearch.loop.estimates import MemberCounts
 from epsearch.loop.jobs import Run
 from epsearch.study.kinds import Comparison, MemoryStudy, Search, Table
 from epsearch.study.published import of_methods
@@ -80,7 +80,7 @@ def _row(study: Table, name: str, own: dict[str, Value]) -> Row:
     values |= own
     valued = {each.name: values[each.name] for each in method.hyperparameters if each.name in values}
     complete = Hyperparameters.of(method.hyperparameters, valued)
-    return Row(f"{method.title}{method.reading(complete)}", name, complete)
+    return Row(f"{method.title}{method.title_suffix(complete)}", name, complete)
 
 
 class TableLoop(Loop):
@@ -122,15 +122,15 @@ class TableLoop(Loop):
         size = f"{count_text(len(self.rows), 'row')} × {count_text(len(study.seeds), 'seed')}"
         return f"{size}, {tuned}{count_text(study.tasks - study.cv_tasks, 'task')}"
 
-    def outlook(self) -> Outlook:
+    def counts(self) -> MemberCounts:
         """Returns the numbers of stored and remaining members, which do not depend on results."""
-        return Outlook(len(self.records), len(self.missing()), 0, 0, 0, len(self._behind()), 0)
+        return MemberCounts(len(self.records), len(self.missing()), 0, 0, 0, len(self._behind()), 0)
 
     def remaining(self) -> list[tuple[int, list[Run]]]:
         """Returns missing members of this stage, and of the evaluation after tuning."""
         return [(len(runs), runs) for runs in (self.missing(), self._behind()) if runs]
 
-    def work_of(self, outlook: Outlook) -> tuple[float, float, float]:
+    def work_of(self, counts: MemberCounts) -> tuple[float, float, float]:
         """Returns the remaining work three times, in FLOP, as it does not depend on results."""
         work = sum(self._work(run) for run in [*self.missing(), *self._behind()])
         return work, work, work

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from epsearch.events import Began, Listener, Note, Progress, Stored, stops
 from epsearch.failures.errors import Interrupted, TimeSpent
-from epsearch.loop.ahead import Eta
 from epsearch.loop.base import Loop
+from epsearch.loop.estimates import Eta
 from epsearch.loop.jobs import Job
 from epsearch.runners.eta import Speed
 from results.labels import count_text, duration_text
@@ -137,10 +137,10 @@ class Monitor:
         """Stores the state of the loop, with the work reported by then, from which the ETA counts on."""
         self._stage, (self._known, self._wanted), self._headline = loop.stage, loop.stage_members(), loop.headline()
         self._tasks_each = loop.stage_tasks() if loop.study.foreign else None
-        outlook, self._work_then = loop.outlook(), self._speed.work
-        self._remaining = loop.work_of(outlook)
-        if outlook.certified and outlook.certified == outlook.largest:  # all members are stored, some are trained again
-            self._stage = f"{count_text(outlook.certified, 'member')} once more, alone"
+        counts, self._work_then = loop.counts(), self._speed.work
+        self._remaining = loop.work_of(counts)
+        if counts.certified and counts.certified == counts.largest:  # all members are stored, some are trained again
+            self._stage = f"{count_text(counts.certified, 'member')} once more, alone"
 
     def _mark(self) -> float:
         """Stores and returns the time of steps or results: now."""

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from epsearch.loop.ahead import Eta, Outlook, Plan
 from epsearch.loop.base import Loop
 from epsearch.loop.cautions import cautions
 from epsearch.loop.cohorts import kind_of
 from epsearch.loop.content import measures_transfer
+from epsearch.loop.estimates import Eta, MemberCounts, Plan
 from epsearch.loop.jobs import Job, Run, bytes_free
 from epsearch.runners import overheads
 from epsearch.runners.local import local_slots
@@ -47,8 +47,8 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
     run itself may avoid the failure.
     """
     if loop.study.foreign:
-        return _plan_of_trainer(loop, _usable(loop, loop.outlook()))
-    study, outlook = loop.study, loop.outlook()
+        return _plan_of_trainer(loop, _usable(loop, loop.counts()))
+    study, counts = loop.study, loop.counts()
     workers = local_slots(study)
     jobs = loop.upcoming(workers)
     total, steps = sum((count * _cost(study, runs) for count, runs in loop.remaining() if count), np.zeros(2))
@@ -60,7 +60,7 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
         unmeasured = UNMEASURED
     elif jobs:
         try:
-            work = loop.work_of(outlook)
+            work = loop.work_of(counts)
             speed = _measured_speed(jobs, at_once) if total >= WORTH_A_PROBE else _usual_speed(total, work[2])
             eta = _eta(runner, work, speed)
         except (MemoryError, RuntimeError, ValueError, DataError) as error:
@@ -69,11 +69,11 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
     processes = overheads.process_bytes(ray, at_once) if jobs else 0
     return Plan(
         study=study,
-        outlook=outlook,
+        counts=counts,
         steps=round(steps),
         flop=float(total),
         at_once=at_once,
-        usable=_usable(loop, outlook),
+        usable=_usable(loop, counts),
         bytes_needed=needed * at_once + (processes if path.device == "cpu" else 0),
         bytes_processes=processes,
         bytes_free=free_bytes(path),
@@ -81,20 +81,20 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
         unmeasured=unmeasured,
         ray=bool(jobs) and ray,
         resolutions=tuple(resolution(seeds, loop.scores()) for seeds in study.compared_on),
-        suggestion=_suggestion(loop) if outlook.now else "",
+        suggestion=_suggestion(loop) if counts.now else "",
         cautions=cautions(study),
     )
 
 
 def _plan_of_trainer(loop: Loop, usable: int) -> Plan:
     """Returns the plan for a plug-in trainer: without FLOP, with the time of stored members; usable: see `Plan`."""
-    study, outlook = loop.study, loop.outlook()
+    study, counts = loop.study, loop.counts()
     jobs = loop.upcoming(local_slots(study))
     at_once = min(local_slots(study), len(jobs))
     taken = [_seconds_a_task(record) for record in loop.records.values() if record.seconds]
     eta, runner = None, runner_of(study)
     if jobs and taken:
-        least, usual, most = loop.work_of(outlook)
+        least, usual, most = loop.work_of(counts)
         start, report = runner.overhead, overheads.expected(overheads.REPORT)
         low, middle, high = (float(quantile) / at_once for quantile in np.quantile(taken, (0.05, 0.5, 0.95)))
         eta = Eta(
@@ -109,7 +109,7 @@ def _plan_of_trainer(loop: Loop, usable: int) -> Plan:
     processes = overheads.process_bytes(ray, at_once) if jobs else 0
     return Plan(
         study=study,
-        outlook=outlook,
+        counts=counts,
         steps=0,
         flop=0.0,
         at_once=at_once,
@@ -130,10 +130,10 @@ def _seconds_a_task(record: RunRecord) -> float:
     return record.seconds / record.tasks
 
 
-def _usable(loop: Loop, outlook: Outlook) -> int:
+def _usable(loop: Loop, counts: MemberCounts) -> int:
     """Returns the members of the largest remaining stage, as a worker trains at least one."""
-    together = outlook.now + (outlook.certified if loop.stage == "evaluation" else 0)
-    return max(together, loop.stage_members()[1] if outlook.most else 0, outlook.final + outlook.certified)
+    together = counts.now + (counts.certified if loop.stage == "evaluation" else 0)
+    return max(together, loop.stage_members()[1] if counts.most else 0, counts.final + counts.certified)
 
 
 def _cost(study: Study, runs: Iterable[Run]) -> NDArray[np.float64]:

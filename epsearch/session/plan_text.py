@@ -1,6 +1,6 @@
 """A plan in words."""
 
-from epsearch.loop.ahead import Plan
+from epsearch.loop.estimates import Plan
 from epsearch.runners.registry import runner_of
 from results.labels import count_text, duration_text
 from results.statistics import power
@@ -18,7 +18,7 @@ def in_words(plan: Plan) -> dict[str, str]:
         "members": _members(plan),
         "steps": _steps(plan),
         "memory": _memory(plan),
-        "workers": f"up to {plan.usable} at a time, a member each; more would idle" if plan.outlook.largest else "",
+        "workers": f"up to {plan.usable} at a time, a member each; more would idle" if plan.counts.largest else "",
         "time": _time(plan),
         "statistics": " ".join(dict.fromkeys(statistics)),
         "suggestion": plan.suggestion,
@@ -29,17 +29,17 @@ def in_words(plan: Plan) -> dict[str, str]:
 
 def _members(plan: Plan) -> str:
     """Returns the numbers of members to train, by stage, and of stored ones."""
-    outlook = plan.outlook
+    counts = plan.counts
     parts = (
-        f"{outlook.now} now",
-        *([f"{_span(outlook.least, outlook.most)} in later rounds"] if outlook.most else []),
-        *([f"{outlook.final} in the evaluation"] if outlook.final else []),
-        *([f"{outlook.certified} trained once more, alone"] if outlook.certified else []),
+        f"{counts.now} now",
+        *([f"{_span(counts.least, counts.most)} in later rounds"] if counts.most else []),
+        *([f"{counts.final} in the evaluation"] if counts.final else []),
+        *([f"{counts.certified} trained once more, alone"] if counts.certified else []),
     )
-    count = str(outlook.largest)
-    if outlook.fewest < outlook.largest:
-        count = f"usually about {outlook.expected}, at most {outlook.largest}"
-    return f"{count} to train ({', '.join(parts)}); {outlook.known} in the ledger"
+    count = str(counts.largest)
+    if counts.fewest < counts.largest:
+        count = f"usually about {counts.expected}, at most {counts.largest}"
+    return f"{count} to train ({', '.join(parts)}); {counts.known} in the ledger"
 
 
 def _steps(plan: Plan) -> str:
@@ -86,7 +86,7 @@ def _gib(count: int) -> str:
 
 def _time(plan: Plan) -> str:
     """Returns the likely time and its interval, or why it is unknown."""
-    if not plan.outlook.largest:
+    if not plan.counts.largest:
         return "nothing is left to train"
     if plan.unmeasured:
         return plan.unmeasured

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from epsearch.events import Listener
 from epsearch.failures.errors import UsageError
 from epsearch.ledger.location import hide_storage
-from epsearch.loop.ahead import Outlook
 from epsearch.loop.base import Loop
 from epsearch.loop.certificates import compare
 from epsearch.loop.cohorts import Order
 from epsearch.loop.content import content, records
+from epsearch.loop.estimates import MemberCounts
 from epsearch.loop.jobs import Certify, Job, JobResult, Run
 from epsearch.machine import cuda_present
 from epsearch.preparation import history
@@ -72,15 +72,15 @@ class Reruns(Loop):
         """Returns the number of runs, in words."""
         return f"{count_text(len(self.runs), 'stored run')}, trained once more, alone"
 
-    def outlook(self) -> Outlook:
+    def counts(self) -> MemberCounts:
         """Returns the remaining runs."""
-        return Outlook(len(self.records), len(self.missing()), 0, 0, 0, 0, 0)
+        return MemberCounts(len(self.records), len(self.missing()), 0, 0, 0, 0, 0)
 
     def remaining(self) -> list[tuple[int, list[Run]]]:
         """Returns the remaining runs, of all streams together."""
         return [(len(missing), missing)] if (missing := self.missing()) else []
 
-    def work_of(self, outlook: Outlook) -> tuple[float, float, float]:
+    def work_of(self, counts: MemberCounts) -> tuple[float, float, float]:
         """Returns the same work three times, in FLOP."""
         work = sum(self._work(run) for run in self.missing())
         return work, work, work

@@ -14,8 +14,8 @@ from epsearch.failures.errors import Interrupted, UsageError
 from epsearch.ledger.damage import reading, unused_in_words
 from epsearch.ledger.evaluation_log import user_log
 from epsearch.ledger.location import hide_storage
-from epsearch.loop.ahead import Eta, Plan
 from epsearch.loop.base import LOGS, Loop
+from epsearch.loop.estimates import Eta, Plan
 from epsearch.loop.search import open_search
 from epsearch.loop.table import open_table
 from epsearch.preparation import history

@@ -23,7 +23,7 @@ from results.pages.memory import memory_sheet, memory_table
 from results.pages.search.sections import warnings
 from results.pages.sheet import Line, Sheet
 from results.pages.side_by_side import strategies_sheet
-from results.paper.beside import spread_name
+from results.paper.differences import spread_name
 from results.search import SearchResults
 from results.search_tables import evaluation_table, left_out
 from results.table import TableResults

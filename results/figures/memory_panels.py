@@ -8,7 +8,7 @@ import pandas as pd
 from results.figures.style import FAINT, add_legend_entry, axis_title, finish, legend_beside, line_style, plotly
 from results.labels import subscripts
 from results.metrics import METRICS
-from results.paper.beside import spread_name
+from results.paper.differences import spread_name
 
 PANELS = ("A_T", "a_1", "a_t", "F_T")
 """The metrics of the paper's memory tables 9 and 10, in their order."""

@@ -8,7 +8,7 @@ import pandas as pd
 from results.labels import MISSING, count_text, number_text, signed_text
 from results.metrics import METRICS
 from results.pages.sheet import Cell, Line, Sheet, numbered
-from results.paper.beside import APART, PRINTED_RUNS, spread_name
+from results.paper.differences import APART, PRINTED_RUNS, spread_name
 from results.paper.reference import in_percent
 from results.table import TableResults
 
@@ -19,7 +19,7 @@ PRINTED = "printed"
 """Label of the line with the printed values of a row."""
 
 
-def beside_print(
+def printed_sheet(
     results: TableResults,
     table: pd.DataFrame,
     title: str,
@@ -30,7 +30,7 @@ def beside_print(
 ) -> Sheet:
     """Returns a table of methods for people, one row a row of `table`.
 
-    table    names, settings, n, diverged and the columns of `results.paper.beside.beside_printed`
+    table    names, settings, n, diverged and the columns of `results.paper.differences.with_printed_rows`
     notes    the footnotes of each row
     printed  names the table with the printed rows; "" where they are left out of `table`
     axes     (column of `table`, unit) of what the rows vary besides the method
@@ -115,7 +115,7 @@ def _remarks(results: TableResults, table: pd.DataFrame, printed: str) -> Iterat
     elif not results.comparable:
         yield f"Second line: {printed}. {ORIENTATION}"
     else:
-        # The formula is spelled out, because the spreads in the table are not the s of it: see `paper.beside`.
+        # The formula is spelled out, because the spreads in the table are not the s of it: see `paper.differences`.
         yield (
             f"Second line: {printed}, {PRINTED_RUNS} runs. Third line: the difference in standard errors, "
             f"(ours − printed) / √(s²/n + sₚ²/{PRINTED_RUNS}), where s (ours) and sₚ (printed) are sample standard "

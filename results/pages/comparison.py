@@ -11,7 +11,7 @@ from results.figures import added, over_tasks, transfer
 from results.html import appendix, page
 from results.labels import count_text, dataset_label, number_text
 from results.metrics import METRICS
-from results.pages.cells import beside_print, warnings
+from results.pages.cells import printed_sheet, warnings
 from results.pages.comparison_numbers import comparison_table, left_out, ranking, row_notes
 from results.pages.sheet import Sheet, as_html
 from results.pages.writing import Figures, drawn, write_page
@@ -62,7 +62,7 @@ def comparison_sheet(comparison: TableResults, table: pd.DataFrame) -> Sheet:
     """Returns the table for people, from the `comparison_table`: all metrics, with footnotes on the rows."""
     title = f"Methods on the evaluation stream of {dataset_label(comparison.dataset)}"
     printed = "" if left_out(comparison) else "the paper's main table"
-    return beside_print(comparison, table, title, row_notes(comparison), tuple(METRICS), printed)
+    return printed_sheet(comparison, table, title, row_notes(comparison), tuple(METRICS), printed)
 
 
 def _page(

@@ -6,7 +6,7 @@ import pandas as pd
 
 from results.labels import settings_text
 from results.metrics import METRICS
-from results.paper.beside import beside_printed
+from results.paper.differences import with_printed_rows
 from results.paper.reference import Printed, footnotes, printed_row
 from results.table import TableResults
 
@@ -15,7 +15,7 @@ PRINTED_METRICS = ("A_T", "F_T", "a_1", "a_t", "BWT", "FWT")
 
 
 def comparison_table(comparison: TableResults) -> pd.DataFrame:
-    """Returns one row a `TableRow`: row, method, settings (text), then n, diverged and those of `beside_printed`.
+    """Returns one row a `TableRow`: row, method, settings (text), then n, diverged and those of `with_printed_rows`.
 
     Means and standard deviations in the units of `summarize`; the standard deviations are those of the population where
     the table has printed rows, else of the sample. <m>_difference_se, for the six metrics that the paper prints, is
@@ -24,7 +24,7 @@ def comparison_table(comparison: TableResults) -> pd.DataFrame:
     `difference_in_errors`. Printed rows of other sizes are left out, unless they are wanted.
     """
     printed = _printed(comparison) if comparison.printed_beside else [{} for _ in comparison.rows]
-    beside = beside_printed([row.records for row in comparison.rows], printed, tuple(METRICS), PRINTED_METRICS)
+    beside = with_printed_rows([row.records for row in comparison.rows], printed, tuple(METRICS), PRINTED_METRICS)
     named = [(row.label, row.method, settings_text(row.settings)) for row in comparison.rows]
     return pd.DataFrame(named, columns=["row", "method", "settings"]).join(beside)
 

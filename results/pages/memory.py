@@ -8,10 +8,10 @@ import pandas as pd
 from results.figures import added, memory_panels
 from results.html import appendix, page
 from results.labels import count_text, dataset_label, settings_text
-from results.pages.cells import beside_print, warnings
+from results.pages.cells import printed_sheet, warnings
 from results.pages.sheet import Sheet, as_html
 from results.pages.writing import Figures, drawn, write_page
-from results.paper.beside import beside_printed
+from results.paper.differences import with_printed_rows
 from results.paper.reference import Printed, footnotes, main_memory, printed_memory_row
 from results.table import TableResults
 
@@ -52,11 +52,11 @@ def overview(study: TableResults) -> str:
 def memory_table(study: TableResults) -> pd.DataFrame:
     """Returns one row a `TableRow`, beside tables 9 and 10 of the paper.
 
-    Columns: row, method, memory, settings (text), then n, diverged and those of `beside_printed` for A_T, a_1, a_t and
-    F_T, as in `comparison_table`.
+    Columns: row, method, memory, settings (text), then n, diverged and those of `with_printed_rows` for A_T, a_1, a_t
+    and F_T, as in `comparison_table`.
     """
     printed = _printed(study) if study.printed_beside else [{} for _ in study.rows]
-    beside = beside_printed([row.records for row in study.rows], printed, PRINTED_METRICS, PRINTED_METRICS)
+    beside = with_printed_rows([row.records for row in study.rows], printed, PRINTED_METRICS, PRINTED_METRICS)
     named = [(row.label, row.method, row.memory, settings_text(row.settings)) for row in study.rows]
     return pd.DataFrame(named, columns=["row", "method", "memory", "settings"]).join(beside)
 
@@ -82,7 +82,7 @@ def memory_sheet(study: TableResults, table: pd.DataFrame) -> Sheet:
     printed = "" if left_out(study) else "the paper's memory study"
     # Beside the method, because a line of the figure is several rows here.
     sizes = (("memory", "per class, task"),)
-    return beside_print(study, table, title, memory_notes(study), PRINTED_METRICS, printed, sizes)
+    return printed_sheet(study, table, title, memory_notes(study), PRINTED_METRICS, printed, sizes)
 
 
 def _printed(study: TableResults) -> list[dict[str, Printed]]:

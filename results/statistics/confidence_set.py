@@ -43,9 +43,9 @@ class Curve(NamedTuple):
     """[C] standard error of the paired score: the effects of the seeds, which all places share, are not in it."""
     best_share: np.ndarray
     """[C] share of the draws in which the curve is highest there."""
-    level: float
+    largest_difference: float
     """By how much the highest value is above the lowest one at most, with `CONFIDENCE`."""
-    loss: float
+    largest_loss: float
     """By how much the highest value is above any in the set at most, with `CONFIDENCE`."""
 
 

@@ -212,8 +212,8 @@ def _curve_as_json(peak: Peak) -> dict[str, Any]:
     return {
         "best": _number(peak.best),
         "interval": _ends(peak.low, peak.high),
-        "difference_at_most": None if curve is None else _number(curve.level),
-        "loss_at_most": None if curve is None else _number(curve.loss),
+        "difference_at_most": None if curve is None else _number(curve.largest_difference),
+        "loss_at_most": None if curve is None else _number(curve.largest_loss),
         "parabola_p": _number(maximum.parabola_p),
         "seeds_needed": _number(maximum.seeds_needed),
     }

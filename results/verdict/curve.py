@@ -95,7 +95,7 @@ def verdict(
         return Verdict("open", maximum.low, maximum.high, text, more_seeds("value"))
     differ = f"differ by less than {MARGIN:g} percentage points with {100 * CONFIDENCE:.0f} % confidence"
     if maximum.at_low and maximum.at_high:
-        if curve is not None and curve.level < MARGIN:
+        if curve is not None and curve.largest_difference < MARGIN:
             text = f"All values of {label} in {_span(maximum)}{where} {differ} ({seeds}): the choice hardly matters."
             return Verdict("level", maximum.low, maximum.high, text, BEST_TRIED)
         return _open(maximum, scores, f"{seeds} cannot tell which {subject} is best: ")
@@ -104,7 +104,7 @@ def verdict(
         top = "" if math.isnan(maximum.best) else f"; the curve is highest at {_best(maximum)}"
         advice = f"Take {label} = {_best(maximum)}."
         return Verdict("resolved", maximum.low, maximum.high, f"{lies}{top}.", advice)
-    if curve is not None and curve.loss < MARGIN and maximum.share >= WIDE:
+    if curve is not None and curve.largest_loss < MARGIN and maximum.share >= WIDE:
         text = f"{lies}, where values {differ}; outside of it scores are lower."
         return Verdict("one-sided", maximum.low, maximum.high, text, BEST_TRIED)
     return _edge(maximum, label, natural, lies)

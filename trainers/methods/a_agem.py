@@ -46,6 +46,6 @@ A_AGEM = Method(
     Mixing(mix, needs=needs),
     SAMPLED,
     (MEMORY, MEMORY_BATCH, A_AGEM_SCALE, SATISFIED),
-    reading=lambda values: " (raw average)" if values.a_agem_scale == "raw" else "",
+    title_suffix=lambda values: " (raw average)" if values.a_agem_scale == "raw" else "",
     variants=(("a_agem_scale", "raw"),),
 )

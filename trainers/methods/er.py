@@ -21,7 +21,7 @@ ER = Method(
     Mixing(mix, together=True),
     RESERVOIR,
     (MEMORY, MEMORY_BATCH),
-    reading=lambda values: (
+    title_suffix=lambda values: (
         ", the whole memory" if values.memory_batch is None else f", reference batch {values.memory_batch}"
     ),
     variants=(("memory_batch", 10),),  # that of its authors' script

@@ -157,7 +157,7 @@ class Method:
     """Hyperparameters on which its results depend, besides those that every method has."""
     late: tuple[str, ...] = ()
     """Names of those that need two earlier tasks to act."""
-    reading: Callable[[Hyperparameters], str] = lambda values: ""
+    title_suffix: Callable[[Hyperparameters], str] = lambda values: ""
     """What follows the title where a table must say with which values the method was trained."""
     variants: tuple[tuple[str, Value], ...] = ()
     """(hyperparameter, value) of further rows that a comparison of methods shows."""

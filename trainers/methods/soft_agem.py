@@ -74,6 +74,6 @@ SOFT_AGEM = Method(
     Mixing(mix, needs=needs),
     SAMPLED,
     (EPSILON, MEMORY, MEMORY_BATCH, TRIGGER, SCALE, SATISFIED),
-    reading=lambda values: f", ε = {values.epsilon:.6g}",
+    title_suffix=lambda values: f", ε = {values.epsilon:.6g}",
     at_zero="agem",
 )

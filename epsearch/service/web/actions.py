@@ -58,7 +58,7 @@ def _new(pages: ThreadedRouter, service: Service) -> None:
         return _back(status.name, already=bool(status.note))
 
     async def plan(request: Request, values: Values) -> Response:
-        from epsearch.loop.ahead import Plan
+        from epsearch.loop.estimates import Plan
 
         study, plan = await service.planner.plan(partial(build, values), token_of(request).name)
         text = in_words(Plan.from_json(study, plan))

@@ -131,8 +131,11 @@ def _of_the_curve(results: SearchResults, peak: Peak) -> Iterator[tuple[str, str
     # A-GEM's formula at 0 is not that of small ε, so its value says nothing about the curve.
     apart = "; ε = 0, with another formula, is no part of it" if results.zero_is_agem else ""
     yield "Curve", f"Gaussian process through all scores, with an effect of each seed{apart}"
-    largest = f"at most {number_text(curve.level, DIGITS)} points between any two values"
-    yield "Differences", f"{largest}, {number_text(curve.loss, DIGITS)} below the top within the interval (95 %)"
+    largest = f"at most {number_text(curve.largest_difference, DIGITS)} points between any two values"
+    yield (
+        "Differences",
+        f"{largest}, {number_text(curve.largest_loss, DIGITS)} below the top within the interval (95 %)",
+    )
     p = peak.maximum.parabola_p
     if not math.isnan(p):
         verdict = "a parabola fits the means" if p >= ALPHA else "no parabola fits the means"

@@ -14,7 +14,7 @@ from results.labels import (
 )
 from results.metrics import METRICS, undefined
 from results.pages.cells import left_out_text, paired_text, units_text
-from results.paper.beside import spread_name
+from results.paper.differences import spread_name
 from results.paper.reference import footnotes
 from results.search import SearchResults
 from results.search_tables import difference_table, evaluation_table, left_out, printed_methods

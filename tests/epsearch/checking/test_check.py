@@ -95,9 +95,9 @@ def test_what_is_inert_is_refused_as_a_search_and_stands_in_the_report(epsearch,
             act(both)
     assert epsearch("list").out.count("odd") == 0, "nothing of it is stored"
     # Other values may act, and so may the same on other tasks or with other values of all else.
-    assert plan(study(trainer="odd:idle", points=4, search="lr=log:0.01..1 memory=5,40")).outlook.now == 4 * 2
-    assert plan(study(trainer="odd:idle", points=4, search="lr=log:0.02..1 memory=5,50")).outlook.now == 4 * 2
-    assert plan(study(trainer="odd:idle", points=4, cv_tasks=3, **BOTH)).outlook.now == 4 * 2
+    assert plan(study(trainer="odd:idle", points=4, search="lr=log:0.01..1 memory=5,40")).counts.now == 4 * 2
+    assert plan(study(trainer="odd:idle", points=4, search="lr=log:0.02..1 memory=5,50")).counts.now == 4 * 2
+    assert plan(study(trainer="odd:idle", points=4, cv_tasks=3, **BOTH)).counts.now == 4 * 2
 
     report = epsearch(
         *("run", "--trainer", "odd:idle", "--search", "lr=log:0.01..1", "--set", "memory=5", *OPTIONS, "--quiet"),

@@ -7,8 +7,8 @@ import pytest
 
 from epsearch.findings.search import search_results
 from epsearch.loop import cautions as said
-from epsearch.loop.ahead import Plan
 from epsearch.loop.cautions import cautions
+from epsearch.loop.estimates import Plan
 from epsearch.preparation.build import build
 from epsearch.session.plan import make_plan
 from epsearch.session.plan_text import in_words

@@ -44,7 +44,7 @@ def study(small_study, url):
 
 def test_the_named_value_is_trained_with_every_seed_and_evaluated(study, store):
     loop = make(study(), store)
-    assert loop.outlook().most == 4 and loop.outlook().least == 0
+    assert loop.counts().most == 4 and loop.counts().least == 0
     stages = [job.stage for job in finish(loop, LUCKY) if job.phase == "cv" and not job.certify]
     named = loop.best.point
     assert 0.2 < named[0] < 0.6 and loop.driver.choice.tried != named

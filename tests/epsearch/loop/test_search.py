@@ -231,10 +231,10 @@ def test_a_cohort_of_code_from_outside_ends_the_study_at_once(small_study, store
 
 def test_remaining_work_reach_zero(small_study, store):
     loop = make(small_study(), store)
-    seen = [loop.work_of(loop.outlook())[1]]
+    seen = [loop.work_of(loop.counts())[1]]
     while not loop.done:
         loop.tell([execute(loop.ask()[0])])
-        seen.append(loop.work_of(loop.outlook())[1])
+        seen.append(loop.work_of(loop.counts())[1])
     assert seen[0] > 0 and seen[-1] == 0
 
 
@@ -356,4 +356,4 @@ def test_a_shared_first_task_changes_no_record(small_study, tmp_path, monkeypatc
 def test_more_certificates_than_members_still_end_at_no_steps_to_go(small_study, store):
     loop = make(small_study(points=3, seeds=1, repeats=1, certify=9), store)
     finish(loop)
-    assert len(loop.certificates) == 3 and loop.work_of(loop.outlook())[1] == 0
+    assert len(loop.certificates) == 3 and loop.work_of(loop.counts())[1] == 0

@@ -241,7 +241,7 @@ class TestLoop:
     def test_what_is_told_on_the_way_is_what_was_left(self, tmp_path, store):
         """Steps of each task with their own weight: those of the first, without a memory, are none of what was left."""
         loop, told = make(small(Comparison, tmp_path, methods="agem,mas", seeds=2), store), []
-        left = loop.work_of(loop.outlook())[1]
+        left = loop.work_of(loop.counts())[1]
         firsts = count = 0
         while not loop.done:
             job = loop.ask()[0]
@@ -254,10 +254,10 @@ class TestLoop:
 
     def test_what_is_left_falls_to_zero(self, tmp_path, store):
         loop = make(small(Comparison, tmp_path, seeds=1), store)
-        seen = [loop.work_of(loop.outlook())[1]]
+        seen = [loop.work_of(loop.counts())[1]]
         while not loop.done:
             loop.tell([execute(loop.ask()[0])])
-            seen.append(loop.work_of(loop.outlook())[1])
+            seen.append(loop.work_of(loop.counts())[1])
         assert seen == sorted(seen, reverse=True) and len(set(seen)) == 14 and seen[-1] == 0
         assert loop.headline() == "13/13 rows"
 

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from epsearch.events import Progress
-from epsearch.loop.ahead import Eta, Outlook
+from epsearch.loop.estimates import Eta, MemberCounts
 from epsearch.preparation.build import build
 from epsearch.runners import eta, overheads, progress
 from epsearch.runners.progress import Monitor
@@ -25,8 +25,8 @@ def loop(stage="repeat 1 of 5", known=0, wanted=10, remaining=1000, best="best �
         stage_members=lambda: (known, wanted),
         headline=lambda: best,
         heading=lambda: "5 repeats × 11 ε",
-        work_of=lambda outlook: (remaining / 2, remaining, remaining),
-        outlook=lambda: Outlook(known, wanted - known, 0, 0, 0, 0, certified),
+        work_of=lambda counts: (remaining / 2, remaining, remaining),
+        counts=lambda: MemberCounts(known, wanted - known, 0, 0, 0, 0, certified),
         notes=[],
         stored=[],
         done=done,

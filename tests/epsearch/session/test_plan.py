@@ -25,19 +25,19 @@ def store(tmp_path):
 def test_members_and_steps_are_those_that_are_then_trained(small_study, store):
     study = small_study(strategy="random", repeats=3, points=4, seeds=3, certify=0, choose="tried")
     plan = make_plan(make(study, store))
-    assert plan.outlook.fewest == plan.outlook.largest == 3 * 4 * 3 + 2 * 3 and plan.outlook.known == 0
+    assert plan.counts.fewest == plan.counts.largest == 3 * 4 * 3 + 2 * 3 and plan.counts.known == 0
     loop = make(study, store)
     finish(loop)
-    assert len(store.all_runs()) == plan.outlook.largest
+    assert len(store.all_runs()) == plan.counts.largest
     assert sum(record.steps for record in store.all_runs()) == plan.steps
     after = make_plan(make(study, store))
-    assert after.outlook.largest == 0 and after.steps == 0 and after.outlook.known == len(store.all_runs())
+    assert after.counts.largest == 0 and after.steps == 0 and after.counts.known == len(store.all_runs())
     assert in_words(after)["time"] == "nothing is left to train"
 
 
 def test_a_narrowing_may_end_early_and_never_takes_more_than_planned(small_study, store):
     study = small_study(repeats=3, points=5, seeds=2, choose="tried")
-    before = make_plan(make(study, store)).outlook
+    before = make_plan(make(study, store)).counts
     assert before.now == 10 and before.least == 0 and before.most == 2 * 3 * 2
     finish(make(study, store), PEAK)
     assert before.fewest <= len(store.all_runs()) + study.certify <= before.largest
@@ -46,9 +46,9 @@ def test_a_narrowing_may_end_early_and_never_takes_more_than_planned(small_study
 def test_the_value_that_a_curve_names_is_counted(small_study, store):
     """Its members are not known before: it may have been tried, and choices alone have no curve."""
     sizes = {"strategy": "grid", "repeats": 2, "points": 5, "seeds": 3, "certify": 0}
-    tried, curve = (make_plan(make(small_study(**sizes, choose=how), store)).outlook for how in ("tried", "curve"))
+    tried, curve = (make_plan(make(small_study(**sizes, choose=how), store)).counts for how in ("tried", "curve"))
     assert curve.largest == tried.largest + 3 and curve.fewest == tried.fewest
-    choices = make_plan(make(small_study(**sizes, search="memory=2,4,6"), store)).outlook
+    choices = make_plan(make(small_study(**sizes, search="memory=2,4,6"), store)).counts
     assert choices.fewest == choices.largest
 
 
@@ -56,12 +56,10 @@ def test_a_long_search_of_intervals_is_told_of_a_shorter_one(small_study, store)
     long = {"repeats": 5, "points": 11, "seeds": 3}
     plan = make_plan(make(small_study(**long), store))
     assert "--strategy kg" in in_words(plan)["suggestion"] and plan.as_json()["suggestion"] == plan.suggestion
-    assert plan.outlook.fewest < plan.outlook.expected < plan.outlook.largest
-    assert (
-        f"usually about {plan.outlook.expected}, at most {plan.outlook.largest} to train" in in_words(plan)["members"]
-    )
+    assert plan.counts.fewest < plan.counts.expected < plan.counts.largest
+    assert f"usually about {plan.counts.expected}, at most {plan.counts.largest} to train" in in_words(plan)["members"]
     (members,) = re.findall(r"usually about (\d+) members", plan.suggestion)
-    assert int(members) < plan.outlook.expected
+    assert int(members) < plan.counts.expected
     for other in ({"strategy": "kg"}, {"repeats": 2}, {"seeds": 1}, {"strategy": "grid", "search": "memory=2,4,6"}):
         assert "suggestion" not in in_words(make_plan(make(small_study(**long | other), store)))
 
@@ -85,7 +83,7 @@ def test_a_stage_can_use_as_many_workers_as_it_has_members(small_study, store):
 def test_what_the_ledger_holds_is_counted(small_study, store):
     finish(make(small_study(repeats=1), store), PEAK)
     plan = make_plan(make(small_study(repeats=1, seeds=3), store))
-    assert plan.outlook.known == 2 * (4 + 1) and plan.outlook.now == 4
+    assert plan.counts.known == 2 * (4 + 1) and plan.counts.now == 4
 
 
 def test_flop_follow_members_and_tasks(small_study, store):
@@ -138,13 +136,13 @@ def test_a_comparison_has_a_plan(store, tmp_path):
     loop = make(study, store)
     plan = make_plan(loop)
     candidates, rows = len({one for row in loop.rows for one in row.candidates()}), len(loop.rows)
-    assert (plan.outlook.now, plan.outlook.final, plan.outlook.most) == (2 * candidates, 2 * rows, 0)
+    assert (plan.counts.now, plan.counts.final, plan.counts.most) == (2 * candidates, 2 * rows, 0)
     told = f"{2 * (candidates + rows)} to train ({2 * candidates} now, {2 * rows} in the evaluation); 0 in"
     assert in_words(plan)["members"].startswith(told)
     assert [one.seeds for one in plan.resolutions] == [2] and plan.eta.seconds > 0
     finish(loop)
     assert sum(record.steps for record in store.all_runs()) == plan.steps
-    assert make_plan(make(study, store)).outlook.largest == 0
+    assert make_plan(make(study, store)).counts.largest == 0
 
 
 def test_noise_is_known_once_something_was_trained(small_study, store):
@@ -169,19 +167,19 @@ def test_a_grid_knows_its_points(small_study, store):
     study = small_study(search="memory=2,4,6", strategy="grid", points=5, repeats=4, certify=0)
     loop = make(study, store)
     plan = make_plan(loop)
-    assert plan.outlook.fewest == plan.outlook.largest and loop.stage == "batch 1 of 1"
+    assert plan.counts.fewest == plan.counts.largest and loop.stage == "batch 1 of 1"
     loop = make(study, store)
     finish(loop)
-    assert len(store.all_runs()) == plan.outlook.largest
+    assert len(store.all_runs()) == plan.counts.largest
     assert plan.steps == sum(record.steps for record in store.all_runs())
 
 
 def test_what_is_searched_counts_in_steps(small_study, store):
     study = small_study(search="batch_size=5,60", strategy="grid", points=4, repeats=1, certify=0, eval_seeds=7)
     plan = make_plan(make(study, store))
-    assert plan.outlook.now == 4 and [one.seeds for one in plan.resolutions] == [2, 7]
+    assert plan.counts.now == 4 and [one.seeds for one in plan.resolutions] == [2, 7]
     searched = 2 * 2 * (60 // 5 + 1)  # seeds, tasks, steps of either batch size
-    assert plan.steps == searched + plan.outlook.final * 2 * 60 // study.value("batch_size")
+    assert plan.steps == searched + plan.counts.final * 2 * 60 // study.value("batch_size")
 
 
 def test_a_probe_that_fails_is_said_and_no_more(small_study, store, monkeypatch):

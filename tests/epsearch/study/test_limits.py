@@ -220,7 +220,7 @@ def test_members_are_described_once_however_often_they_are_looked_at(small_study
 
 
 def test_no_more_certificates_are_announced_than_there_are_members(small_study, store):
-    assert make(small_study(points=3, repeats=1, seeds=2, certify=50_000), store).outlook().certified == 6
+    assert make(small_study(points=3, repeats=1, seeds=2, certify=50_000), store).counts().certified == 6
 
 
 def test_minus_zero_is_zero():

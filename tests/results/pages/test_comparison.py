@@ -12,7 +12,7 @@ from results.metrics import METRICS, average_accuracy
 from results.pages.comparison import comparison_sheet, write_comparison
 from results.pages.comparison_numbers import comparison_table, ranking, row_notes
 from results.pages.sheet import as_latex, as_markdown
-from results.paper.beside import beside_printed, difference_in_errors
+from results.paper.differences import difference_in_errors, with_printed_rows
 from results.paper.reference import Printed
 from results.table import TableRow
 from tests.support.synthetic_methods import compared_row, comparison, member
@@ -79,11 +79,11 @@ def test_rounding_alone_does_not_set_a_row_apart() -> None:
     # F_T is printed as 0.05 ± 0.001: whatever rounds to 0.05 may lie several of these spreads away.
     printed = Printed(0.05, 0.001, "0.05 ± 0.001")
     members = [member("agem", s, lost=0.05) for s in range(3)]
-    rounded = beside_printed([members], [{"F_T": printed}], ["F_T"], ["F_T"]).iloc[0]
+    rounded = with_printed_rows([members], [{"F_T": printed}], ["F_T"], ["F_T"]).iloc[0]
     assert rounded["F_T_difference_se"] > 3 and rounded["F_T_mean"] - 0.05 < 0.005
     assert not rounded["F_T_apart"]
     precise = printed._replace(text="0.050 ± 0.001")
-    assert beside_printed([members], [{"F_T": precise}], ["F_T"], ["F_T"])["F_T_apart"].tolist() == [True]
+    assert with_printed_rows([members], [{"F_T": precise}], ["F_T"], ["F_T"])["F_T_apart"].tolist() == [True]
 
 
 def test_ranking_over_rows_that_have_both_values() -> None:

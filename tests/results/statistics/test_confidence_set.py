@@ -158,8 +158,11 @@ def test_the_curve_says_how_large_differences_are() -> None:
         [best_interval(X, table(np.random.default_rng(i), X, parabola(0.5, bend), 20), 0, 1).curve for i in range(10)]
         for bend in (0.1, 0.0)
     )
-    assert all(one is not None and 0.025 < one.level < 0.04 and one.loss < one.level for one in wide)
-    assert all(one is not None and one.level < 0.006 for one in level)
+    assert all(
+        one is not None and 0.025 < one.largest_difference < 0.04 and one.largest_loss < one.largest_difference
+        for one in wide
+    )
+    assert all(one is not None and one.largest_difference < 0.006 for one in level)
 
 
 def test_without_noise_the_set_is_the_gap_around_the_top() -> None:

@@ -9,7 +9,7 @@ from epsearch.study.description import Study
 from results.statistics.power import Resolution
 
 
-class Outlook(NamedTuple):
+class MemberCounts(NamedTuple):
     """Numbers of stored and remaining members.
 
     Later rounds of a search have a smallest and a largest number.
@@ -78,7 +78,7 @@ class Plan:
     """Plan of a study: its largest remaining work."""
 
     study: Study
-    outlook: Outlook
+    counts: MemberCounts
     steps: int
     """SGD steps of all members."""
     flop: float
@@ -112,8 +112,8 @@ class Plan:
             "study": self.study.name,
             "config": self.study.shown(),
             "ahead": {
-                **self.outlook._asdict(),
-                **{name: getattr(self.outlook, name) for name in ("fewest", "expected", "largest")},
+                **self.counts._asdict(),
+                **{name: getattr(self.counts, name) for name in ("fewest", "expected", "largest")},
             },
             "steps": self.steps,
             "flop": self.flop,
@@ -145,7 +145,7 @@ class Plan:
         ]
         return cls(
             study=study,
-            outlook=Outlook(*(data["ahead"][name] for name in Outlook._fields)),
+            counts=MemberCounts(*(data["ahead"][name] for name in MemberCounts._fields)),
             eta=None if data["eta_seconds"] is None else Eta(**data["eta_seconds"]),
             usable=data["usable_workers"],
             resolutions=tuple(Resolution(**each) for each in resolutions),

@@ -47,7 +47,7 @@ def difference_in_errors(mean: float, std: float, n: int, printed: Printed) -> f
     return (mean - printed.mean) / error if error > 0 else math.nan
 
 
-def beside_printed(
+def with_printed_rows(
     groups: Sequence[Sequence[RunRecord]],
     printed: Sequence[Mapping[str, Printed]],
     metrics: Sequence[str],
