@@ -15,7 +15,7 @@ from results.table import TableResults
 APART_MARK = "*"
 """Marks rows and cells that differ from the printed ones by more than `APART` standard errors."""
 
-PRINTED = "printed"
+PRINTED_LABEL = Line("printed", "soft")
 """Label of the line with the printed values of a row."""
 
 
@@ -68,7 +68,7 @@ def _label_cell(row: pd.Series, marks: Sequence[str], comparable: bool) -> Cell:
     star = (APART_MARK,) if comparable and apart else ()
     name = Line(str(row["row"]), marks=(*marks, *star))
     in_print = any(row[name] for name in row.index if str(name).endswith("_printed"))
-    return (name, Line(PRINTED, "soft")) if in_print else (name,)
+    return (name, PRINTED_LABEL) if in_print else (name,)
 
 
 def _count_cell(row: pd.Series) -> Cell:
