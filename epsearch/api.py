@@ -12,7 +12,7 @@ from epsearch.failures.stopping import TRAINS
 from epsearch.findings import listing
 from epsearch.findings.facts import facts, verification
 from epsearch.findings.notebook import SideBySide, StoredStudy
-from epsearch.findings.reports import REPORTS
+from epsearch.findings.reports import REPORTS, check_latex_metrics
 from epsearch.ledger.location import ledger_url
 from epsearch.loop.base import Loop
 from epsearch.preparation import history
@@ -53,21 +53,23 @@ def run(
     wait: bool = False,
     resume: bool = False,
     with_printed: bool = False,
+    metrics: Sequence[str] = (),
 ) -> Outcome:
     """Trains a study from its state in the ledger, and writes its report.
 
     listener: called with every event; extend: extends a stored search to this one; wait: for the end of another run
     of this study, instead of raising UsageError; resume: also a cancelled study, instead of raising Cancelled;
-    with_printed: see `report`.
+    with_printed, metrics: see `report`.
 
     Running the same study again trains nothing twice, and writes the report anew. Raises UsageError (bad input; nothing
     has been trained); Interrupted, TrainingFailed and Unavailable (what was trained is stored); StoreError where the
     ledger fails.
     """
+    check_latex_metrics(study, metrics)
     TRAINS.set()
     loop, effort = train(study, listener, extend, wait, resume)
     begun = time.monotonic()
-    outcome = _report(loop, effort, retry_policy(listener), with_printed)
+    outcome = _report(loop, effort, retry_policy(listener), with_printed, metrics)
     seconds = time.monotonic() - begun
     overheads.remember(overheads.REPORT, seconds, effort.share)
     return replace(outcome, effort=replace(effort, seconds=effort.seconds + seconds))
@@ -130,14 +132,22 @@ def publish(
 
 
 def report(
-    name: str | None, storage: LedgerUrl, out: Path, figures: Sequence[str] = (), with_printed: bool = False
+    name: str | None,
+    storage: LedgerUrl,
+    out: Path,
+    figures: Sequence[str] = (),
+    with_printed: bool = False,
+    metrics: Sequence[str] = (),
 ) -> Outcome:
     """Writes the report of a stored study again, from the ledger alone; name: None for the newest.
 
     figures: formats, svg or pdf, of each figure for a paper; with_printed: True to set the paper's printed rows beside
-    results of other sizes, too. Raises UsageError like `load`; Unavailable where figures cannot be drawn here.
+    results of other sizes, too; metrics: of the LaTeX table of a comparison or memory study, in its order, () for all.
+    Raises UsageError like `load`; Unavailable where figures cannot be drawn here.
     """
-    outcome = _report(listing.load(name, storage, out), None, with_printed=with_printed)
+    loop = listing.load(name, storage, out)
+    check_latex_metrics(loop.study, metrics)
+    outcome = _report(loop, None, with_printed=with_printed, metrics=metrics)
     _write_figures(outcome.drawings, outcome.report, figures)
     return outcome
 
@@ -178,7 +188,11 @@ def list_datasets(data_dir: Path) -> list[dict[str, str]]:
 
 
 def _report(
-    loop: Loop, effort: Effort | None, waiting: RetryPolicy | None = None, with_printed: bool = False
+    loop: Loop,
+    effort: Effort | None,
+    waiting: RetryPolicy | None = None,
+    with_printed: bool = False,
+    metrics: Sequence[str] = (),
 ) -> Outcome:
     """Writes pages, tables and study.yaml from the ledger; effort: None if nothing was trained."""
     from results.files import write_atomically
@@ -187,7 +201,7 @@ def _report(
     make_folder(loop.study.folder, _elsewhere(loop.study.storage))
     kind = REPORTS[loop.study.kind]
     results = kind.results(loop, facts(loop, effort) | verification(loop, waiting), waiting)
-    results = replace(results, with_printed=with_printed)
+    results = replace(results, with_printed=with_printed, **({"latex_metrics": tuple(metrics)} if metrics else {}))
     path = kind.write(results, loop.study.folder)
     write_atomically(loop.study.folder / "study.yaml", loop.study.to_yaml().encode())
     return Outcome(loop.study, results, path, effort or Effort(0, len(loop.records), 0, 0, 0.0))

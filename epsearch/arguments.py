@@ -51,6 +51,8 @@ Live = Annotated[
 ]
 PRINTED_TOO = "Set the paper's printed rows beside results of other sizes, too."
 WithPrinted = Annotated[bool, typer.Option("--with-printed", help=PRINTED_TOO)]
+LATEX_METRICS = "Metrics of the LaTeX table, in its order, with commas between; by default all."
+Metrics = Annotated[str, typer.Option("--metrics", metavar="NAME,…", help=LATEX_METRICS)]
 DataDir = Annotated[Path, typer.Option(help="Folder of datasets.", parser=DATA.parse, metavar="DIRECTORY")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Dataset = Annotated[str, typer.Argument(help="Name of a dataset of images, or folder:PATH.")]
@@ -195,6 +197,9 @@ def besides(  # noqa: PLR0913  an option each
         bool, typer.Option("--print-config", help="Print the effective study and stop.", rich_help_panel=OUTPUT)
     ] = False,
     with_printed: Annotated[bool, typer.Option("--with-printed", help=PRINTED_TOO, rich_help_panel=OUTPUT)] = False,
+    metrics: Annotated[
+        str, typer.Option("--metrics", metavar="NAME,…", help=LATEX_METRICS, rich_help_panel=OUTPUT)
+    ] = "",
     quiet: Annotated[
         bool, typer.Option("--quiet", help="No progress, only the summary.", rich_help_panel=OUTPUT)
     ] = False,
@@ -203,4 +208,7 @@ def besides(  # noqa: PLR0913  an option each
     ] = False,
     live: Live = None,
 ) -> None:
-    """Declares the options of commands that take a study, besides the study's own; `extend` is for searches."""
+    """Declares the options of commands that take a study, besides the study's own.
+
+    `extend` is for searches, `metrics` for tables of methods.
+    """

@@ -20,6 +20,7 @@ from epsearch.arguments import (
     DataDir,
     Dataset,
     Json,
+    Metrics,
     Name,
     Names,
     Out,
@@ -34,7 +35,7 @@ from epsearch.doors import door
 from epsearch.failures.lines import run_command
 from epsearch.ledger.location import hide_storage
 from epsearch.study.limits import SIDE
-from epsearch.study.parsers import some_of
+from epsearch.study.parsers import some_of, words
 from results.figures import FORMATS
 
 app = Commands(
@@ -81,12 +82,13 @@ training.add_to(app)
 
 
 @app.command()
-def report(
+def report(  # noqa: PLR0913  an option each
     names: Names = None,
     figures: Annotated[
         str, typer.Option(metavar=",".join(FORMATS), help="Also write each figure for a paper, in these formats.")
     ] = "",
     with_printed: WithPrinted = False,
+    metrics: Metrics = "",
     folder: Out = OUT.default,
     storage: Storage = None,
     server: Server = None,
@@ -95,7 +97,7 @@ def report(
     """Write the report of a study again, from the ledger alone; of several searches, one that compares them."""
     formats = some_of(figures, "figures", FORMATS) if figures else ()
     with door(server, folder, storage) as side:
-        view(side.report(names or [], formats, with_printed), as_json)
+        view(side.report(names or [], formats, with_printed, words(metrics)), as_json)
 
 
 @app.command("list")

@@ -63,6 +63,8 @@ class Metric:
     """What a run must have for the metric to be defined, where not every run has it."""
     display_percent: bool = False
     """Whether people see percent although files, JSON and Python have a fraction."""
+    lower_is_better: bool = False
+    """Whether a lower value is the better one."""
 
     def of(self, record: RunRecord) -> float:
         """Returns the value in its `unit`; NaN for a run that diverged."""
@@ -316,7 +318,9 @@ class Metrics(MutableMapping[str, Metric]):
 METRICS = Metrics(
     {
         "A_T": Metric(lambda run: average_accuracy(run.accuracies), 2, PERCENT),
-        "F_T": Metric(lambda run: forgetting(run.accuracies), 1, needs=TWO_TASKS, display_percent=True),
+        "F_T": Metric(
+            lambda run: forgetting(run.accuracies), 1, needs=TWO_TASKS, display_percent=True, lower_is_better=True
+        ),
         "a_1": Metric(lambda run: first_task_accuracy(run.accuracies), 2, PERCENT),
         "a_t": Metric(lambda run: last_task_accuracy(run.accuracies), 2, PERCENT),
         "LCA_10": Metric(lambda run: learning_curve_area(run.within), 3, needs="ten mini-batches in every task"),

@@ -68,6 +68,9 @@ class TableResults:
     with_printed: bool = False
     """Whether the paper's printed rows are in the table although the sizes are others."""
 
+    latex_metrics: tuple[str, ...] = ()
+    """Metrics of the LaTeX table, in its order; empty for all."""
+
     def __post_init__(self) -> None:
         _check_unique([row.identity for row in self.rows], "labels of rows")
 

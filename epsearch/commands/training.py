@@ -16,6 +16,7 @@ from epsearch.doors.door import Door, Request
 from epsearch.failures.errors import UsageError
 from epsearch.study.description import Study
 from epsearch.study.kinds import KINDS, Comparison, MemoryStudy, Search
+from epsearch.study.parsers import words
 
 TRAINING: dict[str, str] = {
     Search.kind: "Search ε, or another hyperparameter, evaluate the choice on the remaining tasks, write a report.",
@@ -32,7 +33,8 @@ def _command(kind: type[Study], act: Callable[..., int]) -> Callable[..., int]:
 
     def command(**values: Any) -> int:
         options = {name: values.pop(name) for name in kind.options()}
-        how = {name: bool(values.get(name)) for name in ("extend", "wait", "with_printed")}
+        how: dict[str, Any] = {name: bool(values.get(name)) for name in ("extend", "wait", "with_printed")}
+        how["metrics"] = words(values.get("metrics") or "")
         request = Request(kind, options, values["config"], live=values.get("live") or (), **how)
         if values["print_config"]:
             from epsearch.doors.ledger import described  # late, as in all commands: `--help` need not wait for it
@@ -44,7 +46,8 @@ def _command(kind: type[Study], act: Callable[..., int]) -> Callable[..., int]:
 
     others = inspect.signature(besides).parameters.items()
     left_out = set() if kind.extendable else {"extend"}
-    left_out |= {"wait", "live", "with_printed"} if act is _plan else set()
+    left_out |= set() if kind.has_latex else {"metrics"}
+    left_out |= {"wait", "live", "with_printed", "metrics"} if act is _plan else set()
     own = [one for name, one in others if name not in left_out]
     signature = inspect.Signature([*map(parameter, kind.options().values()), *own])
     # Typer reads both: the order and the defaults from the one, the types from the other.

@@ -27,6 +27,8 @@ class Request:
     """Tools to log to, as TOOL:WHERE."""
     with_printed: bool = False
     """True to set the paper's printed rows beside results of other sizes, too."""
+    metrics: Sequence[str] = ()
+    """Metrics of the LaTeX table, in its order; empty for all."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,12 @@ class Door(Protocol):
     def show(self, name: str | None) -> View:
         """Returns options and results of a study, the newest without a name."""
 
-    def report(self, names: Sequence[str], figures: Sequence[str], with_printed: bool = False) -> View:
+    def report(
+        self, names: Sequence[str], figures: Sequence[str], with_printed: bool = False, metrics: Sequence[str] = ()
+    ) -> View:
         """Writes the report of a study, the newest without a name, or the page of several side by side.
 
-        with_printed: of one study, see `Request`.
+        with_printed, metrics: of one study, see `Request`.
         """
 
     def plan(self, request: Request, listener: Listener) -> View:

@@ -39,16 +39,19 @@ class LedgerDoor:
         loop = listing.load(name, self._storage, self._out)
         return View(lambda width, colours: lists.study(loop), lambda: lists.study_as_json(loop))
 
-    def report(self, names: Sequence[str], figures: Sequence[str], with_printed: bool = False) -> View:
+    def report(
+        self, names: Sequence[str], figures: Sequence[str], with_printed: bool = False, metrics: Sequence[str] = ()
+    ) -> View:
         """Writes the report of a study, or the page of several side by side, from the ledger."""
         from epsearch import api
         from epsearch.terminal import outcome
 
         if len(names) < 2:
             name = names[0] if names else None
-            return _outcome(api.report(name, self._storage, self._out, figures, with_printed))
-        if with_printed:
-            raise UsageError(f"--with-printed is for the report of one study, got {len(names)}")
+            return _outcome(api.report(name, self._storage, self._out, figures, with_printed, metrics))
+        for flag, value in (("--with-printed", with_printed), ("--metrics", metrics)):
+            if value:
+                raise UsageError(f"{flag} is for the report of one study, got {len(names)}")
         several, page = api.side_by_side(names, self._storage, self._out, figures)
         return View(
             lambda width, colours: outcome.side_by_side(several, page),
@@ -129,7 +132,8 @@ def _train(study: Study, request: Request, listener: Listener, resume: bool) -> 
     with ExitStack() as stack:
         loggers = [stack.enter_context(api.live(target, warner(listener))) for target in request.live]
         events = together(listener, *loggers)
-        result = api.run(study, events, request.extend, request.wait, resume, request.with_printed)
+        how = (request.extend, request.wait, resume, request.with_printed, request.metrics)
+        result = api.run(study, events, *how)
     for target in request.live:
         tool, _, where = target.partition(":")
         try:

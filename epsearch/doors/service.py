@@ -41,9 +41,11 @@ class ServiceDoor:
         """Returns options and results of a study."""
         return self._view(f"/studies/{quoted(name or self._newest())}/shown")
 
-    def report(self, names: Sequence[str], figures: Sequence[str], with_printed: bool = False) -> View:
+    def report(
+        self, names: Sequence[str], figures: Sequence[str], with_printed: bool = False, metrics: Sequence[str] = ()
+    ) -> View:
         """Downloads the page of a study, or of several side by side."""
-        _refuse({"with_printed": with_printed}, ("with_printed",))
+        _refuse({"with_printed": with_printed, "metrics": metrics}, ("with_printed", "metrics"))
         several = list(names) or [self._newest()]
         page = self._download(several)
         if len(several) == 1:
@@ -216,7 +218,7 @@ def _plain(value: Any) -> Any:
 
 
 def _refuse_local(request: Request) -> None:
-    own = {"live": request.live, "wait": request.wait, "with_printed": request.with_printed}
+    own = {name: getattr(request, name) for name in ("live", "wait", "with_printed", "metrics")}
     _refuse({**request.options, **own}, (*own, *SERVER_SET))
 
 

@@ -1,14 +1,16 @@
 """Reports of the kinds of study: results and pages."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from epsearch.failures.errors import UsageError, unknown
 from epsearch.findings.facts import full_size, unfinished_notes
 from epsearch.findings.search import search_results
 from epsearch.loop.table import Row, TableLoop
 from epsearch.plugins.registration import added
+from epsearch.study.description import Study
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.labels import method_label, settings_text
 from results.ledger.record import RunRecord
@@ -46,6 +48,9 @@ class Report(NamedTuple):
     """Loop -> its stored members, grouped over seeds."""
     answer: Callable[[Any], str] = lambda results: ""
     """Results -> the answer of a search in words; empty for other studies."""
+
+    latex_metrics: Callable[[], tuple[str, ...]] = lambda: ()
+    """Returns the metrics that the LaTeX table can have; empty for a kind without one."""
 
     def write(self, results: Any, folder: Path) -> Path:
         """Writes the pages and tables into a folder; returns the path of the first page."""
@@ -167,6 +172,35 @@ def _rows(loop: TableLoop) -> Groups:
 
 REPORTS: dict[str, Report] = {
     Search.kind: Report(search_results, _of_search, _search_pages, "write_report", _points, _answer),
-    Comparison.kind: Report(comparison, _of_table, _comparison_pages, "write_comparison", _rows),
-    MemoryStudy.kind: Report(memory_study, _of_table, _memory_pages, "write_memory_study", _rows),
+    Comparison.kind: Report(
+        comparison,
+        _of_table,
+        _comparison_pages,
+        "write_comparison",
+        _rows,
+        latex_metrics=lambda: _comparison_pages().latex_metrics(),
+    ),
+    MemoryStudy.kind: Report(
+        memory_study,
+        _of_table,
+        _memory_pages,
+        "write_memory_study",
+        _rows,
+        latex_metrics=lambda: _memory_pages().latex_metrics(),
+    ),
 }
+
+
+def check_latex_metrics(study: Study, names: Sequence[str]) -> None:
+    """Raises UsageError where the LaTeX table of a study cannot have these metrics."""
+    if not names:
+        return
+    with added(study.shown()):
+        allowed = REPORTS[study.kind].latex_metrics()
+    if not allowed:
+        raise UsageError(
+            f"--metrics is for the LaTeX table of a comparison or memory study, got a study of `epsearch {study.kind}`"
+        )
+    for name in names:
+        if name not in allowed:
+            raise UsageError(unknown("metric", name, allowed))

@@ -113,6 +113,8 @@ class Study:
     """Whether ledgers and default names have the kind: all but searches, the first kind."""
     extendable: ClassVar[bool] = False
     """Whether a stored study of this kind can be extended."""
+    has_latex: ClassVar[bool] = False
+    """Whether its report has a LaTeX table of metrics."""
 
     # fmt: off
     dataset: str = option(

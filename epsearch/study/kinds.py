@@ -305,6 +305,8 @@ class Search(Study):
 class Table(Study):
     """Base of tables: methods on the evaluation stream, beside the paper's table."""
 
+    has_latex = True
+
     # fmt: off
     methods: tuple[str, ...] = option(
         values.METHOD_NAMES, "Methods with commas between, or all.", LEARNING,

@@ -75,6 +75,15 @@ def some_of(value: Any, name: str, allowed: Collection[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one_of(str(part).strip(), name, allowed) for part in listed(value)))
 
 
+def words(text: str) -> tuple[str, ...]:
+    """Returns the words of a text with commas between, each once.
+
+    >>> words("F_T, A_T,F_T,")
+    ('F_T', 'A_T')
+    """
+    return tuple(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
+
+
 def pretrained(value: Any, name: str) -> str | None:
     """Returns weights: imagenet, None for none, or a path, made absolute."""
     known = {"none": None, "imagenet": "imagenet"}

@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # but for the end of a line
+
+GAP = 2  # columns between two columns of a table
 
 
 class PlainConsole(Console):
@@ -48,38 +50,48 @@ def as_text(renderable: RenderableType, width: int, colours: bool) -> str:
 class FittingTable:
     """A table with as many columns as fit, from the left; a line below names the columns left out.
 
-    titles, rows: of equally many columns; a cell may have several lines. folded: for labels with figures beside them,
-    which are right-aligned: the first column folds at a third of the width; else it is never folded.
+    titles, rows: of equally many columns; a cell may have several lines. elsewhere: says where columns left out are.
+    narrower: for labels with figures beside them, which are right-aligned: makes another table from the columns of the
+    terminal, printed where not all of them fit, and none is left out; the first column then folds at a third of the
+    width, else it is never folded.
     """
 
     titles: Sequence[str]
     rows: Sequence[Sequence[Text]]
-    elsewhere: str
-    folded: bool = False
+    elsewhere: str = ""
+    narrower: Callable[[int], RenderableType] | None = None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        fitted = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+        fitted = Table(box=None, header_style="bold", padding=(0, GAP, 0, 0))
         room, count = options.max_width, 0
         columns = [*zip(*self.rows, strict=True)] or [()] * len(self.titles)
         for title, cells in zip(self.titles, columns, strict=True):
-            width = max(map(cell_len, (title, *(line for cell in cells for line in cell.plain.splitlines()))))
-            fold = self.folded and not count and width > (third := options.max_width // 3)
-            room -= (third if fold else width) + 2
-            if count and room < -2:  # the last column needs no space behind it
+            width = text_width(title, *cells)
+            fold = self.narrower is not None and not count and width > (third := options.max_width // 3)
+            room -= (third if fold else width) + GAP
+            if count and room < -GAP:  # the last column needs no space behind it
                 break
             count += 1
             # Text is left-aligned, figures are right-aligned.
-            left = count == 1 or not self.folded
+            left = count == 1 or self.narrower is None
             justify: Any = "left" if left else "right"
             if fold:
                 fitted.add_column(title, justify=justify, width=third, overflow="fold")
             else:
                 fitted.add_column(title, justify=justify, no_wrap=True, min_width=width)
+        if self.narrower is not None and (count < len(self.titles) or room < -GAP):
+            yield self.narrower(options.max_width)
+            return
         for row in self.rows:
             fitted.add_row(*row[:count])
         yield fitted
         if left_out := list(dict.fromkeys(self.titles[count:])):
             yield Text(f"no room for {', '.join(left_out)}: {self.elsewhere}", style="dim")
+
+
+def text_width(*texts: str | Text) -> int:
+    """Returns the columns of the longest line."""
+    return max((cell_len(line) for text in texts for line in str(text).splitlines()), default=0)
 
 
 def table(rows: Iterable[Iterable[RenderableType]], *titles: str) -> Table:

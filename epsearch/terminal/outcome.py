@@ -13,7 +13,8 @@ from epsearch.api import Outcome
 from epsearch.findings.notebook import SideBySide
 from epsearch.plugins.registration import added
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
-from epsearch.terminal.consoles import FittingTable, table
+from epsearch.terminal.consoles import table
+from epsearch.terminal.sheets import sheet_table
 from results.labels import count_text, duration_text
 from results.metrics import METRICS, undefined
 from results.pages.cells import left_out_text
@@ -21,7 +22,7 @@ from results.pages.comparison import comparison_sheet
 from results.pages.comparison_numbers import comparison_table, ranking
 from results.pages.memory import memory_sheet, memory_table
 from results.pages.search.sections import warnings
-from results.pages.sheet import Line, Sheet
+from results.pages.sheet import Sheet
 from results.pages.side_by_side import strategies_sheet
 from results.paper.differences import spread_name
 from results.search import SearchResults
@@ -56,20 +57,6 @@ def as_json(result: Outcome) -> dict[str, Any]:
         "report": str(result.report),
         "effort": vars(result.effort),
     }
-
-
-STYLES = {"": "", "soft": "dim", "apart": "yellow"}
-
-
-def sheet_table(sheet: Sheet) -> FittingTable:
-    """Returns a printed table for a terminal; the lines of a cell stand below each other."""
-    titles = [f"{title} {unit}".strip() for title, unit in sheet.header]
-    rows = [[Text("\n").join(map(_line, cell)) for cell in row] for row in sheet.rows]
-    return FittingTable(titles, rows, "all of them stand in the report", folded=True)
-
-
-def _line(line: Line) -> Text:
-    return Text("".join((line.text, *(f" {mark}" for mark in line.marks))), style=STYLES[line.look])
 
 
 def _table(sheet: Sheet) -> list[RenderableType]:

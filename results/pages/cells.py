@@ -15,7 +15,7 @@ from results.table import TableResults
 APART_MARK = "*"
 """Marks rows and cells that differ from the printed ones by more than `APART` standard errors."""
 
-PRINTED = "printed"
+PRINTED_LABEL = Line("printed", "soft")
 """Label of the line with the printed values of a row."""
 
 
@@ -41,7 +41,7 @@ def printed_sheet(
         (
             _label_cell(row, mark, results.comparable),
             *((Line(str(row[name])),) for name, _ in axes),
-            *(_metric_cell(row, metric, results.comparable) for metric in metrics),
+            *(_metric_cell(row, metric, results.comparable, metric == metrics[0]) for metric in metrics),
             _count_cell(row),
         )
         for (_, row), mark in zip(table.iterrows(), marks, strict=True)
@@ -68,7 +68,7 @@ def _label_cell(row: pd.Series, marks: Sequence[str], comparable: bool) -> Cell:
     star = (APART_MARK,) if comparable and apart else ()
     name = Line(str(row["row"]), marks=(*marks, *star))
     in_print = any(row[name] for name in row.index if str(name).endswith("_printed"))
-    return (name, Line(PRINTED, "soft")) if in_print else (name,)
+    return (name, PRINTED_LABEL) if in_print else (name,)
 
 
 def _count_cell(row: pd.Series) -> Cell:
@@ -76,16 +76,19 @@ def _count_cell(row: pd.Series) -> Cell:
     n, diverged = int(row["n"]), int(row["diverged"])
     if not n + diverged:  # not trained yet, where a 0 would look like a result
         return (Line(MISSING),)
-    # Where all diverged, the cell of A_T says so.
+    # Where all diverged, the cell of the first metric says so.
     return (Line(str(n)), Line(f"{diverged} diverged", "soft")) if n and diverged else (Line(str(n)),)
 
 
-def _metric_cell(row: pd.Series, metric: str, comparable: bool) -> Cell:
-    """Returns our value; the printed value if there is one; the difference if the sizes are comparable."""
+def _metric_cell(row: pd.Series, metric: str, comparable: bool, first: bool) -> Cell:
+    """Returns our value; the printed value if there is one; the difference if the sizes are comparable.
+
+    first: whether the cell is that of the first metric, which says that all members diverged.
+    """
     declared = METRICS[metric]
     ours = declared.mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]))
     # Said once a row; its other metrics have a dash.
-    if metric == "A_T" and row["diverged"] and not row["n"]:
+    if first and row["diverged"] and not row["n"]:
         ours = f"diverged ({row['diverged']} of {row['diverged']})"
     text = str(row.get(f"{metric}_printed", ""))
     if not text:
@@ -106,7 +109,8 @@ def _remarks(results: TableResults, table: pd.DataFrame, printed: str) -> Iterat
     any_printed = _any_printed(table)
     spread = f"ean ± {spread_name(any_printed)}{',' if any_printed else ''} over the seeds that did not diverge."
     # A memory study has no LCA_10.
-    units = f"{units_text(metric for metric in METRICS if f'{metric}_mean' in table.columns)} A lower F_T is better."
+    units = f"{units_text(metric for metric in METRICS if f'{metric}_mean' in table.columns)}"
+    units += " A lower F_T is better." if "F_T_mean" in table.columns else ""
     yield f"{'First line of a cell: m' if any_printed else 'M'}{spread} {units}"
     if not printed:
         yield left_out_text(results.name)
@@ -148,12 +152,15 @@ def units_text(metrics: Iterable[str]) -> str:
 
     >>> units_text(["A_T", "F_T"]), units_text(["A_T", "LCA_10"])
     ('All metrics are in percent.', 'LCA_10 is a fraction, the other metrics are in percent.')
+    >>> units_text(["LCA_10"])
+    'LCA_10 is a fraction.'
     """
+    metrics = tuple(metrics)
     *first, last = [metric for metric in metrics if not METRICS[metric].display_unit] or [""]
     if not last:
         return "All metrics are in percent."
     fractions = f"{', '.join(first)} and {last} are fractions" if first else f"{last} is a fraction"
-    return f"{fractions}, the other metrics are in percent."
+    return f"{fractions}{', the other metrics are in percent' if len(first) + 1 < len(metrics) else ''}."
 
 
 def warnings(table: pd.DataFrame, comparable: bool, notes: Sequence[str]) -> list[str]:

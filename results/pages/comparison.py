@@ -1,7 +1,7 @@
 """The page of a comparison of methods, and its files."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from results.labels import count_text, dataset_label, number_text
 from results.metrics import METRICS
 from results.pages.cells import printed_sheet, warnings
 from results.pages.comparison_numbers import comparison_table, left_out, ranking, row_notes
+from results.pages.latex import table_for_latex
 from results.pages.sheet import Sheet, as_html
 from results.pages.writing import Figures, drawn, write_page
 from results.table import TableResults
@@ -33,6 +34,7 @@ def write_comparison(comparison: TableResults, folder: Path) -> Path:
         shown,
         sheet.standalone(comparison.notes),
         comparison.records,
+        table_for_latex(comparison, table, latex_metrics(), partial(comparison_sheet, comparison)),
     )
 
 
@@ -58,11 +60,19 @@ def overview(comparison: TableResults) -> str:
     return _overview(comparison, table, *ranking(comparison)) + as_html(comparison_sheet(comparison, table))
 
 
-def comparison_sheet(comparison: TableResults, table: pd.DataFrame) -> Sheet:
-    """Returns the table for people, from the `comparison_table`: all metrics, with footnotes on the rows."""
+def latex_metrics() -> tuple[str, ...]:
+    """Returns the metrics that the LaTeX table can have."""
+    return tuple(METRICS)
+
+
+def comparison_sheet(comparison: TableResults, table: pd.DataFrame, metrics: Sequence[str] = ()) -> Sheet:
+    """Returns the table for people, from the `comparison_table`, with footnotes on the rows.
+
+    metrics: its columns, of which `table` must have the numbers; empty for all.
+    """
     title = f"Methods on the evaluation stream of {dataset_label(comparison.dataset)}"
     printed = "" if left_out(comparison) else "the paper's main table"
-    return printed_sheet(comparison, table, title, row_notes(comparison), tuple(METRICS), printed)
+    return printed_sheet(comparison, table, title, row_notes(comparison), metrics or tuple(METRICS), printed)
 
 
 def _page(

@@ -1,5 +1,6 @@
 """The page of the episodic-memory study, and its numbers."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from results.figures import added, memory_panels
 from results.html import appendix, page
 from results.labels import count_text, dataset_label, settings_text
 from results.pages.cells import printed_sheet, warnings
+from results.pages.latex import table_for_latex
 from results.pages.sheet import Sheet, as_html
 from results.pages.writing import Figures, drawn, write_page
 from results.paper.differences import with_printed_rows
@@ -30,7 +32,8 @@ def write_memory_study(study: TableResults, folder: Path) -> Path:
     shown = figures(study)
     html = partial(_page, study, table, sheet, shown)
     standalone = sheet.standalone(study.notes)
-    return write_page(folder / "memory.html", html, {"memory": table}, shown, standalone, study.records)
+    latex = table_for_latex(study, table, latex_metrics(), partial(memory_sheet, study))
+    return write_page(folder / "memory.html", html, {"memory": table}, shown, standalone, study.records, latex)
 
 
 def tables(study: TableResults) -> dict[str, pd.DataFrame]:
@@ -76,13 +79,21 @@ def left_out(study: TableResults) -> bool:
     return not study.printed_beside and any(_printed(study))
 
 
-def memory_sheet(study: TableResults, table: pd.DataFrame) -> Sheet:
-    """Returns the table for people, from the `memory_table`: one row a method and size of its memory."""
+def latex_metrics() -> tuple[str, ...]:
+    """Returns the metrics that the LaTeX table can have."""
+    return PRINTED_METRICS
+
+
+def memory_sheet(study: TableResults, table: pd.DataFrame, metrics: Sequence[str] = ()) -> Sheet:
+    """Returns the table for people, from the `memory_table`: one row a method and size of its memory.
+
+    metrics: its columns, of which `table` must have the numbers; empty for all.
+    """
     title = f"Size of the episodic memory on {dataset_label(study.dataset)}"
     printed = "" if left_out(study) else "the paper's memory study"
     # Beside the method, because a line of the figure is several rows here.
     sizes = (("memory", "per class, task"),)
-    return printed_sheet(study, table, title, memory_notes(study), PRINTED_METRICS, printed, sizes)
+    return printed_sheet(study, table, title, memory_notes(study), metrics or PRINTED_METRICS, printed, sizes)
 
 
 def _printed(study: TableResults) -> list[dict[str, Printed]]:

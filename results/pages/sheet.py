@@ -13,6 +13,9 @@ from typing import NamedTuple, Self
 from results.html import page
 from results.labels import METRIC_NAME, subscripts
 
+BEST = "best"
+"""Look of the best mean of a column, bold in LaTeX."""
+
 
 class Line(NamedTuple):
     """A line of a cell."""
@@ -20,7 +23,7 @@ class Line(NamedTuple):
     text: str
     """Plain text."""
     look: str = ""
-    """How it is set: "" normally, "soft" (less important) or "apart" (emphasised)."""
+    """How it is set: "" normally, "soft" (less important), "apart" (emphasised) or BEST, in LaTeX alone."""
     marks: tuple[str, ...] = ()
     """Raised signs after the text: numbers of footnotes, or "*"."""
 
@@ -132,6 +135,8 @@ LATEX = {
         "≤": r"$\le$",
         "≥": r"$\ge$",
         "≈": r"$\approx$",
+        "↑": r"$\uparrow$",
+        "↓": r"$\downarrow$",
         "√": r"$\surd$",
         "∞": r"$\infty$",
         "²": "$^{2}$",
@@ -167,7 +172,8 @@ def _latex_lines(cells: Sequence[Cell]) -> Iterable[str]:
 
 def _latex_line(line: Line) -> str:
     text = _latex(line.text) + (f"$^{{{','.join(line.marks)}}}$" if line.marks else "")
-    return rf"\textbf{{{text}}}" if line.look == "apart" else text
+    command = {BEST: r"\textbf", "apart": r"\emph"}.get(line.look)
+    return text if command is None else f"{command}{{{text}}}"
 
 
 def _latex(text: str) -> str:

@@ -1,6 +1,7 @@
 """The page that compares several finished searches, and its files."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from results.labels import (
 )
 from results.metrics import METRICS
 from results.pages.cells import paired_text
+from results.pages.latex import remarks, with_scores
 from results.pages.search.confidence import KIND_LABELS, evaluation_notes
 from results.pages.sheet import Cell, Line, Sheet, as_html
 from results.pages.side_by_side_numbers import (
@@ -29,10 +31,12 @@ from results.pages.side_by_side_numbers import (
 )
 from results.pages.writing import Figures, drawn, write_page
 from results.search import SearchResults
+from results.search_tables import by_seed
 from results.verdict import wording
 from results.verdict.assessment import trust
 
 DIGITS = METRICS["A_T"].digits
+EVALUATION = 2  # column of the scores of the evaluation
 # Always shown: a table of strategies invites to read a ranking into it.
 ONE_DRAW = (
     "One run of each strategy is one draw: another seed of the strategy, or of the training, may reverse the order. "
@@ -51,7 +55,9 @@ def write_strategies(studies: Sequence[SearchResults], folder: Path) -> Path:
     table, shown = strategies_table(studies), figures(studies)
     sheet, notes = strategies_sheet(studies, table), _warnings(studies)
     html = partial(_page, studies, sheet, notes, shown)
-    return write_page(folder / "strategies.html", html, {"strategies": table}, shown, sheet.standalone(notes))
+    latex = _latex(studies, table, sheet).standalone(notes)
+    standalone = sheet.standalone(notes)
+    return write_page(folder / "strategies.html", html, {"strategies": table}, shown, standalone, latex=latex)
 
 
 def tables(studies: Sequence[SearchResults]) -> dict[str, pd.DataFrame]:
@@ -102,6 +108,14 @@ def strategies_sheet(studies: Sequence[SearchResults], table: pd.DataFrame) -> S
         "under a verdict is where the best value may lie (95 % confidence)."
     )
     return Sheet(f"Strategies on {dataset_label(studies[0].dataset)}", header, rows, (), (remark,))
+
+
+def _latex(studies: Sequence[SearchResults], table: pd.DataFrame, sheet: Sheet) -> Sheet:
+    """Returns the LaTeX table; in bold only a mean of the evaluation, as that of the search is biased upwards."""
+    objective = studies[0].objective
+    scores = [by_seed(study.evaluation_of(study.chosen), objective) for study in studies]
+    made, bold = with_scores(sheet, EVALUATION, objective, scores, [*table["evaluation_std"]])
+    return replace(made, remarks=(*made.remarks, *remarks(bold)))
 
 
 def _cells(label: str, study: SearchResults, row: pd.Series) -> tuple[Cell, ...]:

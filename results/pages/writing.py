@@ -29,14 +29,16 @@ def write_page(
     figures: Figures,
     sheet: Sheet | None = None,
     runs: Iterable[RunRecord] | None = None,
+    latex: Sheet | None = None,
 ) -> Path:
     """Writes a page and everything that it shows, makes the folder if needed, and returns the path of the page.
 
     path      of the page; every other file lies beside it
     html      makes the page, called last: where drawing fails, the numbers are on disk
     tables    written as <name>.csv, and those of the figures as figures/<name>.csv
-    sheet     the table for people, written as Markdown and LaTeX under the name of the page; None for none
+    sheet     the table for people, written as Markdown under the name of the page; None for none
     runs      exported, each once, see `results.export.export_runs`; None for no export
+    latex     the LaTeX table, written under the name of the page; None for none
 
     Each file is written atomically, the page last, so that a page never shows numbers that are not in the files.
     Raises OSError where a file cannot be written.
@@ -50,5 +52,6 @@ def write_page(
         export_runs({record.key: record for record in runs}.values(), path.parent)
     if sheet is not None:
         write_atomically(path.with_suffix(".md"), as_markdown(sheet).encode())
-        write_atomically(path.with_suffix(".tex"), as_latex(sheet).encode())
+    if latex is not None:
+        write_atomically(path.with_suffix(".tex"), as_latex(latex).encode())
     return write_atomically(path, html().encode())

@@ -21,7 +21,7 @@ from epsearch.preparation.build import build
 from epsearch.status import StudyStatus
 from epsearch.study.kinds import Search
 from epsearch.terminal import lists
-from epsearch.terminal.consoles import FittingTable, PlainConsole, facts
+from epsearch.terminal.consoles import PlainConsole, facts
 from results.ledger.store import Store
 from tests.epsearch.conftest import SMALL
 
@@ -97,17 +97,6 @@ def test_a_list_of_studies_has_the_columns_that_fit_and_never_cuts_a_name():
         titles, line, *rest = console.file.getvalue().splitlines()
         assert titles.rstrip().endswith(last) and name in line
         assert rest == [] if width == 200 else rest[0].startswith("no room")
-
-
-def test_a_printed_table_folds_its_labels_before_it_leaves_out_figures():
-    console = PlainConsole(file=io.StringIO(), width=60)
-    label = "tree-structured Parzen estimator (a-long-name-of-a-study)"
-    console.print(
-        FittingTable(("row", "A_T", "F_T"), [[Text(label), Text("84.28"), Text("0.1")]], "elsewhere", folded=True)
-    )
-    text = console.file.getvalue()
-    assert "84.28" in text and "0.1" in text and "no room" not in text
-    assert "".join(line[:20].strip() for line in text.splitlines()[1:]).replace(" ", "") == label.replace(" ", "")
 
 
 @pytest.mark.parametrize("shown", ["a\x1b[31mb\x9b2J", Text("a\x1b[31mb\x9b2J"), facts({"name": "a\x1b[31mb\x9b2J"})])

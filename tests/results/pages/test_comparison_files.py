@@ -144,7 +144,7 @@ def test_latex_sets_symbols_and_escapes_the_rest() -> None:
     for part in (
         r"$A_T$ and $\varepsilon$ (\%) & $\mathrm{LCA}_{10}$ \\",
         r"$\lambda$ = 0.1, $\tau$ &  \\",
-        r"\textbf{$-$1.0 $\pm$ 0.5$^{1,*}$}",
+        r"\emph{$-$1.0 $\pm$ 0.5$^{1,*}$}",
         r"a\_b \{x\} \#1 \$2 \textbackslash{}x \textasciitilde{}\textasciicircum{} {[}{*}{]}",
         r"\caption{a\_b of $F_T$}",
         r"$^{1}$ x $<$ y",
