@@ -34,8 +34,8 @@ def table_for_latex(
 ) -> Sheet:
     """Returns the LaTeX table of a comparison or memory study, with the notes on the study.
 
-    table: as for `printed_sheet`; metrics: of the LaTeX table where the study asks for no others; sheet: makes the table
-    for people from the columns of some metrics.
+    table: as for `printed_sheet`; metrics: of the LaTeX table where the study asks for no others; sheet: makes the
+    table for people from the columns of some metrics.
     """
     metrics = results.latex_metrics or metrics
     ends = ("mean", "std", *IN_PRINT)
