@@ -106,4 +106,6 @@ def unfinished_notes(loop: Loop) -> list[str]:
         return []
     unused, again = loop.unused(), f"`epsearch {loop.study.kind}` trains again."
     damage = [f"{unused_in_words(unused)}; {again}"] if unused else []
+    if loop.was_finished and not damage:
+        return [f"An earlier version finished this study; today's rules for its values need more: {loop.state()}."]
     return [f"The study is not finished; {loop.state()}.", *damage]

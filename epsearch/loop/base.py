@@ -58,6 +58,7 @@ class Loop(ABC):
         self.saved = 0  # member-steps saved, as members share their first task
         self.notify: Callable[[str], object] = str  # called with lines for the user, after results are stored
         self.damaged: dict[str, str] = {}  # unusable records, some trained again since
+        self.was_finished = False  # whether its stored state is that of a finished study
         self.disjointness = Disjointness()  # stored proof that search and evaluation are disjoint
         self.evaluation_log = EvaluationLog()  # of all ledgers of this user
         self.row = ""  # checksum of the study's row; if set, the study's summary in the ledger is kept up to date

@@ -37,6 +37,7 @@ from results.ledger.retry import RetryPolicy
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
 from results.ledger.writers.access import NO_RETRIES
+from results.ledger.writers.states import FINISHED
 from trainers.notes import redirect_notes
 from trainers.plugins.calls import ForeignError
 
@@ -238,6 +239,8 @@ def stored_loop(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> L
     with reading(row):
         loop = make_loop(stored.study, stored.images, store, stored.earlier)
         loop.disjointness = stored.disjointness
+        state = store.leases.state_of(row.name)
+        loop.was_finished = state is not None and state.state == FINISHED
         return loop
 
 

@@ -7,12 +7,13 @@ import pytest
 from epsearch.findings import evaluations, listing
 from epsearch.findings.search import search_results
 from epsearch.ledger.evaluation_log import NOT_A_CHOICE, VARIABLE
+from epsearch.loop.strategy_driver import choice_cache
 from epsearch.service.settings import Settings
 from epsearch.service.work.processes import environment
 from epsearch.session.session import stored_loop, train
 from results.ledger.store import Store
 from results.pages.search.confidence import evaluation_notes
-from results.search import EvaluatedChoice
+from results.search import Choice, EvaluatedChoice
 from tests.support.drive import fake, finish, make
 from tests.support.events import Recorded
 
@@ -149,3 +150,13 @@ def test_of_many_looks_the_last_are_told_and_the_others_counted():
     assert note.count("ε = ") == 5 and "ε = 199" in note
     (note,) = evaluation_notes(looks[:6], 1)
     assert note.count("ε = ") == 5 and "earlier" not in note
+
+
+def test_a_study_that_an_earlier_rule_finished_says_so(tiny, file, monkeypatch):
+    """Its curve names another value today, whose members are not there."""
+    study = tiny(points=5, name="old")
+    train(study)
+    assert not found(listing.load("old", study.storage, study.out)).notes
+    monkeypatch.setattr(choice_cache, "choose", lambda *of: Choice((0.777,), (0.5,), ""))
+    (note,) = found(listing.load("old", study.storage, study.out)).notes
+    assert note.startswith("An earlier version finished this study; today's rules for its values need more: ")
