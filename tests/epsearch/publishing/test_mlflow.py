@@ -132,7 +132,8 @@ def test_publishing_again_adds_nothing_and_growing_replaces_means(studies, publi
     studies.extended(loop, seeds=3)
     publish("one")
     searched = [run for (stream, _), run in points(tracked).items() if stream == "cv"]
-    assert {len(children(tracked, run)) for run in searched} == {3}
+    # The value that the curve of two seeds named is no point of the search of three.
+    assert sorted(len(children(tracked, run)) for run in searched)[1:] == [3] * (len(searched) - 1)
     assert len({run.data.tags[ours.PLACE] for run in tracked.runs.values()}) == len(tracked.runs)
 
 
