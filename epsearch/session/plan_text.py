@@ -37,8 +37,10 @@ def _members(plan: Plan) -> str:
         *([f"{counts.certified} trained once more, alone"] if counts.certified else []),
     )
     count = str(counts.largest)
-    if counts.fewest < counts.largest:
-        count = f"usually about {counts.expected}, at most {counts.largest}"
+    if counts.fewest < counts.expected < counts.largest:
+        count = f"usually about {counts.expected}, at most {count}"
+    elif counts.fewest < counts.largest:
+        count = f"at most {count}"
     return f"{count} to train ({', '.join(parts)}); {counts.known} in the ledger"
 
 
