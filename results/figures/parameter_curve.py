@@ -56,7 +56,8 @@ def numbers(results: SearchResults, metric: str = "A_T") -> ParameterCurve:
         points=points,
         intervals=tuple(r.number for r in results.rounds if r.span is not None and r.number in set(points["repeat"])),
         peak=peak_of(results, metric),
-        by_curve=results.by_curve,
+        by_curve=results.by_curve and metric == results.objective,
+        objective=results.objective,
     )
 
 
@@ -130,6 +131,8 @@ def _curve_caption(curve: ParameterCurve) -> str:
 def _star(curve: ParameterCurve) -> str:
     """Returns what the star is: the choice, and by which rule it was made."""
     chosen = f"Star: the chosen {curve.label} = {value_text(curve.chosen)}"
+    if curve.metric != curve.objective:
+        return f"{chosen}, by {curve.objective}."
     if curve.by_curve:
         return f"{chosen}, where the curve is highest."
     return f"{chosen}, the best tried value."

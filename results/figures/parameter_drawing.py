@@ -65,6 +65,8 @@ class ParameterCurve(NamedTuple):
     """The curve and the confidence set of its top."""
     by_curve: bool
     """Whether the choice is where the curve is highest, and no other rule's."""
+    objective: str
+    """The metric that made the choice."""
 
     @property
     def label(self) -> str:

@@ -163,3 +163,10 @@ def test_the_scale_of_the_last_repeats_shows_whole_error_bars() -> None:
     low, high = json.loads(parameter_curve.draw(wide).to_json())["layout"]["yaxis2"]["range"]
     means = wide.points[wide.points["repeat"].isin(wide.zooms)]["mean"]
     assert low < means.min() - 5 and high > means.max() + 5
+
+
+def test_the_star_of_another_metric_is_the_choice_by_the_first() -> None:
+    results = study(repeats=1)
+    assert "by A_T" not in parameter_curve.caption(parameter_curve.numbers(results, "A_T"))
+    text = parameter_curve.caption(parameter_curve.numbers(results, "F_T"))
+    assert "Star: the chosen ε = 0.1, by A_T." in text and "curve is highest" not in text
