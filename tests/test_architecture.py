@@ -22,7 +22,7 @@ ALLOWED = {
     "trainers": {"numpy", "torch"},
     "search_spaces": {"numpy", "yaml"},
     "search_spaces/adapters": {"optuna", "ray", "search_spaces"},
-    "results": {"numpy", "pandas", "plotly", "pyarrow", "sqlalchemy", "psycopg", "scipy", "yaml"},
+    "results": {"numpy", "pandas", "plotly", "pyarrow", "sqlalchemy", "psycopg", "scipy", "threadpoolctl", "yaml"},
 }
 # Numba comes in through one module, which engines/__init__.py imports late, so that a GPU machine can do without.
 # psutil, too, comes in through one module: only trainers of users, which not every machine runs, need it.

@@ -15,11 +15,14 @@ The time grows as the cube of the number of places. Of many points those that li
 
 import itertools
 import math
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from functools import cache, wraps
+from typing import NamedTuple, ParamSpec, Self, TypeVar
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from results.statistics.paired import RELATIVE_ZERO, SEED
 from results.statistics.racing import adjusted_means
@@ -80,6 +83,28 @@ WORTH_DRAWS = 8192
 """The same for the gain of the whole batch, which decides about another one."""
 
 Correlation = Callable[[np.ndarray], np.ndarray]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_ONE_AT_A_TIME = threading.RLock()  # the number of threads is the whole process's
+
+
+@cache
+def _openblas() -> ThreadpoolController:
+    """Returns NumPy's BLAS, but for MKL, by which networks are trained."""
+    return ThreadpoolController().select(internal_api="openblas")
+
+
+def in_one_thread(compute: Callable[P, R]) -> Callable[P, R]:
+    """Returns a function that uses one thread of BLAS: on matrices this small more of them wait for each other."""
+
+    @wraps(compute)
+    def alone(*args: P.args, **kwargs: P.kwargs) -> R:
+        with _ONE_AT_A_TIME, _openblas().limit(limits=1):
+            return compute(*args, **kwargs)
+
+    return alone
 
 
 def _smooth(r: np.ndarray) -> np.ndarray:
@@ -179,6 +204,7 @@ class Process:
     """Degrees of freedom of the noise: scores without one for each seed."""
 
     @classmethod
+    @in_one_thread
     def fit(cls, x: np.ndarray, scores: np.ndarray) -> Self | None:
         """Returns the process for x [K, d] and scores [K, R], NaN where there is none.
 
@@ -212,10 +238,12 @@ class Process:
         """Standard deviation of a single score around the curve of its seed."""
         return math.sqrt(sum(part.weight * part.noise**2 for part in self.parts))
 
+    @in_one_thread
     def mean(self, at: np.ndarray) -> np.ndarray:
         """Returns the expected score [C] of points [C, d], in the mean over all seeds."""
         return self.level + self._mean(at)
 
+    @in_one_thread
     def covariance(self, at: np.ndarray) -> np.ndarray:
         """Returns the covariance [C, C] of f at [C, d]: that within the parts, and that between their means."""
         total, mean = np.zeros((len(at), len(at))), self._mean(at)
@@ -224,6 +252,7 @@ class Process:
             total += part.weight * (part.covariance(at, near) + np.outer(away, away))
         return total
 
+    @in_one_thread
     def draws(self, at: np.ndarray, count: int) -> np.ndarray:
         """Returns about `count` joint draws [C, n] of f at [C, d], given the scores; the same ones every time.
 
@@ -240,6 +269,7 @@ class Process:
             drawn.append((near.T @ part.centre)[:, None] + away)
         return self.level + np.concatenate(drawn, axis=1)
 
+    @in_one_thread
     def batch(self, at: np.ndarray, fresh: np.ndarray, count: int, seeds: int) -> tuple[list[int], float]:
         """Returns the rows of `at` [C, d] to try next, and by how much the top of the mean is then expected to rise.
 

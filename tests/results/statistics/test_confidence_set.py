@@ -32,9 +32,9 @@ def searches(curve: Callable[[np.ndarray], np.ndarray], seeds: int, smooth: bool
 @pytest.mark.parametrize("seeds", [3, 5, 10])
 @pytest.mark.parametrize("smooth", [False, True])
 def test_the_set_holds_the_top_of_a_parabola_as_often_as_it_says(seeds: int, smooth: bool) -> None:
-    found = searches(parabola(0.3, 0.05), seeds, smooth, 60)
-    # Promised: 95 % at least. Margin: three standard errors of a share of 95 % in 60 searches are 8.4 points.
-    assert np.mean([holds(m, 0.3) for m in found]) >= 0.866
+    found = searches(parabola(0.3, 0.05), seeds, smooth, 40)
+    # Promised: 95 % at least. Margin: three standard errors of a share of 95 % in 40 searches are 10.3 points.
+    assert np.mean([holds(m, 0.3) for m in found]) >= 0.847
     assert np.mean([m.high - m.low for m in found]) < {3: 0.7, 5: 0.55, 10: 0.45}[seeds], "and is no set of everything"
 
 
@@ -42,9 +42,9 @@ def test_the_set_holds_the_top_of_a_parabola_as_often_as_it_says(seeds: int, smo
 @pytest.mark.parametrize("seeds", [3, 5, 10])
 @pytest.mark.parametrize("smooth", [False, True])
 def test_a_flat_curve_is_seldom_resolved(seeds: int, smooth: bool) -> None:
-    found = searches(parabola(0.3, 0.0), seeds, smooth, 60)
-    # No value of a flat curve is the best. Margin: three standard errors of a share of 2.5 % in 60 searches.
-    assert np.mean([not m.at_low and not m.at_high for m in found]) <= 0.085
+    found = searches(parabola(0.3, 0.0), seeds, smooth, 40)
+    # No value of a flat curve is the best. Margin: three standard errors of a share of 2.5 % in 40 searches.
+    assert np.mean([not m.at_low and not m.at_high for m in found]) <= 0.1
 
 
 def agem_apart(x: np.ndarray) -> np.ndarray:
@@ -60,7 +60,7 @@ def narrow(x: np.ndarray) -> np.ndarray:
     return 0.9 - 0.01 * np.log((1 - x + 0.01) / 0.03) ** 2
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("tried", [11, 33])
 @pytest.mark.parametrize(
     ("curve", "top"), [(agem_apart, 0.047), (cliff, 0.6), (narrow, 0.98)], ids=["A-GEM apart", "cliff", "narrow"]
@@ -70,7 +70,7 @@ def test_the_set_holds_the_top_of_curves_that_are_no_parabolas(
 ) -> None:
     """With the noise of Permuted MNIST; a parabola through them is bent the wrong way, or smooths the top away."""
     x, held, inside = np.linspace(0, 1, tried), [], []
-    for i in range(40):
+    for i in range(25):
         rng = np.random.default_rng([i, tried])
         scores = curve(x)[:, None] + 0.0115 * rng.standard_normal(5) + 0.0058 * rng.standard_normal((tried, 5))
         found = best_interval(x, scores, 0, 1, apart=[0] if curve is agem_apart else [])
@@ -78,7 +78,7 @@ def test_the_set_holds_the_top_of_curves_that_are_no_parabolas(
         best = int(scores[1:].mean(axis=1).argmax()) + 1
         inside.append(holds(found, float(x[best])))
     assert all(inside), "the best tried value is always in it"
-    assert np.mean(held) >= 0.847  # promised: 95 %; margin three standard errors of 40 searches
+    assert np.mean(held) >= 0.819  # promised: 95 %; margin three standard errors of 25 searches
 
 
 def test_it_always_has_what_a_paired_test_does_not_put_below_the_best_tried_value() -> None:

@@ -333,12 +333,12 @@ def test_a_second_point_is_another_place_although_the_first_one_varies_most():
 
 
 def test_many_points_share_places_and_the_curve_stays(monkeypatch):
-    x, table = scores(3, points=300, noise=0.05)
-    monkeypatch.setattr(gaussian_process, "MANY", 100)
+    x, table = scores(3, points=120, noise=0.05)
+    monkeypatch.setattr(gaussian_process, "MANY", 50)
     grouped = Process.fit(x, table)
     monkeypatch.setattr(gaussian_process, "MANY", 1000)
     each = Process.fit(x, table)
-    assert len(grouped.x) <= 100 < len(each.x) == 300
+    assert len(grouped.x) <= 50 < len(each.x) == 120
     assert grouped.noise == pytest.approx(each.noise, rel=0.01)
     assert np.allclose(grouped.mean(GRID), each.mean(GRID), atol=2e-3)
 
@@ -362,3 +362,10 @@ def test_places_are_as_fine_as_their_number_allows(axes):
     assert 150 < len(places) <= MANY
     nearest = np.array([np.abs(places - point).max(axis=1).min() for point in x])
     assert nearest.max() <= 1.1 * MANY ** (-1 / axes)
+
+
+def test_it_computes_in_one_thread_and_leaves_their_number_as_it_was():
+    blas = gaussian_process._openblas()
+    before = [one["num_threads"] for one in blas.info()]
+    inside = gaussian_process.in_one_thread(lambda: [one["num_threads"] for one in blas.info()])
+    assert inside() == [1] * len(before) and [one["num_threads"] for one in blas.info()] == before
