@@ -30,9 +30,9 @@ class Settings:
     tasks: int = 20
     cv_tasks: int = 3  # ε is chosen on these first tasks (cross-validation), and evaluated on the others
     examples_per_task: int = 1442  # training images
-    seeds: int = 5
+    seeds: int = 6
     points: int = 11  # N, values of ε in a grid
-    repeats: int = 5  # M, grids
+    repeats: int = 4  # M, grids
     batch_size: int = 10
     lr: float = 0.03
     memory: int = 25  # images stored of each class and task
