@@ -124,7 +124,7 @@ def _covered(one: Found | None) -> str:
 
 
 def losses(found: Found) -> str:
-    """What the best tried mean and the value that the curve names lose to the top, in points, with equal noise."""
+    """The loss of the named value and of the best tried one against the top, in points, with equal noise."""
     kept = [one for one in found["cells"] if one["cell"][1] == "equal" and one["cell"][3] == 5]
     columns = list(dict.fromkeys(one["cell"][2] for one in kept))
     by_cell = {(one["cell"][0], one["cell"][2]): one for one in kept}

@@ -34,14 +34,14 @@ def check(trainer: str, quiet: bool, as_json: bool, **given: Any) -> int:
     from epsearch.failures import stopping
     from epsearch.terminal import checked
 
-    def found(finding: Finding) -> None:
+    def print_row(finding: Finding) -> None:
         if not as_json:  # which is one object at the end
             printed(checked.row_of(finding), None, as_json)
             sys.stdout.flush()
 
     stopping.TRAINS.set()  # an interrupted check goes on
     with listener(quiet or as_json) as events:
-        report = check(given | {"trainer": trainer}, events, found)
+        report = check(given | {"trainer": trainer}, events, print_row)
     printed(checked.verdict_of(report), checked.as_json(report), as_json)
     return int(not report.trusted)
 

@@ -17,7 +17,7 @@ class PublishReport(NamedTuple):
     view_command: str
     """The command, or the address, to view it."""
     remark: str = ""
-    """What the tool shows under another name than epsearch; "" for nothing."""
+    """A sentence on a difference between the names of the tool and of epsearch; "" for none."""
 
 
 def masked(text: str, url: str) -> str:

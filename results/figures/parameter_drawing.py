@@ -64,7 +64,7 @@ class ParameterCurve(NamedTuple):
     peak: Peak | None
     """The curve and the confidence set of its top."""
     by_curve: bool
-    """Whether the choice is where the curve is highest, and no other rule's."""
+    """Whether the curve made the choice, at its top."""
     objective: str
     """The metric that made the choice."""
 

@@ -138,10 +138,10 @@ def _of_curve(
 
     places = np.unique(np.concatenate([np.linspace(*ends, PLACES + 1), tried]))
     drawn = process.draws(on_axis(places), DRAWS)
-    tops, ticks = places[drawn.argmax(axis=0)], _ticks(ends, tried)
+    tops, ticks = drawn.argmax(axis=0), _ticks(ends, tried)
     best = float(ticks[int(np.argmax(process.mean(on_axis(ticks)).round(SAME)))])
     tested = not_below(scores)
-    hull = _hull(tried, _central(tops), [best, *x[tested].tolist()], ends, x[apart])
+    hull = _hull(tried, _central(places[tops]), [best, *x[tested].tolist()], ends, x[apart])
     inside, highest = drawn[(places >= hull.low) & (places <= hull.high)], drawn.max(axis=0)
     level, loss = (float(np.quantile(highest - some.min(axis=0), CONFIDENCE)) for some in (drawn, inside))
     far, above = _far_apart(scores, usual, apart), drawn - drawn[np.searchsorted(places, tried)].mean(axis=0)
@@ -167,7 +167,7 @@ def _of_curve(
             places,
             process.mean(on_axis(places)),
             above.std(axis=1),
-            np.bincount(drawn.argmax(axis=0), minlength=len(places)) / len(tops),
+            np.bincount(tops, minlength=len(places)) / len(tops),
             max(level, far),
             max(loss, far if any(tested[apart]) else 0.0),
         ),

@@ -67,7 +67,7 @@ NOTHING = Open(math.inf, -math.inf, False, False, 0.0)
 
 
 def open_slopes(fit: SeedFit, low: float, high: float, ends: tuple[float, float], level: float) -> Open:
-    """Returns the x in [low, high] where the fitted curve may be highest; never empty.
+    """Returns the x in [low, high] where the fitted curve may be highest; never empty, and without `seeds_needed`.
 
     Inverts two t tests over x. First, the slope at the top of a curve is 0, and at an end it does not point inwards
     (Fieller 1954; for a turning point Buonaccorsi & Iyer 1984). Second, no end is higher than the top: from x to an end
@@ -87,8 +87,7 @@ def open_slopes(fit: SeedFit, low: float, high: float, ends: tuple[float, float]
         cuts = sorted({low, high, *(x for x in tests.boundaries() if low < x < high)})
         kept += [x for pair in pairwise(cuts) if tests.open_inside(sum(pair) / 2) for x in pair]
         kept.append(fit.best(low, high))
-    needed = (tests.seeds_to_close(end, level) for end in ends if end in kept and end in (low, high))
-    return Open(min(kept), max(kept), at_low, at_high, max(needed, default=0.0))
+    return Open(min(kept), max(kept), at_low, at_high, 0.0)
 
 
 class _Tests(NamedTuple):
@@ -126,12 +125,6 @@ class _Tests(NamedTuple):
         """Returns the x at which either test changes its answer."""
         half_way = _roots(self.fit, self.to_end)
         return [*_roots(self.fit, self.at_top), *(2 * x - end for x in half_way for end in (self.low, self.high))]
-
-    def seeds_to_close(self, end: float, level: float) -> float:
-        """Returns the seeds that would close an open end, by the test that needs fewer."""
-        estimates = (self.inwards(end), self.rise(end, self.high if end == self.low else self.low))
-        shares = zip(estimates, _shares(level), strict=True)
-        return min(seeds_needed(one.ratio, self.fit.effective_seeds, share) for one, share in shares)
 
 
 def _shares(level: float) -> tuple[float, float]:

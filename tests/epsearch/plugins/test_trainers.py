@@ -97,7 +97,9 @@ def test_what_it_prints_is_in_a_log_of_the_member_and_its_tasks_are_counted(mine
     assert told[0] == (0, 6) and {1, 2, 3, 4, 5} & {done for done, _ in told} and told == sorted(told)
     shutil.rmtree(tmp_path / "runs" / "one")
     assert train(study("prints", search="lr=0.1..0.5", seeds=1, certify=0))[1].trained == 0, "the ledger needs no logs"
-    with pytest.raises(UsageError, match=r"ValueError: too large.*; its output: .*logs/mine-prints_lr=[\d.]+_seed=0_cv"):
+    with pytest.raises(
+        UsageError, match=r"ValueError: too large.*; its output: .*logs/mine-prints_lr=[\d.]+_seed=0_cv"
+    ):
         train(study("prints", search="lr=0.5..1", seeds=1, name="two"))
 
 
