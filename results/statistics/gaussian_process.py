@@ -183,6 +183,10 @@ class Part:
         """Returns [K, C] how f at places `at` [C, d] follows from the directions."""
         return np.asarray(np.linalg.solve(self.root, self.shape.correlation(x, at)))
 
+    def mean(self, x: np.ndarray, at: np.ndarray) -> np.ndarray:
+        """Returns the mean [C] of f at places `at` [C, d], given the scores at x [K, d]."""
+        return np.asarray(self.shape.correlation(at, x) @ np.linalg.solve(self.root.T, self.centre))
+
     def covariance(self, at: np.ndarray, near: np.ndarray) -> np.ndarray:
         """Returns the covariance [C, C] of f at `at`, given the scores and its noise; near: that of `at`."""
         # From the directions, not as a difference of large numbers: of f's level the scores tell nothing.
@@ -309,8 +313,7 @@ class Process:
             yield known[id(part.root)]
 
     def _mean(self, places: np.ndarray) -> np.ndarray:
-        near = self._near(places)
-        return sum((p.weight * n.T @ p.centre for p, n in zip(self.parts, near, strict=True)), np.zeros(len(places)))
+        return sum((part.weight * part.mean(self.x, places) for part in self.parts), np.zeros(len(places)))
 
     def _outcomes(self, places: np.ndarray, seeds: int) -> np.ndarray:
         """Returns the covariance [C, C] of the mean scores that points would show, but for their own noise.
