@@ -8,7 +8,7 @@ from epsearch.cache import cache_folder
 from epsearch.machine import gpu_kind
 from trainers.cohort import PROTOCOL_VERSION, Architecture, Learner
 from trainers.numeric_path import NumericPath
-from trainers.persistence import sealed
+from trainers.persistence import checked_files
 from trainers.streams.base import TaskStream
 
 VERSION = 1  # of the check
@@ -69,12 +69,12 @@ def _store(key: str, outcome: str) -> None:
     path = cache_folder() / "gpu-checks"
     with suppress(OSError):  # nothing is lost but the time of checking again
         path.parent.mkdir(parents=True, exist_ok=True)
-        sealed.write(path, MARK, json.dumps(_cached() | {key: outcome}, indent=1).encode())
+        checked_files.write(path, MARK, json.dumps(_cached() | {key: outcome}, indent=1).encode())
 
 
 def _cached() -> dict[str, str]:
     """Returns the outcomes in the cache folder, by key."""
-    return dict(json.loads(sealed.read(cache_folder() / "gpu-checks", MARK, CONSEQUENCE) or "{}"))
+    return dict(json.loads(checked_files.read(cache_folder() / "gpu-checks", MARK, CONSEQUENCE) or "{}"))
 
 
 def in_words(outcome: str) -> str:

@@ -61,7 +61,7 @@ class ArchiveError(Exception):
 def write(path: Path, rows: Mapping[Table, Iterable[list[Mapping[str, Any]]]], program: str) -> dict[Table, Part]:
     """Writes the file, whole or not at all; returns table -> its part.
 
-    rows: sealed ones of every table of PARTS, in groups, in the order of their first column; program: the version that
+    rows: those of every table of PARTS, in groups, in the order of their first column; program: the version that
     writes. Raises OSError.
     """
     written: dict[Table, Part] = {}

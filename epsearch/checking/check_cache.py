@@ -18,7 +18,7 @@ from results.ledger.record import content_key
 from results.points import value_text
 from trainers.cohort import PROTOCOL_VERSION
 from trainers.notes import notify
-from trainers.persistence import sealed
+from trainers.persistence import checked_files
 
 VERSION = 1  # of the cached content
 CONSEQUENCE = "epsearch check finds it again"
@@ -90,7 +90,7 @@ def read_trainings(
     study: Search, images: Mapping[str, Any], settings: tuple[Setting, ...], values: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Returns what an interrupted check with the same arguments has stored; {} if there is none. Arguments: `write`."""
-    stored = sealed.read(*_trainings(study, images, settings, values), "it is trained again")
+    stored = checked_files.read(*_trainings(study, images, settings, values), "it is trained again")
     return {} if stored is None else dict(json.loads(stored))
 
 
@@ -175,14 +175,14 @@ def _trainings(
 
 
 def _store(path: Path, mark: str, content: Mapping[str, Any], consequence: str) -> None:
-    """Writes a sealed file; a failure is noted with its consequence."""
+    """Writes a file with its checksum; a failure is noted with its consequence."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        sealed.write(path, mark, json.dumps(content, indent=1).encode())
+        checked_files.write(path, mark, json.dumps(content, indent=1).encode())
     except OSError as error:
         notify(f"cannot write {path}, {error.strerror or error}: {consequence}")
 
 
 def _content(path: Path, mark: str) -> dict[str, Any]:
-    stored = sealed.read(path, mark, CONSEQUENCE)
+    stored = checked_files.read(path, mark, CONSEQUENCE)
     return {"checked": None, "inert": []} if stored is None else dict(json.loads(stored))

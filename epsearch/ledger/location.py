@@ -14,7 +14,7 @@ from results.ledger.url import HIDDEN, LedgerUrl
 
 VARIABLE = "EPSEARCH_STORAGE"
 FILE = "epsearch.sqlite"
-BESIDE = r"(\.v\d+(\.part)?)?(-(wal|shm|journal))?"  # of SQLite, and of the copies of older ledgers
+COMPANIONS = r"(\.v\d+(\.part)?)?(-(wal|shm|journal))?"  # of SQLite, and of the copies of older ledgers
 ARG_START = 45  # the field of /proc/self/stat, counted behind the process's name
 # The URL within `hide_storage`.
 _held: ContextVar[str | None] = ContextVar("_held", default=None)
@@ -34,7 +34,7 @@ def check_no_file_of(storage: LedgerUrl, out: Path, name: str) -> None:
     if storage.file is not None and storage.file.parent.resolve() == out.resolve():
         files.append(storage.file.name)
     for file in files:
-        if re.fullmatch(re.escape(file.casefold()) + BESIDE, name.casefold()):
+        if re.fullmatch(re.escape(file.casefold()) + COMPANIONS, name.casefold()):
             raise UsageError(f"name {brief(name)} is a file of the ledger {file}; choose another name")
 
 

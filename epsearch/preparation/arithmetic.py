@@ -13,7 +13,7 @@ from epsearch.machine import installed, processor
 from epsearch.study.description import Study
 from trainers.notes import notify
 from trainers.numeric_path import LISTABLE, NumericPath
-from trainers.persistence import sealed
+from trainers.persistence import checked_files
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
 
 # A residual network's members one after another, or in grouped convolutions; torch has no others than oneDNN's.
@@ -112,7 +112,7 @@ def _measured_once(subject: str, measure: Callable[[], object], choices: Sequenc
     that are measured; a cached result that is none of them comes from another version.
     """
     path = cache_folder() / "numeric-paths"
-    known = json.loads(sealed.read(path, MARK, CONSEQUENCE) or "{}")
+    known = json.loads(checked_files.read(path, MARK, CONSEQUENCE) or "{}")
     here = f"{processor()}, torch {installed('torch')}, numba {installed('numba')}: {subject}"
     if (name := known.get(here)) in choices:
         return str(name)
@@ -124,6 +124,6 @@ def _measured_once(subject: str, measure: Callable[[], object], choices: Sequenc
         path.parent.mkdir(parents=True, exist_ok=True)
         others = {}  # another process may have measured something else meanwhile
         with suppress(OSError):
-            others = json.loads(sealed.contents(path, MARK))
-        sealed.write(path, MARK, json.dumps(others | {here: measured}, indent=1).encode())
+            others = json.loads(checked_files.contents(path, MARK))
+        checked_files.write(path, MARK, json.dumps(others | {here: measured}, indent=1).encode())
     return measured

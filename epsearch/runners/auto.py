@@ -31,7 +31,7 @@ class _Takeover:
         self._study, self._stack = study, stack
         self._start: tune.RayStart | None = None
         self._given_up, self._notified, self._seconds = False, False, 0.0
-        self._expected = overheads.expected(overheads.BESIDE)
+        self._expected = overheads.expected(overheads.RAY_START)
 
     def decide(self, loop: Loop, monitor: Monitor) -> None:
         """Starts Ray if that pays, once there is a speed; else notifies the user, once.
@@ -40,7 +40,7 @@ class _Takeover:
         """
         if self._start is not None or self._given_up or (left := monitor.seconds_left) is None:
             return
-        if left > overheads.PAYS * self._expected:
+        if left > overheads.SHORTEST * self._expected:
             since = time.monotonic()
             try:
                 self._start = self._stack.enter_context(tune.ready(self._study, with_tune=True))
@@ -72,7 +72,7 @@ class _Takeover:
     def remember(self) -> None:
         """Stores the seconds of the start for the next decision, without the wait for a thread."""
         if self._start is not None and self._start.worker_seconds is not None:
-            overheads.remember(overheads.BESIDE, self._seconds + self._start.worker_seconds)
+            overheads.remember(overheads.RAY_START, self._seconds + self._start.worker_seconds)
 
     def _measure(self, seconds: float) -> None:
         self._seconds = seconds

@@ -7,15 +7,15 @@ from pathlib import Path
 from statistics import median
 
 from epsearch.cache import cache_folder
-from trainers.persistence import sealed
+from trainers.persistence import checked_files
 
 REPORT = "report"
-BESIDE = "tune beside threads"
+RAY_START = "tune beside threads"
 # Before the first run on this machine: seconds as measured on two cores of a server. Runners have their own.
-USUAL = {BESIDE: 21.0, REPORT: 2.5}
+DEFAULTS = {RAY_START: 21.0, REPORT: 2.5}
 # A study must last so many times as long as Ray's start, for its workers to make up for the time that the start takes
 # from the threads. On two cores, the digits: the start costs some 18 s, and workers are a fifth faster than threads.
-PAYS = 4
+SHORTEST = 4
 RUNS = 5  # that are stored
 
 MIB = 2**20
@@ -29,13 +29,14 @@ MARK, CONSEQUENCE = "seconds of earlier runs", "plans begin with usual ones"
 def expected(part: str, usual: float | None = None) -> float:
     """Returns the seconds of a part on an idle machine: the median of the last runs on this one.
 
-    part: a runner, for start and end of its workers; BESIDE, the start of Ray while threads train on all cores; REPORT.
-    usual: the value before the first run; None for the one in USUAL.
+    part: a runner, for start and end of its workers; RAY_START, the start of Ray while threads train on all cores; or
+    REPORT.
+    usual: the value before the first run; None for the one in DEFAULTS.
     """
     stored = _read().get(part)
     if stored:
         return median(stored)
-    return USUAL[part] if usual is None else usual
+    return DEFAULTS[part] if usual is None else usual
 
 
 def remember(part: str, seconds: float, share: float = 1.0) -> None:
@@ -48,7 +49,7 @@ def remember(part: str, seconds: float, share: float = 1.0) -> None:
         stored[part] = [*stored.get(part, []), round(seconds * share, 3)][-RUNS:]
         path = cache_folder() / "seconds"
         path.parent.mkdir(parents=True, exist_ok=True)
-        sealed.write(path, MARK, json.dumps(stored, indent=1).encode())
+        checked_files.write(path, MARK, json.dumps(stored, indent=1).encode())
 
 
 def process_bytes(ray: bool, workers: int) -> int:
@@ -70,5 +71,5 @@ def _resident() -> int:
 def _read() -> dict[str, list[float]]:
     """Returns part -> seconds of the last runs, the newest last."""
     with suppress(OSError):
-        return dict(json.loads(sealed.read(cache_folder() / "seconds", MARK, CONSEQUENCE) or "{}"))
+        return dict(json.loads(checked_files.read(cache_folder() / "seconds", MARK, CONSEQUENCE) or "{}"))
     return {}

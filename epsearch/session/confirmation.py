@@ -82,7 +82,7 @@ def sum_up(loop: Loop, row: StudyRow | None) -> None:
 
 
 def _rows(loop: Loop, config: Mapping[str, Any]) -> dict[Table, Iterable[list[Mapping[str, Any]]]]:
-    """Returns all rows of a study, sealed, by table of an archive."""
+    """Returns all rows of a study, with checksums, by table of an archive."""
     rows: dict[Table, list[Mapping[str, Any]]] = {table: [] for table in PARTS}
     created = min(record.created for record in loop.records.values())
     rows[schema.studies] = [schema.study_to_row(loop.study.name, config, created)]

@@ -78,7 +78,7 @@ def _export(file: Path, store: Store, names: Names) -> Transfer:
 
     def rows(table: Table) -> Iterable[list[Mapping[str, Any]]]:
         for group in in_groups(names[table]):
-            yield [*store.sealed(table, group)]
+            yield [*store.undamaged_rows(table, group)]
 
     try:
         parts = write(file, {table: rows(table) for table in PARTS}, version("epsearch"))

@@ -51,7 +51,7 @@ UNREADABLE = (ValueError, TypeError, ArithmeticError, RecursionError)
 LATEST = 32_503_680_000
 """The year 3000, in seconds since 1970: what is later is damaged, and no `datetime` may be made of it."""
 
-Sealed: TypeAlias = Row[Any] | Mapping[str, Any]
+StoredRow: TypeAlias = Row[Any] | Mapping[str, Any]
 """A row with its checksum: of a database, or from elsewhere."""
 
 
@@ -68,17 +68,17 @@ def _damage() -> Iterator[None]:
         raise Damaged(" ".join(str(error).split())) from error
 
 
-def seal(row: Mapping[str, Any]) -> dict[str, Any]:
+def with_checksum(row: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the row with its checksum; −0 becomes 0, as SQLite returns it."""
     values = {name: value + 0.0 if isinstance(value, float) else value for name, value in row.items()}
     return {**values, "checksum": content_key(values)}
 
 
-def _values(row: Sealed) -> dict[str, Any]:
+def _values(row: StoredRow) -> dict[str, Any]:
     return dict(row) if isinstance(row, Mapping) else row._asdict()
 
 
-def unseal(table: Table, row: Sealed) -> dict[str, Any]:
+def without_checksum(table: Table, row: StoredRow) -> dict[str, Any]:
     """Returns the row's values without the checksum. Raises Damaged where they do not match it, or their columns."""
     values = typed(table, row)
     if values.pop("checksum") != content_key(values):
@@ -86,7 +86,7 @@ def unseal(table: Table, row: Sealed) -> dict[str, Any]:
     return values
 
 
-def typed(table: Table, row: Sealed) -> dict[str, Any]:
+def typed(table: Table, row: StoredRow) -> dict[str, Any]:
     """Returns the row's values. Raises Damaged where they are of other types than their columns."""
     values = _values(row)
     for name, value in values.items():
@@ -108,11 +108,11 @@ def _kind(kind: type) -> str:
 
 
 @_damage()
-def from_row(row: Sealed) -> RunRecord:
+def from_row(row: StoredRow) -> RunRecord:
     """Returns the record of one row of `runs`. Raises Damaged."""
     import numpy as np
 
-    values = unseal(runs, row)
+    values = without_checksum(runs, row)
     values["content"] = json_object("content", values["content"])
     if not isinstance(values["content"].get("config", {}), dict):
         raise Damaged("config of its content is no JSON object")
@@ -120,22 +120,22 @@ def from_row(row: Sealed) -> RunRecord:
 
 
 @_damage()
-def to_certificate(row: Sealed, kind: str = ALONE) -> Certificate:
+def to_certificate(row: StoredRow, kind: str = ALONE) -> Certificate:
     """Returns the certificate of one row of the kind's table. Raises Damaged."""
-    return Certificate(**unseal(CERTIFICATES[kind], row), kind=kind)
+    return Certificate(**without_checksum(CERTIFICATES[kind], row), kind=kind)
 
 
 def certificate_to_row(certificate: Certificate) -> dict[str, Any]:
     """Returns a certificate as a row of its kind's table with its checksum."""
-    return seal({name: value for name, value in asdict(certificate).items() if name != "kind"})
+    return with_checksum({name: value for name, value in asdict(certificate).items() if name != "kind"})
 
 
 def study_to_row(name: str, config: Mapping[str, Any], created: str) -> dict[str, Any]:
     """Returns a study as a row of `studies` with its checksum. ValueError or TypeError for what JSON lacks."""
-    return seal({"name": name, "config": mapping_to_json(config), "created": created})
+    return with_checksum({"name": name, "config": mapping_to_json(config), "created": created})
 
 
-def to_study(row: Sealed) -> StudyRow:
+def to_study(row: StoredRow) -> StudyRow:
     """Returns the study of one row of `studies`; for a damaged row one that says so, without a configuration."""
     values = _values(row)
     try:
@@ -148,30 +148,30 @@ def summary_to_row(summary: Summary) -> dict[str, Any]:
     """Returns a summary as a row of `summaries` with its checksum. ValueError or TypeError for what JSON lacks."""
     values = asdict(summary)
     key = {name: values.pop(name) for name in ("name", "study")}
-    return seal(key | {"summary": mapping_to_json(values)})
+    return with_checksum(key | {"summary": mapping_to_json(values)})
 
 
-def _config(row: Sealed) -> dict[str, Any]:
-    return json_object("config", unseal(studies, row)["config"])
+def _config(row: StoredRow) -> dict[str, Any]:
+    return json_object("config", without_checksum(studies, row)["config"])
 
 
 @_damage()
-def to_summary(row: Sealed) -> Summary:
+def to_summary(row: StoredRow) -> Summary:
     """Returns the summary of one row of `summaries`. Raises Damaged, also for the fields of another version."""
-    values = unseal(summaries, row)
+    values = without_checksum(summaries, row)
     summary = Summary(values["name"], values["study"], **json_object("summary", values["summary"]))
     if summary.score is not None and not math.isfinite(summary.score):
         raise Damaged(f"score of a summary must be finite, got {summary.score}")
     return summary
 
 
-READERS: Mapping[Table, Callable[[Sealed], Any]] = {
+READERS: Mapping[Table, Callable[[StoredRow], Any]] = {
     studies: _config,
     summaries: to_summary,
     runs: from_row,
     **{table: partial(to_certificate, kind=kind) for kind, table in CERTIFICATES.items()},
 }
-"""Table -> what makes a value of a sealed row; these are the tables that ledgers give to each other."""
+"""Table -> what makes a value of a row; these are the tables that ledgers give to each other."""
 
 
 def json_object(name: str, text: str) -> dict[str, Any]:
@@ -202,7 +202,7 @@ PLAIN: Mapping[str, Callable[[Any], Any]] = {
 
 def to_row(record: RunRecord) -> dict[str, Any]:
     """Returns a record as a row of `runs` with its checksum. ValueError or TypeError for what JSON lacks."""
-    return seal({name: plain(getattr(record, name)) for name, plain in PLAIN.items()})
+    return with_checksum({name: plain(getattr(record, name)) for name, plain in PLAIN.items()})
 
 
 def new_row(record: RunRecord) -> dict[str, Any]:

@@ -218,20 +218,20 @@ class Store(Access):
             return sorted(connection.execute(select(first)).scalars()) if self.has(table) else []
 
     @tried_again
-    def sealed(self, table: Table, names: Sequence[str]) -> list[Values]:
+    def undamaged_rows(self, table: Table, names: Sequence[str]) -> list[Values]:
         """Returns those rows of a table, with their checksums, that are not damaged, in the order of the names."""
-        sealed: dict[str, Values] = {}
+        read: dict[str, Values] = {}
         with self.transaction("read") as connection:
             for group in in_groups(names):
                 for row in self._rows(connection, table, table.columns[0].in_(group)):
                     with suppress(schema.Damaged):
                         schema.READERS[table](row)
-                        sealed[str(row[0])] = row._asdict()
-        return [sealed[name] for name in names if name in sealed]
+                        read[str(row[0])] = row._asdict()
+        return [read[name] for name in names if name in read]
 
     @tried_again
     def import_rows(self, rows: Rows, ignored: Collection[str] = ()) -> tuple[tuple[str, ...], int, int]:
-        """Adds sealed rows of another ledger, all or none; returns (new studies, number of runs, of certificates).
+        """Adds rows of another ledger, all or none; returns (new studies, number of runs, of certificates).
 
         rows: yields those of a table in groups, each time that it is called. Stored rows stay, unless they are damaged
         or, of a rerun, older. Raises StudyConflict where a study of a name has another configuration, apart from the
@@ -281,7 +281,7 @@ def _newer(row: Values, stored: Certificate | None) -> bool:
 
 
 def _content(row: Row[Any]) -> dict[str, Any]:
-    return schema.json_object("content", schema.unseal(schema.runs, row)["content"])
+    return schema.json_object("content", schema.without_checksum(schema.runs, row)["content"])
 
 
 def _older(connection: Connection, seconds: float) -> ColumnElement[bool]:

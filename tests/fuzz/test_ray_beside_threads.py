@@ -48,7 +48,7 @@ def begun(folder: Path, runner: str) -> Command:
     command.disk.mkdir(parents=True)
     with patch.dict(os.environ, EPSEARCH_CACHE=command.environment["EPSEARCH_CACHE"]):
         for _ in range(overheads.RUNS):
-            overheads.remember(overheads.BESIDE, 0.1)
+            overheads.remember(overheads.RAY_START, 0.1)
     return command
 
 

@@ -41,7 +41,7 @@ def filled(url: str | Path) -> Store:
 
 
 def exported(store: Store, path: Path) -> Path:
-    write(path, {table: [store.sealed(table, store.names(table))] for table in PARTS}, "1.0")
+    write(path, {table: [store.undamaged_rows(table, store.names(table))] for table in PARTS}, "1.0")
     return path
 
 
@@ -176,7 +176,7 @@ def changed_row(change: Callable[[dict[str, Any]], None], sealed: bool = True) -
         row = json.loads(first)
         change(row)
         if sealed:
-            row = schema.seal({name: value for name, value in row.items() if name != "checksum"})
+            row = schema.with_checksum({name: value for name, value in row.items() if name != "checksum"})
         parts["runs.jsonl"] = json.dumps(row).encode() + b"\n" + b"".join(others)
 
     return apply

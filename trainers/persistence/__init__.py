@@ -1,1 +1,1 @@
-"""Files kept between runs, sealed by a checksum."""
+"""Files kept between runs, each with a checksum."""

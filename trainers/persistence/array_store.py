@@ -1,6 +1,7 @@
 """Arrays in a folder under content keys: a cache of limited size.
 
-A file is sealed with its key (`sealed`): nothing is read but what was kept under it. Losing the folder loses time only.
+The checksum of a file includes its key (`checked_files`): nothing is read but what was kept under it. Losing the
+folder loses time only.
 """
 
 import hashlib
@@ -15,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from trainers.persistence import sealed
+from trainers.persistence import checked_files
 
 LARGEST_FOLDER = 4 * 2**30  # bytes; the files that were not used for longest go first
 
@@ -25,7 +26,7 @@ Arrays = dict[str, NDArray[Any]]
 def load_arrays(folder: Path, content: Mapping[str, Any]) -> Arrays | None:
     """Returns the arrays of a JSON-able description; None where there are none, or damaged ones."""
     path, mark = arrays_file(folder, content)
-    stored = sealed.read(path, mark, "what it kept is trained again")
+    stored = checked_files.read(path, mark, "what it kept is trained again")
     if stored is None:
         return None
     with suppress(OSError):  # somebody else's file, perhaps
@@ -37,12 +38,12 @@ def save_arrays(folder: Path, content: Mapping[str, Any], arrays: Mapping[str, N
     """Stores arrays under a JSON-able description, replacing others. A full or forbidden disk is no reason to stop."""
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        sealed.write(*arrays_file(folder, content), packed(arrays))
+        checked_files.write(*arrays_file(folder, content), packed(arrays))
         prune(folder)
 
 
 def arrays_file(folder: Path, content: Mapping[str, Any]) -> tuple[Path, str]:
-    """Returns the file of a description, and the mark with which it is sealed."""
+    """Returns the file of a description, and the mark in its checksum."""
     text = mark_of(content)
     return folder / f"{named(text)}.kept", text
 
@@ -59,7 +60,7 @@ def named(mark: str) -> str:
 
 def packed(arrays: Mapping[str, NDArray[Any]]) -> memoryview:
     """Returns the arrays as an `.npz` file."""
-    buffer = io.BytesIO()  # not a file, as a seal is of the whole content
+    buffer = io.BytesIO()  # not a file, as a checksum is of the whole content
     # Without the option allow_pickle, which NumPy 1 does not know and would write as one more array.
     np.savez(buffer, **cast(Mapping[str, Any], arrays))
     return buffer.getbuffer()

@@ -1,4 +1,4 @@
-"""Storage of sealed files: a folder, or a URL of fsspec.
+"""Storage of files with checksums: a folder, or a URL of fsspec.
 
 Names are FOLDER/FILE, as no kind of storage does without. Credentials are the environment's, never the URL's.
 """
@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias, TypeVar
 
 from trainers.notes import first_line
-from trainers.persistence import sealed
+from trainers.persistence import checked_files
 from trainers.persistence.array_store import prune
 
 Answer = TypeVar("Answer")
@@ -22,7 +22,7 @@ EXTRAS = {"s3": "s3", "s3a": "s3"}  # protocol -> the extra of epsearch that has
 
 
 class Folder:
-    """Sealed files on a disk of this machine, or one that machines share. limited: it is a cache, and pruned like one.
+    """Files on a disk of this machine, or one that machines share. limited: it is a cache, and pruned like one.
 
     All methods raise OSError with one line; `str` is the path.
     """
@@ -42,7 +42,7 @@ class Folder:
 
     def contents(self, name: str, mark: str) -> bytes:
         """Returns the content under this mark. Raises FileNotFoundError, and Damaged for another content."""
-        content = sealed.contents(self._path / name, mark)
+        content = checked_files.contents(self._path / name, mark)
         with suppress(OSError):  # somebody else's file, perhaps
             os.utime(self._path / name)
         return content
@@ -52,10 +52,10 @@ class Folder:
         path = self._path / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            sealed.write(path, mark, content)
+            checked_files.write(path, mark, content)
         except FileNotFoundError:  # somebody has just removed the folder, which was empty
             path.parent.mkdir(parents=True, exist_ok=True)
-            sealed.write(path, mark, content)
+            checked_files.write(path, mark, content)
         if self._limited:
             with suppress(OSError):
                 prune(self._path)
@@ -70,7 +70,7 @@ class Folder:
 
 
 class Remote:
-    """Sealed files at a URL of fsspec, opened at the first call; for the methods see `Folder`.
+    """Files at a URL of fsspec, opened at the first call; for the methods see `Folder`.
 
     timeout: seconds to wait for one answer.
     """
@@ -98,11 +98,11 @@ class Remote:
     def contents(self, name: str, mark: str) -> bytes:
         """As `Folder.contents`."""
         found: bytes = self._within(lambda fs, root: fs.cat_file(f"{root}/{name}"))
-        return sealed.opened(found, mark)
+        return checked_files.opened(found, mark)
 
     def write(self, name: str, mark: str, content: memoryview) -> None:
-        """As `Folder.write`. Most kinds of storage replace a file at once; half a file's seal does not fit."""
-        whole = b"".join((sealed.checksum(mark, content), content))
+        """As `Folder.write`. Most kinds of storage replace a file at once; half a file's checksum does not fit."""
+        whole = b"".join((checked_files.checksum(mark, content), content))
 
         def write(fs: Any, root: str) -> None:
             # Folder by folder, never with parents: object storage, where folders are nothing, would make a bucket.

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from trainers.notes import notify
 from trainers.persistence.array_store import Arrays, mark_of, named, packed, unpacked
+from trainers.persistence.checked_files import Damaged
 from trainers.persistence.places import Place, reason
-from trainers.persistence.sealed import Damaged
 
 Answer = TypeVar("Answer")
 

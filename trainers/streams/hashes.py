@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from trainers.persistence import sealed
+from trainers.persistence import checked_files
 
 Hashes: TypeAlias = NDArray[np.uint64]
 
@@ -78,14 +78,14 @@ class PixelHashes:
 
         All, not those that are asked for: a file is replaced as a whole, and the next command asks for others.
         """
-        kept = sealed.read(file, self._mark, "every image is hashed again")
+        kept = checked_files.read(file, self._mark, "every image is hashed again")
         if kept is not None and len(kept) == self._hashes.nbytes:
             self._hashes = _joined([kept])
             self._known[:] = True
             return
         self._make(np.flatnonzero(~self._known))
         with suppress(OSError):
-            sealed.write(file, self._mark, self._hashes.astype("<u8").tobytes())
+            checked_files.write(file, self._mark, self._hashes.astype("<u8").tobytes())
 
     def _make(self, positions: NDArray[np.int64]) -> None:
         """Positions are ascending, so that a mapped file is read in its order."""

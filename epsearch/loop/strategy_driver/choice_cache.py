@@ -15,7 +15,7 @@ from epsearch.cache import cache_folder
 from epsearch.loop.strategy_driver.choice import choose
 from results.search import Choice
 from search_spaces.space import Point, Space
-from trainers.persistence import sealed
+from trainers.persistence import checked_files
 
 MANY = 100  # points from which on a choice is cached; for fewer the fit is faster
 VERSION = 3  # of what `choose` computes: another one where it names another point for the same scores
@@ -28,12 +28,12 @@ def choose_once(space: Space, points: Sequence[Point], scores: NDArray[np.float6
     of = repr((VERSION, np.__version__, space, list(points), scores.shape)).encode() + scores.tobytes()
     mark = hashlib.sha256(of).hexdigest()
     path = cache_folder() / "choices" / mark
-    if (content := sealed.read(path, mark, "the curve is fitted again")) is not None:
+    if (content := checked_files.read(path, mark, "the curve is fitted again")) is not None:
         return _read(content)
     choice = choose(space, points, scores)
     with suppress(OSError):  # nothing is lost but time
         path.parent.mkdir(parents=True, exist_ok=True)
-        sealed.write(path, mark, json.dumps(choice._asdict()).encode())
+        checked_files.write(path, mark, json.dumps(choice._asdict()).encode())
     return choice
 
 

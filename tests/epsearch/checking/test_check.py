@@ -21,7 +21,7 @@ from epsearch.study.names import register_trainer
 from tests.epsearch.test_cli import one_line
 from tests.support import own_trainers
 from tests.support.events import Recorded
-from trainers.persistence import sealed
+from trainers.persistence import checked_files
 
 pytestmark = pytest.mark.slow  # each trains several times, in processes of its own
 
@@ -230,7 +230,7 @@ def test_what_lies_between_is_tried_where_the_far_values_are_the_same():
 
 def test_keeping_again_replaces_what_was_found_with_the_same_values_alone(study, known_as_inert):
     def stored(path):
-        return json.loads(path.read_bytes()[sealed.HEADER :])["inert"]
+        return json.loads(path.read_bytes()[checked_files.HEADER :])["inert"]
 
     both = study(trainer="odd:idle", points=4, **BOTH)
     assert len(stored(known_as_inert(both))) == len(stored(known_as_inert(both))) == 1

@@ -40,7 +40,7 @@ def with_junk(value, at, junk):
 def write(file, table, column, value, row):
     """Stores a row with another value of a column, sealed as ours are."""
     kept = {name: one for name, one in row.items() if name != "checksum"}
-    sealed = schema.seal({**kept, column: value if isinstance(value, str) else json.dumps(value)})
+    sealed = schema.with_checksum({**kept, column: value if isinstance(value, str) else json.dumps(value)})
     with closing(sqlite3.connect(file)) as connection, connection:
         names = ", ".join(f"{name} = :{name}" for name in sealed)
         connection.execute(

@@ -27,7 +27,7 @@ def one_line(answer, *parts):
 
 def sealed(row):
     """As a program writes it: what is wrong with it is not that it was damaged."""
-    return schema.seal({"name": "second", "created": "2030-01-01T00:00:00+00:00"} | row)
+    return schema.with_checksum({"name": "second", "created": "2030-01-01T00:00:00+00:00"} | row)
 
 
 def add_study(out, **row):

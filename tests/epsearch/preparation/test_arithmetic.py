@@ -15,7 +15,7 @@ from epsearch.preparation.data import open_evaluation
 from epsearch.session import session
 from trainers.engines.compiled.sparse import without_zeros
 from trainers.numeric_path import NumericPath
-from trainers.persistence import sealed
+from trainers.persistence import checked_files
 
 
 @pytest.fixture
@@ -74,8 +74,8 @@ def test_a_path_of_another_machine_is_measured_again(cache, measured, capsys, pa
     arithmetic.fastest_here(64, (256,), 0.5)
     (file,) = cache.iterdir()
     whole = file.read_bytes()
-    named = sealed.contents(file, arithmetic.MARK).replace(b"cpu-float32-onednn", path.encode())
-    sealed.write(file, arithmetic.MARK, named)
+    named = checked_files.contents(file, arithmetic.MARK).replace(b"cpu-float32-onednn", path.encode())
+    checked_files.write(file, arithmetic.MARK, named)
     assert arithmetic.fastest_here(64, (256,), 0.5) == "cpu-float32-onednn" and len(measured) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and f"numeric-paths names {path!r}, which cannot be used here; known: cpu-" in err

@@ -257,7 +257,7 @@ def test_what_ray_took_is_kept_without_the_wait_for_a_thread(small_study, soon, 
         assert ray.take_over(loop) is starting
         starting.worker_seconds = 5.0
         ray.remember()
-    assert kept == {overheads.BESIDE: 12.0}
+    assert kept == {overheads.RAY_START: 12.0}
 
 
 @pytest.mark.cluster
@@ -277,7 +277,7 @@ def test_a_real_ray_takes_over(small_study, soon, tmp_path, monkeypatch):
     alone = small_study(runner="local", **sizes, out=tmp_path / "alone")
     run(alone)
     assert done.effort.trained > 0 and results(study.out) == results(alone.out)
-    assert overheads.BESIDE in kept, "workers of Ray have told of steps"
+    assert overheads.RAY_START in kept, "workers of Ray have told of steps"
 
 
 def test_the_option_allows_every_runner_and_no_other():

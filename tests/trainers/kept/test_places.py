@@ -1,4 +1,4 @@
-"""Sealed files in folders and behind URLs: the same promises everywhere; failures are OSErrors in one line."""
+"""Files in folders and behind URLs: the same promises everywhere; failures are OSErrors in one line."""
 
 import itertools
 import sys
@@ -8,8 +8,8 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
+from trainers.persistence.checked_files import Damaged
 from trainers.persistence.places import Remote, place, reason
-from trainers.persistence.sealed import Damaged
 
 NUMBERS = itertools.count()
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainers.notes import notify
-from trainers.persistence import sealed
+from trainers.persistence import checked_files
 from trainers.streams.base import DataError, Pixels
 from trainers.streams.images.decoder import Chunk
 from trainers.streams.images.levels import Levels, merged
@@ -58,12 +58,12 @@ class Cached(NamedTuple):
 def reopen(folder: Path) -> Cached | None:
     """Returns a finished and undamaged folder, else None.
 
-    Facts are sealed with the folder's name and name the checksum of the pixels, with which the mean is sealed: what was
-    moved here from another dataset, or is of two decodings, does not fit together.
+    The checksum of the facts includes the folder's name; that of the mean includes the one of the pixels, which the
+    facts name. So a folder of another dataset, or of two decodings, does not fit together.
     """
     with suppress(OSError):
-        facts = json.loads(sealed.contents(folder / FACTS, folder.name))
-        mean = np.frombuffer(sealed.contents(folder / MEAN, facts["checksum"]), np.float32)
+        facts = json.loads(checked_files.contents(folder / FACTS, folder.name))
+        mean = np.frombuffer(checked_files.contents(folder / MEAN, facts["checksum"]), np.float32)
         size, pixels = facts["size"], folder / PIXELS
         # The length first: it is had without reading a gigabyte.
         if pixels.stat().st_size == facts["images"] * size * size * 3 and _checksum(pixels, size) == facts["checksum"]:
@@ -108,7 +108,7 @@ def make(
     unfinished.chmod(0o755)  # others may share the cache
     try:
         facts = _write(unfinished, source, size, chunks, progress)
-        sealed.write(unfinished / FACTS, folder.name, json.dumps(facts).encode())
+        checked_files.write(unfinished / FACTS, folder.name, json.dumps(facts).encode())
         return _publish(unfinished, folder, facts["images"])
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -138,7 +138,7 @@ def _write(
         os.fsync(file.fileno())
     checksum = digest.hexdigest()
     mean = (total / (255.0 * max(1, int((source.parts[kept] == TRAIN).sum())))).astype(np.float32)
-    sealed.write(folder / MEAN, checksum, mean.tobytes())
+    checked_files.write(folder / MEAN, checksum, mean.tobytes())
     digest.update(source.labels[kept].tobytes() + source.parts[kept].tobytes())
     return {
         "images": int(kept.sum()),

@@ -31,8 +31,8 @@ from trainers.streams.images.sources.trees import Tree
 
 TEST_EVERY = 5  # of a class's images by name, where there are no folders train and test
 SPLIT = PARTS[:2]
-AROUND = 8  # folders that an archive may have around everything, as one of absolute paths has
-BESIDE = "attributes"  # a folder that CUB-200-2011 has beside its images
+MOST_WRAPPERS = 8  # folders that an archive may have around everything, as one of absolute paths has
+ATTRIBUTES = "attributes"  # a folder that CUB-200-2011 has beside its images
 LAYOUTS = "train/<class>/ and test/<class>/, or <class>/, with images in each"
 
 
@@ -100,7 +100,7 @@ def _beside(tree: Tree, parts: Sequence[str]) -> str:
 
 def _others(tree: Tree) -> list[str]:
     """Folders beside train and test, as valid."""
-    return [name for name in tree.folders("") if name not in (*SPLIT, BESIDE)]
+    return [name for name in tree.folders("") if name not in (*SPLIT, ATTRIBUTES)]
 
 
 def _classes(tree: Tree, folders: Sequence[str]) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ def _classes(tree: Tree, folders: Sequence[str]) -> tuple[str, ...]:
 
 def _top(tree: Tree) -> Tree:
     """Returns the tree, or what is in the folders that an archive often has around everything."""
-    for _ in range(AROUND):
+    for _ in range(MOST_WRAPPERS):
         folders = tree.folders("")
         if len(folders) != 1 or folders[0] in SPLIT or tree.images(folders[0]):
             break
@@ -134,7 +134,7 @@ def _top(tree: Tree) -> Tree:
 
 def _plain(tree: Tree) -> list[str]:
     """Folders that may be classes: attributes beside them are none, unless a class is called that."""
-    return [name for name in tree.folders("") if name != BESIDE or tree.images(name)]
+    return [name for name in tree.folders("") if name != ATTRIBUTES or tree.images(name)]
 
 
 def _wrong(tree: Tree, parts: list[str], folders: list[str]) -> str:

@@ -72,7 +72,7 @@ def opened(stored: bytes, mark: str) -> bytes:
 
 
 def checksum(mark: str, content: bytes | memoryview) -> bytes:
-    """Returns the first bytes of a sealed file."""
+    """Returns the first bytes of a file."""
     digest = hashlib.sha256(f"{mark}\n".encode())
     digest.update(content)
     return f"{digest.hexdigest()}\n".encode()

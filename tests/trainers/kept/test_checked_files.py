@@ -1,4 +1,4 @@
-"""Sealed files: what is read is what was written, under the name it was written for; else one line, and nothing."""
+"""Files with checksums: what is read is what was written, under its name; else one line, and nothing."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ import tempfile
 import numpy as np
 import pytest
 
-from trainers.persistence import sealed
+from trainers.persistence import checked_files
 from trainers.persistence.array_store import load_arrays, save_arrays
 
 CONTENT = bytes(range(256))
@@ -18,17 +18,17 @@ CONTENT = bytes(range(256))
 @pytest.fixture
 def file(tmp_path):
     path = tmp_path / "file"
-    sealed.write(path, "mark", CONTENT)
+    checked_files.write(path, "mark", CONTENT)
     return path
 
 
 def read(path, mark="mark"):
-    return sealed.read(path, mark, "made again")
+    return checked_files.read(path, mark, "made again")
 
 
 def test_what_is_written_is_read(file, told):
     assert read(file) == CONTENT and not told
-    sealed.write(file, "mark", b"")
+    checked_files.write(file, "mark", b"")
     assert read(file) == b"" and not told
     assert os.listdir(file.parent) == ["file"]
 
@@ -73,7 +73,7 @@ def test_what_cannot_be_written_leaves_what_was_there(file, monkeypatch, told):
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="No space"):
-        sealed.write(file, "mark", b"new")
+        checked_files.write(file, "mark", b"new")
     assert read(file) == CONTENT and os.listdir(file.parent) == ["file"]
 
 
@@ -113,9 +113,9 @@ def test_arrays_that_cannot_be_marked_as_used_are_used(tmp_path, monkeypatch):
 
 KILLED = """
 import os, pathlib, signal, sys
-from trainers.persistence import sealed
+from trainers.persistence import checked_files
 os.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL)
-sealed.write(pathlib.Path(sys.argv[1]), "mark", b"new")
+checked_files.write(pathlib.Path(sys.argv[1]), "mark", b"new")
 """
 
 
@@ -128,7 +128,7 @@ def test_what_a_killed_process_has_begun_goes_with_the_next_file(file):
     assert ended.returncode == -signal.SIGKILL
     (left,) = {*os.listdir(file.parent)} - others - {"file"}
     assert left.startswith(".file.") and read(file) == CONTENT
-    sealed.write(file.with_name("another"), "mark", b"")
+    checked_files.write(file.with_name("another"), "mark", b"")
     assert {*os.listdir(file.parent)} == {"file", "another", *others} and read(file) == CONTENT
 
 
@@ -138,12 +138,12 @@ def test_what_somebody_is_writing_stays(file, monkeypatch):
 
     def meanwhile(beside, path):
         if inner:
-            sealed.write(inner.pop(), "mark", b"meanwhile")
+            checked_files.write(inner.pop(), "mark", b"meanwhile")
         assert os.path.exists(beside)
         replace(beside, path)
 
     monkeypatch.setattr(os, "replace", meanwhile)
-    sealed.write(file, "mark", b"new")
+    checked_files.write(file, "mark", b"new")
     assert not inner and read(file) == b"new" and read(file.with_name("another")) == b"meanwhile"
     assert {*os.listdir(file.parent)} == {"file", "another"}
 
@@ -155,21 +155,21 @@ def test_a_file_that_is_taken_for_one_that_was_left_is_begun_again(file, monkeyp
     def seen(*named):
         made.append(mkstemp(*named))
         if len(made) == 1:
-            sealed._clear(file.parent)
+            checked_files._clear(file.parent)
         return made[-1]
 
     monkeypatch.setattr(tempfile, "mkstemp", seen)
-    sealed.write(file, "mark", b"new")
+    checked_files.write(file, "mark", b"new")
     assert len(made) == 2 and read(file) == b"new" and os.listdir(file.parent) == ["file"]
 
 
 def test_without_locks_nothing_is_removed(file, monkeypatch):
     """As on Windows, where nobody can know whether a file is being written."""
-    left = file.with_name(f".file.12345678{sealed.UNFINISHED}")
+    left = file.with_name(f".file.12345678{checked_files.UNFINISHED}")
     left.touch()
     with monkeypatch.context() as windows:
-        windows.setattr(sealed, "fcntl", None)
-        sealed.write(file, "mark", b"new")
+        windows.setattr(checked_files, "fcntl", None)
+        checked_files.write(file, "mark", b"new")
     assert read(file) == b"new" and left.exists()
-    sealed.write(file, "mark", b"newer")
+    checked_files.write(file, "mark", b"newer")
     assert read(file) == b"newer" and not left.exists()
