@@ -19,6 +19,11 @@ from tests.support.drive import fake, finish, make
 FEWER, FEW, ZERO = "instead of all 60,000", "on so few tasks (3)", "ε = 0 was chosen on few tasks (3)"
 
 
+def pairs_of(words):
+    """An option and its value, of each two words."""
+    return zip(words[::2], words[1::2], strict=True)
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -42,7 +47,12 @@ def test_only_what_applies_is_said(options, expected):
     found = cautions(build(Search, {"dataset": "permuted_mnist"} | options))
     assert len(found) == len(expected)
     for sentence, part in zip(found, expected, strict=True):
-        assert part in sentence and sentence.endswith("(docs/parabola.md).")
+        assert part in sentence and "(docs/parabola.md)." in sentence
+        command = sentence.partition(": epsearch run ")[2].split()
+        assert bool(command) == (part != FEWER)
+        if command:  # what it advises has no caution of its own
+            advised = {name.removeprefix("--").replace("-", "_"): value for name, value in pairs_of(command)}
+            assert cautions(build(Search, advised)) == ()
     assert (Path(__file__).parents[3] / "docs" / "parabola.md").exists()
 
 
@@ -79,7 +89,7 @@ def test_figures_are_those_of_the_page():
     assert all(best(one) == 0 for one in searches if one.tasks <= said.FEW_TASKS)
     pairs = evaluation.scores["A_T"][evaluation.best] - evaluation.scores["A_T"][0]
     told = f"{parabola_page.with_error(pairs, 2)} points on {evaluation.tasks} full tasks ({len(pairs)} seeds), against"
-    assert f"{told} ε = {best(evaluation):g}.".lstrip("+") in said.ZERO
+    assert f"{told} ε = {best(evaluation):g} (docs".lstrip("+") in said.ZERO
 
 
 def test_a_comparison_searches_no_epsilon():
