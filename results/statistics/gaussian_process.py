@@ -52,6 +52,9 @@ apart, and then a smooth curve would promise too much between them."""
 WARPED_PRIOR = 1.0
 """Prior odds of all warps together against none."""
 
+UNLIKELY_SHAPE = 6.0
+"""A shape whose log evidence is this far below the best one's is tried with the likeliest interaction alone."""
+
 LEAST_WEIGHT, MOST_PARTS = 0.02, 24
 """Parts of the mixture with a lower weight than this share of the largest are left out, and all beyond this number."""
 
@@ -412,9 +415,10 @@ def _data(places: np.ndarray, place: np.ndarray, scores: np.ndarray) -> list[_Da
 
 
 def _likely(places: np.ndarray, data: Sequence[_Data], free: int) -> list[_Data]:
-    """Returns the interactions that the scores do not speak against, by curves of some lengths."""
+    """Returns the interactions that the scores do not speak against, by curves of some lengths, the likeliest first."""
     shapes = [Shape("kinked", (Axis(length),) * (places.shape[1])) for length in LENGTHS[1::2]]
-    best = [max(float(_fit(places, shape, one, free).evidence.max()) for shape in shapes) for one in data]
+    fits = [_fit(shape, root, data, free) for shape, root in ((shape, _root(places, shape)) for shape in shapes)]
+    best = [max(float(fit.evidence.max()) for fit in of_one) for of_one in zip(*fits, strict=True)]
     order = sorted(range(len(data)), key=lambda number: -best[number])[:MOST_INTERACTIONS]
     return [data[number] for number in order if best[number] > max(best) - UNLIKELY_INTERACTION]
 
@@ -422,9 +426,10 @@ def _likely(places: np.ndarray, data: Sequence[_Data], free: int) -> list[_Data]
 def _fits(places: np.ndarray, data: Sequence[_Data], free: int) -> Iterator[_Fit]:
     """Yields the fits of all shapes on one axis; on several, of those on the way to the highest evidence.
 
-    There each axis in turn is tried with all lengths and warps, from the longest lengths on.
+    There each axis in turn is tried with all lengths and warps, from the longest lengths on. data: the likeliest
+    interaction first, with which shapes are compared.
     """
-    count, known = places.shape[1], dict[Shape, float]()
+    count, known, roots = places.shape[1], dict[Shape, float](), dict[Shape, np.ndarray]()
     stretched = [(0.0, False), *itertools.product(STRETCHES if count == 1 else STRETCHES[1:], (False, True))]
     choices = [Axis(length, *end) for end in stretched for length in LENGTHS]
     for kind in CORRELATIONS:
@@ -433,18 +438,31 @@ def _fits(places: np.ndarray, data: Sequence[_Data], free: int) -> Iterator[_Fit
             for choice in choices:
                 shape = Shape(kind, (*best.axes[:axis], choice, *best.axes[axis + 1 :]))
                 if shape not in known:
-                    fits = [_fit(places, shape, one, free) for one in data]
-                    known[shape] = max(float(fit.evidence.max()) for fit in fits)
-                    yield from fits
+                    roots[shape] = _root(places, shape)
+                    (fit,) = _fit(shape, roots[shape], data[:1], free)
+                    known[shape] = float(fit.evidence.max())
+                    yield fit
             best = max((shape for shape in known if shape.kind == kind), key=known.__getitem__)
+    for shape, evidence in known.items():
+        if evidence > max(known.values()) - UNLIKELY_SHAPE:
+            yield from _fit(shape, roots[shape], data[1:], free)
 
 
-def _fit(places: np.ndarray, shape: Shape, data: _Data, free: int) -> _Fit:
+def _root(places: np.ndarray, shape: Shape) -> np.ndarray:
+    """Returns [K, K] the Cholesky factor of the correlation of places."""
+    return np.linalg.cholesky(shape.correlation(places, places) + JITTER * np.eye(len(places)))
+
+
+def _fit(shape: Shape, root: np.ndarray, data: Sequence[_Data], free: int) -> list[_Fit]:
+    """Returns the fits of one shape, `root` from `_root`, with each interaction and all amplitudes."""
+    return [_fit_one(shape, root, one, free) for one in data]
+
+
+def _fit_one(shape: Shape, root: np.ndarray, data: _Data, free: int) -> _Fit:
     """Returns the fit of one shape and interaction with all amplitudes.
 
     The evidence is the logarithm of the restricted likelihood, with the noise integrated out, but for a constant.
     """
-    root = np.linalg.cholesky(shape.correlation(places, places) + JITTER * np.eye(len(places)))
     values, vectors = np.linalg.eigh(root.T @ data.precision @ root)
     values, root = np.maximum(values, 0.0), root @ vectors
     amplitudes = np.array([amplitude for amplitude in AMPLITUDES if amplitude >= data.interaction])
