@@ -1,7 +1,7 @@
 """A ledger of an older version: read as it is, and brought up to date, whole or not at all, after a copy of it.
 
-Before there is a second version, the older one is `DEVELOPMENT`, which has the tables of the first; where a migration
-has to do something, the program is given a second version whose migration adds a table.
+The older one is `DEVELOPMENT`, which has the tables of the first version; where a migration has to fail, the program is
+given one more version whose migration adds a table.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ LATER = Table(
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("name", String(16), nullable=False),
 )
-"""The table that the second version adds; its migration makes it."""
+"""The table that one more version adds; its migration makes it."""
+NEXT = schema.VERSION + 1
 STUDY = schema.study_to_row("demo", {"repeats": 5}, "2025-11-21T00:00:00+00:00")
 SUMMARY = Summary("demo", STUDY["checksum"], "finished", {"epsilon": 0.1}, 1 / 3, False)
 MEMBERS = [record(seed=s) for s in range(3)] + [record(seed=3, diverged=True)]
@@ -54,14 +55,17 @@ def make_older(url: str, number: int = DEVELOPMENT) -> None:
             connection.execute(schema.studies.insert().values(STUDY))
             connection.execute(schema.summaries.insert().values(schema.summary_to_row(SUMMARY)))
             connection.execute(schema.versions.update().values(version=number))
+            for table in schema.TABLES_OF[schema.VERSION]:
+                if table not in schema.TABLES_OF[DEVELOPMENT]:
+                    table.drop(connection)
 
 
 def add_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives the program a second version, which still reads the first one."""
-    tables = schema.TABLES_OF[schema.VERSION]
-    monkeypatch.setattr(schema, "VERSION", 2)
-    monkeypatch.setattr(schema, "TABLES_OF", schema.TABLES_OF | {2: (*tables, LATER)})
-    monkeypatch.setitem(MIGRATIONS, 1, lambda connection: connection.exec_driver_sql(TABLE))
+    """Gives the program one more version."""
+    tables, last = schema.TABLES_OF[schema.VERSION], schema.VERSION
+    monkeypatch.setattr(schema, "VERSION", NEXT)
+    monkeypatch.setattr(schema, "TABLES_OF", schema.TABLES_OF | {NEXT: (*tables, LATER)})
+    monkeypatch.setitem(MIGRATIONS, last, lambda connection: connection.exec_driver_sql(TABLE))
 
 
 def on_sqlite(folder: Path) -> tuple[str, Path]:
@@ -115,7 +119,19 @@ def check_members(store: Store) -> None:
 
 def test_every_version_leads_to_the_next() -> None:
     assert set(MIGRATIONS) == set(range(1, schema.VERSION))
-    assert schema.TABLES_OF.keys() == {DEVELOPMENT, schema.VERSION}
+    assert schema.TABLES_OF.keys() == {1, DEVELOPMENT, schema.VERSION}
+
+
+@pytest.mark.parametrize("number", [1, DEVELOPMENT])
+def test_the_tables_are_those_of_a_new_ledger(url: str, number: int) -> None:
+    Store.open(url).close()
+    new, engine = tables(url), connect(url)
+    with engine.begin() as connection:
+        schema.metadata.drop_all(connection)
+    engine.dispose()
+    make_older(url, number)
+    opened(url).close()
+    assert tables(url) == new
 
 
 def test_it_is_read_as_it_is(url: str) -> None:
@@ -138,10 +154,11 @@ def test_nothing_is_lost_and_the_new_table_is_there(url: str, number: int, monke
             check_members(store)
             assert len(store.all_runs()) == len(MEMBERS)
         assert len(lines) == 1 and lines[0].startswith(
-            f"the ledger had schema version {number} and was brought up to 2"
+            f"the ledger had schema version {number} and was brought up to {NEXT}"
         )
-        assert version(url) == 2
-        assert tables(url) == before | {"epsearch_later": ({"id": ANY, "name": ANY}, {}, ["id"])}
+        assert version(url) == NEXT
+        new = {"epsearch_turns": ANY, "epsearch_annotations": ANY}
+        assert tables(url) == before | new | {"epsearch_later": ({"id": ANY, "name": ANY}, {}, ["id"])}
     with Store.open(url) as store:
         assert store.add([record(seed=9), *MEMBERS]) == 1
 
@@ -263,7 +280,7 @@ def test_a_failure_halfway_leaves_it_as_it_was(url: str, monkeypatch: pytest.Mon
         connection.exec_driver_sql("ALTER TABLE epsearch_runs ADD COLUMN seed BIGINT")  # which is there already
 
     with monkeypatch.context() as broken:
-        broken.setitem(MIGRATIONS, 1, half)
+        broken.setitem(MIGRATIONS, NEXT - 1, half)
         with pytest.raises(StoreError, match="seed"):
             opened(url)
     assert (version(url), tables(url)) == (1, before)
@@ -275,7 +292,7 @@ def test_a_migration_that_does_not_do_its_work_is_undone(url: str, monkeypatch: 
     make_older(url, 1)
     add_version(monkeypatch)
     with monkeypatch.context() as broken:
-        broken.setitem(MIGRATIONS, 1, lambda connection: None)
+        broken.setitem(MIGRATIONS, NEXT - 1, lambda connection: None)
         with pytest.raises(StoreError, match="there is no table epsearch_later"):
             opened(url)
     assert version(url) == 1
@@ -360,7 +377,7 @@ def test_a_kill_leaves_the_old_ledger_and_no_more_than_one_copy(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("open_it", [Store.open, Store.read, Store.upgrade], ids=["open", "read", "upgrade"])
-@pytest.mark.parametrize("number", [2, 6])
+@pytest.mark.parametrize("number", [3, 6])
 def test_other_development_versions_are_refused(url: str, open_it: type[Store], number: int) -> None:
     make_older(url, number)
     with pytest.raises(

@@ -21,7 +21,9 @@ def fixed(x, table, amplitude, lengths, noise, kind="smooth", interaction=0.0):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(found, "AMPLITUDES", (amplitude / noise,))
         patch.setattr(found, "INTERACTIONS", ((interaction / noise, 0.3),))
-        patch.setattr(found, "_fits", lambda places, data, free: [found._fit(places, shape, data[0], free)])
+        patch.setattr(
+            found, "_fits", lambda places, data, free: found._fit(shape, found._root(places, shape), data[:1], free)
+        )
         process = Process.fit(x, table)
     return replace(process, parts=tuple(replace(part, noise=noise) for part in process.parts))
 
@@ -98,7 +100,10 @@ def test_parts_are_weighted_by_their_likelihood(kind, interaction):
             patch.setattr(gaussian_process, "INTERACTIONS", ((interaction, 0.3),))
             (data,) = gaussian_process._data(x, np.arange(len(x)), table)
             shape = Shape(kind, (Axis(length),))
-            return gaussian_process._fit(x, shape, data, len(rows) - 3).evidence[0] - shape.prior
+            return (
+                gaussian_process._fit_one(shape, gaussian_process._root(x, shape), data, len(rows) - 3).evidence[0]
+                - shape.prior
+            )
 
     pairs = [(float(rng.uniform(0.5, 20)), float(rng.uniform(0.1, 1.0))) for _ in range(6)]
     away = [ours(*pair) - theirs(*pair) for pair in pairs]
