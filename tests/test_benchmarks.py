@@ -334,7 +334,7 @@ def test_alarms_are_near_duplicates_that_are_no_copies():
 def test_the_cells_of_the_interval_are_all_there():
     import interval_cells as cells
 
-    assert len(set(cells.CELLS)) == len(cells.CELLS) == 21 * (3 + 2 + 6)
+    assert len(set(cells.CELLS)) == len(cells.CELLS) == 21 * (3 + 2) + 8 * 6
     assert {one.curve for one in cells.CELLS} == {*cells.CURVES} and {one.noise for one in cells.CELLS} == {
         *cells.NOISES
     }
