@@ -25,7 +25,7 @@ from results.ledger.database import KEYS_PER_QUERY
 from results.ledger.record import content_key
 
 FORMAT, MANIFEST = "epsearch ledger 1", "manifest.json"
-READABLE = (schema.VERSION, 6, schema.DEVELOPMENT)
+READABLE = (schema.VERSION, 1, 6, schema.DEVELOPMENT)
 """Schema versions whose parts are those below; the larger ones are of development versions."""
 PARTS: dict[Table, str] = {
     schema.studies: "studies.jsonl",

@@ -24,6 +24,15 @@ def serve(  # noqa: PLR0913  an option each
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at.")] = 8470,
     parallel: Annotated[int, typer.Option(min=1, max=256, help="Studies that are trained at a time.")] = 1,
+    parallel_each: Annotated[
+        int | None, typer.Option(metavar="INT", help="Studies of one owner that are trained at a time; default: any.")
+    ] = None,
+    max_queued: Annotated[
+        int | None, typer.Option(metavar="INT", help="Studies that may wait or run; default: any.")
+    ] = None,
+    max_queued_each: Annotated[
+        int | None, typer.Option(metavar="INT", help="Studies of one owner that may wait or run; default: any.")
+    ] = None,
     folder: Out = OUT.default,
     storage: Storage = None,
     data_dir: DataDir = DATA.default,
@@ -46,6 +55,7 @@ def serve(  # noqa: PLR0913  an option each
     from epsearch.service.access import tokens as of_tokens
     from epsearch.service.app import serve
     from epsearch.service.settings import Settings
+    from results.ledger.writers.queue import Limits
 
     settings = Settings(
         storage=url_of(folder, storage),
@@ -54,6 +64,8 @@ def serve(  # noqa: PLR0913  an option each
         host=host,
         port=port,
         parallel=parallel,
+        parallel_each=parallel_each,
+        limits=Limits(max_queued_each, max_queued),
         address=Study.options()["address"].parse(address),
         checkpoints=None if checkpoints is None else Study.options()["checkpoints"].parse(checkpoints),
         roots=tuple(images or ()),
@@ -67,9 +79,10 @@ def serve(  # noqa: PLR0913  an option each
 def token(
     tokens: Annotated[Path, typer.Option("--tokens", metavar="FILE", help="File of their hashes.")],
     name: Annotated[
-        str | None, typer.Argument(help="Name of the owner, shown on studies submitted with this token.")
+        str | None,
+        typer.Argument(help="Owner of the studies submitted with it; OWNER/DEVICE for one of several."),
     ] = None,
-    role: Annotated[str, typer.Option(metavar="read|write", help="What it may do.")] = "write",
+    role: Annotated[str, typer.Option(metavar="read|write|admin", help="What it may do.")] = "write",
     expires: Annotated[
         float | None, typer.Option(parser=_expires, metavar="TIME", help="Time until it expires, like 30d.")
     ] = None,

@@ -22,7 +22,7 @@ from results.ledger.schema import VERSION
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
 from results.ledger.writers.events import Event
-from results.ledger.writers.queue import Submission, waits
+from results.ledger.writers.queue import Submission, in_turn, waits
 from results.ledger.writers.states import FINISHED, INTERRUPTED, LeaseState
 
 if TYPE_CHECKING:  # a list of studies needs neither loops nor arrays
@@ -67,7 +67,7 @@ def statuses(store: Store, storage: LedgerUrl, out: Path) -> list[StudyStatus]:
     """Returns the studies of an open ledger, oldest first: stored ones, and submitted ones that have not begun."""
     rows = {row.name: row for row in store.studies()}
     summaries, states, submissions = store.summaries(), store.leases.states(), store.queue.submissions()
-    first, queue = store.queue.first_submitted(), _queue(submissions, states)
+    first, queue = store.queue.first_submitted(), _queue(submissions, states, store.queue.turns())
     statuses = []
     for name in [*rows, *(name for name in submissions if name not in rows and name in states)]:
         row, submission = rows.get(name), submissions.get(name)
@@ -86,7 +86,8 @@ def status(store: Store, name: str, storage: LedgerUrl, out: Path) -> StudyStatu
     status = _status(name, row, store.summaries().get(name), current, submission, first)
     status = _described(status, row, submission, storage, out)
     newest = store.events.newest(name)
-    status = replace(_in_queue(status, _queue(submissions, states)), event=0 if newest is None else newest.id)
+    queue = _queue(submissions, states, store.queue.turns())
+    status = replace(_in_queue(status, queue), event=0 if newest is None else newest.id)
     last = store.events.newest(name, Progress.kind) if current is not None and current.held else None
     if last is None or current is None or last.token != current.token:
         return status
@@ -212,19 +213,27 @@ def _in_queue(status: StudyStatus, queue: tuple[list[str], list[str]]) -> StudyS
     return replace(status, waits=True, place=number + 1, ahead=(*running, *waiting[:number]))
 
 
-def _queue(submissions: Mapping[str, Submission], states: Mapping[str, LeaseState]) -> tuple[list[str], list[str]]:
+def _queue(
+    submissions: Mapping[str, Submission], states: Mapping[str, LeaseState], turns: Mapping[str, float]
+) -> tuple[list[str], list[str]]:
     """Returns the running and the waiting studies of the queue, the next first."""
     names = [name for name, submission in submissions.items() if submission.open and name in states]
     running = [name for name in names if states[name].held]
-    return running, [name for name in names if waits(states[name].state, states[name].held)]
+    waiting = [submissions[name] for name in names if waits(states[name].state, states[name].held)]
+    return running, [one.study for one in in_turn(waiting, turns)]
 
 
 def matching(
-    statuses: Iterable[StudyStatus], state: str | None, dataset: str | None, kind: str | None, search: str | None
+    statuses: Iterable[StudyStatus],
+    state: str | None = None,
+    dataset: str | None = None,
+    kind: str | None = None,
+    search: str | None = None,
+    submitter: str | None = None,
 ) -> list[StudyStatus]:
     """Returns the studies that match these filters, newest first; None or "" means no filter.
 
-    search: part of the name.
+    search: part of the name; submitter: the owner.
     """
     return [
         status
@@ -232,5 +241,6 @@ def matching(
         if state in (None, "", status.state)
         and dataset in (None, "", status.dataset)
         and kind in (None, "", status.kind)
+        and submitter in (None, "", status.submitter)
         and (not search or search.casefold() in status.name.casefold())
     ]

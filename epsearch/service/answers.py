@@ -108,6 +108,26 @@ class Figure(BaseModel):
     tables: dict[str, list[dict[str, Any]]] = Field(description="Name of a table -> its rows.")
 
 
+class Credential(BaseModel):
+    """A token without its secret."""
+
+    name: str
+    role: str = Field(description="read, write or admin.")
+    expires: str | None = Field(description="ISO-8601, UTC; null for never.")
+
+
+class Person(BaseModel):
+    """An owner of studies."""
+
+    name: str
+    tokens: list[Credential]
+    queued: int = Field(description="Studies that wait or run.")
+    running: int = Field(description="Studies that run.")
+    max_queued: int | None = Field(description="Most studies that may wait or run; null for any number.")
+    max_running: int = Field(description="Most studies that may run.")
+    studies: int = Field(description="Studies in the ledger and the queue.")
+
+
 class Removed(BaseModel):
     """A study that was deleted."""
 

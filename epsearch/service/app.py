@@ -22,12 +22,14 @@ from epsearch.failures.stopping import end
 from epsearch.ledger.location import hide_storage
 from epsearch.service import monitoring
 from epsearch.service.access.limits import TooMany, in_thread
+from epsearch.service.access.permissions import Forbidden
 from epsearch.service.access.protocol import LimitedProtocol
 from epsearch.service.metrics import Metrics
+from epsearch.service.people import People
 from epsearch.service.reporting import Reporter
 from epsearch.service.results_cache import ResultsCache
 from epsearch.service.routes import Service, routes
-from epsearch.service.safety import API_PAGE, Forbidden, Guard
+from epsearch.service.safety import API_PAGE, Guard
 from epsearch.service.settings import IDLE_SECONDS, MOST_CONNECTIONS, Settings, check
 from epsearch.service.streams import Streams
 from epsearch.service.studies import Busy, Studies
@@ -53,7 +55,8 @@ def application(settings: Settings, store: Store, works: bool = True) -> FastAPI
     results, metrics = ResultsCache(settings, store), Metrics(studies, streams, scheduler)
     planner, ready = Planner(environment(settings)), readiness(settings, store, scheduler)
     reporter = Reporter(studies, results)
-    service = Service(settings, studies, results, reporter, streams, scheduler, metrics, planner, ready)
+    people = People(settings, store)
+    service = Service(settings, studies, results, reporter, people, streams, scheduler, metrics, planner, ready)
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:

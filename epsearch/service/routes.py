@@ -16,6 +16,7 @@ from epsearch.service import answers
 from epsearch.service.access.limits import READERS, REPORTERS, WRITERS, ThreadedRouter
 from epsearch.service.access.tokens import ANONYMOUS, Token
 from epsearch.service.metrics import Metrics
+from epsearch.service.people import People
 from epsearch.service.reporting import Reporter
 from epsearch.service.requests import parse_priority
 from epsearch.service.results_cache import ResultsCache
@@ -53,6 +54,7 @@ class Service(NamedTuple):
     studies: Studies
     results: ResultsCache
     reporter: Reporter
+    people: People
     streams: Streams
     scheduler: Scheduler
     metrics: Metrics
@@ -97,6 +99,7 @@ def _statuses(api: APIRouter, service: Service) -> None:
         dataset: str | None = None,
         kind: str | None = None,
         search: Annotated[str | None, Query(description="A part of the name.")] = None,
+        submitter: Annotated[str | None, Query(description="The owner.")] = None,
         page: Annotated[int, Query(ge=1, le=10**6)] = 1,
         per_page: Annotated[int, Query(ge=1, le=1000)] = PER_PAGE,
     ) -> Response:
@@ -104,7 +107,7 @@ def _statuses(api: APIRouter, service: Service) -> None:
         for value, name, allowed in ((state, "state", STATES), (kind, "kind", KINDS)):
             if value:
                 one_of(value, name, allowed)
-        return _json(studies.page((state, dataset, kind, search), page, per_page))
+        return _json(studies.page((state, dataset, kind, search, submitter), page, per_page))
 
     @api.get("/studies/{name}/standing")
     def standing(name: Name) -> StudyStatus:
@@ -120,6 +123,11 @@ def _statuses(api: APIRouter, service: Service) -> None:
         """Events of a study, the oldest first: headings, notes, warnings, states."""
         studies.status(name)
         return [answers.event(event) for event in studies.store.events.read(name, after, most)]
+
+    @api.get("/people")
+    def people(request: Request) -> list[answers.Person]:
+        """The owner of the token and their studies; to an admin, all owners."""
+        return service.people.visible_to(token_of(request))
 
     @api.get("/ledger")
     def ledger() -> answers.Ledger:
@@ -222,12 +230,12 @@ def _changes(api: APIRouter, service: Service) -> None:
     @api.post("/plan")
     async def make_plan(request: Request, options: Options) -> dict[str, Any]:
         """Members, memory and time of a study, as `epsearch plan` gives them; a probe trains for a few seconds."""
-        return (await service.planner.plan(partial(studies.build, options), token_of(request).name))[1]
+        return (await service.planner.plan(partial(studies.build, options), token_of(request).owner))[1]
 
     @api.post("/studies", status_code=201, responses=answers.UNCHANGED)
     def submit(request: Request, response: Response, options: Options, priority: Priority = 0) -> StudyStatus:
         """Queues a study; a repeated request changes nothing, and the answer has a note."""
-        status = studies.submit(studies.build(options), token_of(request).name, parse_priority(priority))
+        status = studies.submit(studies.build(options), token_of(request), parse_priority(priority))
         response.status_code = 200 if status.note else 201
         return status
 
@@ -240,24 +248,24 @@ def _changes(api: APIRouter, service: Service) -> None:
         ] = CANCEL_SECONDS,
     ) -> StudyStatus:
         """Stops a study; finished members stay stored."""
-        return studies.cancel(name, token_of(request).name, deadline)
+        return studies.cancel(name, token_of(request), deadline)
 
     @api.post("/studies/{name}/resume")
     def resume(request: Request, name: Name, priority: Priority = 0) -> StudyStatus:
         """Queues a cancelled, failed or interrupted study again."""
-        return studies.resume(name, token_of(request).name, parse_priority(priority))
+        return studies.resume(name, token_of(request), parse_priority(priority))
 
     @api.post("/studies/{name}/extend")
     def extend(request: Request, name: Name, options: Options, priority: Priority = 0) -> StudyStatus:
         """Extends a search: more seeds, points, repeats, another interval or strategy."""
-        return studies.extend(name, options, token_of(request).name, parse_priority(priority))
+        return studies.extend(name, options, token_of(request), parse_priority(priority))
 
     @api.delete("/studies/{name}")
     def delete(
         request: Request, name: Name, confirm: Annotated[str, Query(description="The study's name once more.")]
     ) -> answers.Removed:
         """Deletes a study with the members that no other study uses; its files stay."""
-        removal = studies.delete(name, confirm, token_of(request).name)
+        removal = studies.delete(name, confirm, token_of(request))
         return answers.Removed(name=name, members=len(removal.runs), shared=removal.shared)
 
 

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from epsearch.failures.errors import UsageError, brief, unknown
 from epsearch.service.access.attempts import Attempts
+from epsearch.service.access.permissions import ReadOnly
 from epsearch.service.access.tokens import ANONYMOUS, COOKIE, Token
 from epsearch.service.settings import LARGEST_BODY, Settings
 
@@ -109,7 +110,7 @@ class Guard:
                 return _ask_for_token(scope, headers)
             # A form of a page is refused by its route, as a page with its values: see `check_role`.
             if unsafe and not token.writes and path not in READS and not _accepts_pages(path, headers):
-                return _refused(403, str(Forbidden(token)))
+                return _refused(403, str(ReadOnly(token)))
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()) or int(length[:20]) > LARGEST_BODY:
             return _refused(413, TOO_LARGE)
@@ -127,18 +128,11 @@ class Guard:
         return (None if cookie is None else tokens.of_session(cookie)), cookie is not None
 
 
-class Forbidden(UsageError):
-    """The token of the request may only read."""
-
-    def __init__(self, token: Token) -> None:
-        super().__init__(f"the token {token.name!r} may only read")
-
-
 def check_role(request: Request) -> None:
-    """Raises Forbidden if the request changes something, but its token may only read."""
+    """Raises ReadOnly if the request changes something, but its token may only read."""
     token: Token | None = request.scope.get("state", {}).get("token")
     if request.method not in SAFE and request.url.path not in READS and token is not None and not token.writes:
-        raise Forbidden(token)
+        raise ReadOnly(token)
 
 
 async def writers_only(request: Request) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from epsearch.failures.errors import UsageError
 from epsearch.service.access.tokens import Tokens
 from results.ledger.url import LedgerUrl
+from results.ledger.writers.queue import Limits
 
 LARGEST_BODY = 2**20  # bytes, as of a study's file
 MOST_CONNECTIONS = 1000  # served by uvicorn at a time; further ones are answered 503
@@ -32,6 +33,10 @@ class Settings:
     """0 for any free port."""
     parallel: int = 1
     """Number of studies trained at a time."""
+    parallel_each: int | None = None
+    """The same of one owner; None for any number."""
+    limits: Limits = Limits()  # noqa: RUF009  a value
+    """Most studies of one owner, and of all, that wait or run."""
     address: str = "local"
     """Ray cluster of the studies, see `--address`."""
     checkpoints: str | None = None
@@ -61,6 +66,13 @@ def check(settings: Settings) -> None:
         )
     if not 1 <= settings.parallel <= MOST_AT_ONCE:
         raise UsageError(f"parallel must be in [1, {MOST_AT_ONCE}], got {settings.parallel}")
+    for name, value in (
+        ("parallel-each", settings.parallel_each),
+        ("max-queued-each", settings.limits.each),
+        ("max-queued", settings.limits.all),
+    ):
+        if value is not None and value < 1:
+            raise UsageError(f"{name} must be 1 or more, got {value}")
     if not 0 <= settings.port < 2**16:
         raise UsageError(f"port must be in [0, 65535], got {settings.port}")
     for root in settings.roots:

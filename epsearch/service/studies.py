@@ -22,6 +22,9 @@ from epsearch.ledger.damage import Unreadable
 from epsearch.preparation import history
 from epsearch.preparation.build import check_name
 from epsearch.service import answers
+from epsearch.service.access.limits import TooMany
+from epsearch.service.access.permissions import check_change, check_priority
+from epsearch.service.access.tokens import Token
 from epsearch.service.requests import (
     SERVER_SET,
     build_study,
@@ -38,7 +41,8 @@ from epsearch.study.description import Study
 from epsearch.study.kinds import REQUESTS, Search
 from results.ledger.errors import StoreError, conflict
 from results.ledger.store import Store
-from results.ledger.writers.errors import LeaseHeld
+from results.ledger.writers.errors import LeaseHeld, QueueFull
+from results.ledger.writers.queue import Submission
 from results.ledger.writers.states import (
     CANCELLED,
     CANCELLING,
@@ -52,6 +56,7 @@ from results.ledger.writers.states import (
 STATES = (QUEUED, RUNNING, CANCELLING, CANCELLED, FAILED, FINISHED, INTERRUPTED)
 LIST_SECONDS = 1.0  # for which a list is answered again, however many clients poll it
 MOST_PAGES = 100  # encoded pages of a list
+FULL_SECONDS = 60.0  # after which a client may try again if the queue is full
 
 
 class Busy(UsageError):
@@ -70,12 +75,12 @@ class Studies:
         """Returns the studies of the ledger and its queue, oldest first."""
         return listing.statuses(self.store, self.settings.storage, self.settings.out)
 
-    def page(self, wanted: tuple[str | None, str | None, str | None, str | None], page: int, per_page: int) -> bytes:
+    def page(self, wanted: tuple[str | None, ...], page: int, per_page: int) -> bytes:
         """Returns a page of the list as JSON, newest first.
 
         It is at most LIST_SECONDS old; a change made through this service shows at once.
 
-        wanted: state, dataset, kind and a part of the name; None for any.
+        wanted: the filters of `matching`, in its order.
         """
         with self._listing:
             if time.monotonic() > self._until:
@@ -91,10 +96,15 @@ class Studies:
             encoded = pages[key] = answers.LIST.dump_json(answers.Studies(part, len(rows), page))
         return encoded
 
-    def _audit(self, token: str, action: str, name: str, detail: Mapping[str, Any]) -> None:
+    def _audit(self, who: Token, action: str, name: str, detail: Mapping[str, Any]) -> None:
         """Logs a change, and discards the cached list."""
         self._until = 0.0
-        self.store.queue.audit(token, action, name, detail)
+        self.store.queue.audit(who.name, action, name, detail)
+
+    def owner(self, name: str) -> str:
+        """Returns the owner of a study; empty for one that was not submitted with a token."""
+        submission = self.store.queue.submissions().get(name)
+        return "" if submission is None else submission.submitter
 
     def status(self, name: str) -> StudyStatus:
         """Returns the status of a study. Raises NoStudy."""
@@ -118,10 +128,14 @@ class Studies:
         return build_study(request, self.settings)
 
     def submit(
-        self, study: Study, token: str, priority: int = 0, extend: bool = False, action: str = "submit"
+        self, study: Study, who: Token, priority: int = 0, extend: bool = False, action: str = "submit"
     ) -> StudyStatus:
-        """Queues a study, unless it is finished or queued already. Raises UsageError, Busy."""
+        """Queues a study, unless it is finished or queued already.
+
+        A new study belongs to the owner of the token. Raises UsageError, Busy, NotOwner, and TooMany for a full queue.
+        """
         name = study.name
+        check_priority(priority, who)
         check_name(name, self.settings.out, self.settings.storage)
         if not extend:
             self._check_new(study)
@@ -130,12 +144,18 @@ class Studies:
         check_data(study)
         options = {option: value for option, value in study.shown().items() if option not in SERVER_SET}
         request = {"kind": study.kind, "options": options, "extend": extend}
+        earlier = self.store.queue.submissions().get(name)
+        owner = who.owner if earlier is None else earlier.submitter
+        if earlier is not None and not (earlier.open and is_same(earlier, study, extend, self.settings)):
+            check_change(name, owner, who)
         try:
-            before = self.store.queue.submit(name, request, priority, token)
+            before = self.store.queue.submit(name, request, priority, owner, self.settings.limits)
         except LeaseHeld as error:
             raise Busy(f"{error}; cancel it, or wait for its end") from error
+        except QueueFull as error:
+            raise TooMany(str(error), FULL_SECONDS) from error
         if before is None:
-            self._audit(token, action, name, request | {"priority": priority})
+            self._audit(who, action, name, request | {"priority": priority} | _changes(earlier, options))
             return self.status(name)
         current = self.store.leases.state_of(name)
         state = "is being trained" if current is not None and current.held else "waits"
@@ -158,38 +178,42 @@ class Studies:
             return stored_loop(row, self.store, self.settings.storage, self.settings.out).done
         return False
 
-    def extend(self, name: str, request: Mapping[str, Any], token: str, priority: int = 0) -> StudyStatus:
-        """Extends a stored search, and queues it. Raises NoStudy, Busy and UsageError."""
+    def extend(self, name: str, request: Mapping[str, Any], who: Token, priority: int = 0) -> StudyStatus:
+        """Extends a stored search, and queues it. Raises as `submit`, and NoStudy."""
         self.status(name)
+        check_change(name, self.owner(name), who)
         options = check_options({str(key).replace("-", "_"): value for key, value in request.items()}, self.settings)
         for fixed, value in (("name", name), ("kind", Search.kind)):
             if options.pop(fixed, value) != value:
                 raise UsageError(f"{fixed} cannot be changed by extend")
         options = {**self._run_options(name), **options, **server_options(self.settings)}
         study = build_extension(options | {"name": name, "data_dir": None})
-        return self.submit(study, token, priority, extend=True, action="extend")
+        return self.submit(study, who, priority, extend=True, action="extend")
 
-    def resume(self, name: str, token: str, priority: int = 0) -> StudyStatus:
-        """Queues a cancelled, failed or interrupted study again. Raises NoStudy, Busy and UsageError."""
+    def resume(self, name: str, who: Token, priority: int = 0) -> StudyStatus:
+        """Queues a cancelled, failed or interrupted study again. Raises as `submit`, and NoStudy."""
+        self.status(name)
+        check_change(name, self.owner(name), who)
         row, own = history.find(self.store, name), self.settings
         study = self.study(name) if row is None else stored_study(name, own.storage, own.out, self._run_options(name))
         earlier = self.store.queue.submissions().get(name)
         extend = earlier is not None and bool(earlier.given.get("extend"))
-        return self.submit(study, token, priority, extend, action="resume")
+        return self.submit(study, who, priority, extend, action="resume")
 
-    def cancel(self, name: str, token: str, deadline: float = CANCEL_SECONDS) -> StudyStatus:
+    def cancel(self, name: str, who: Token, deadline: float = CANCEL_SECONDS) -> StudyStatus:
         """Cancels a study; kills its process after the deadline, in seconds, if it has not stopped.
 
-        Raises NoStudy, and Busy if there is nothing to cancel.
+        Raises NoStudy, NotOwner, and Busy if there is nothing to cancel.
         """
         self.status(name)
+        check_change(name, self.owner(name), who)
         before = self.store.leases.state_of(name)
         if before is not None and before.state == CANCELLED and not before.held:
             return replace(self.status(name), note=f"study {name!r} was cancelled already")
         current = self.store.leases.cancel(name)
         if current is None or current.state not in (CANCELLING, CANCELLED):
             raise Busy(f"study {name!r} is {UNKNOWN if current is None else current.now}: there is nothing to cancel")
-        self._audit(token, "cancel", name, {})
+        self._audit(who, "cancel", name, {})
         if current.state == CANCELLED:
             self.store.queue.close(name)
         else:
@@ -201,19 +225,20 @@ class Studies:
         with suppress(UsageError, Unavailable, StoreError):
             cancel(name, self.settings.storage, self.settings.out, deadline)
 
-    def delete(self, name: str, confirm: str, token: str) -> Removal:
-        """Deletes a study with the members that no other uses. Raises NoStudy, Busy and UsageError.
+    def delete(self, name: str, confirm: str, who: Token) -> Removal:
+        """Deletes a study with the members that no other uses. Raises NoStudy, NotOwner, Busy and UsageError.
 
         confirm: the study's name, typed again.
         """
         self.status(name)
+        check_change(name, self.owner(name), who)
         if confirm != name:
             raise UsageError(f"confirm must be the study's name, {name!r}, got {brief(confirm)}")
         current = self.store.leases.state_of(name)
         if current is not None and current.held:
             raise Busy(f"study {name!r} is being trained; cancel it first")
         removal = delete(name, self.settings.storage, self.settings.out, lambda removal: True)
-        self._audit(token, "delete", name, {"members": len(removal.runs)})
+        self._audit(who, "delete", name, {"members": len(removal.runs)})
         return removal
 
     def _check_new(self, study: Study) -> None:
@@ -234,3 +259,12 @@ class Studies:
         options = None if earlier is None else earlier.given.get("options")
         names = {name for name, option in Search.options().items() if not option.identifies} - {*SERVER_SET, "name"}
         return {key: value for key, value in options.items() if key in names} if isinstance(options, dict) else {}
+
+
+def _changes(earlier: Submission | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns `changed`: option -> its values before and now, where a study was submitted before."""
+    before = {} if earlier is None else earlier.given.get("options")
+    if earlier is None or not isinstance(before, dict):
+        return {}
+    names = [name for name in {**before, **options} if before.get(name) != options.get(name)]
+    return {"changed": {name: [before.get(name), options.get(name)] for name in names}}

@@ -16,7 +16,20 @@ from results.labels import on_one_line
 from results.ledger import schema
 from results.ledger.errors import StoreUnavailable
 
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {}
+
+def _to_2(connection: Connection) -> None:
+    """Adds the turns of owners, and the tags and notes of studies."""
+    number = "DOUBLE" if connection.dialect.name == "sqlite" else "DOUBLE PRECISION"
+    connection.exec_driver_sql(
+        f"CREATE TABLE epsearch_turns (owner VARCHAR(255) NOT NULL PRIMARY KEY, begun {number} NOT NULL)"
+    )
+    connection.exec_driver_sql(
+        "CREATE TABLE epsearch_annotations (study VARCHAR(255) NOT NULL PRIMARY KEY, tags TEXT NOT NULL, "
+        "note TEXT NOT NULL)"
+    )
+
+
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {1: _to_2}
 """Version -> the step to the next version, in the transaction of the connection.
 
 A migration that has been released is never changed. It is written in SQL and uses nothing of `schema`, which describes

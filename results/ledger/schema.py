@@ -31,6 +31,7 @@ from results.ledger.tables import CERTIFICATES as CERTIFICATES
 from results.ledger.tables import DEVELOPMENT as DEVELOPMENT
 from results.ledger.tables import TABLES_OF as TABLES_OF
 from results.ledger.tables import VERSION as VERSION
+from results.ledger.tables import annotations as annotations
 from results.ledger.tables import audit as audit
 from results.ledger.tables import certificates as certificates
 from results.ledger.tables import claims as claims
@@ -42,6 +43,7 @@ from results.ledger.tables import reruns as reruns
 from results.ledger.tables import runs as runs
 from results.ledger.tables import studies as studies
 from results.ledger.tables import summaries as summaries
+from results.ledger.tables import turns as turns
 from results.ledger.tables import versions as versions
 
 UNREADABLE = (ValueError, TypeError, ArithmeticError, RecursionError)

@@ -13,7 +13,7 @@ from unittest.mock import patch
 from epsearch import api
 from epsearch.preparation.build import build
 from epsearch.study.kinds import Search
-from results.ledger.schema import DEVELOPMENT
+from results.ledger.schema import DEVELOPMENT, TABLES_OF, VERSION
 from tests.epsearch.conftest import SMALL
 
 STUDY = SMALL | {"repeats": 1, "points": 3}
@@ -51,4 +51,9 @@ def results(folder: Path) -> list[tuple]:
 
 def of_development(folder: Path) -> None:
     """Makes the ledger of an out folder one of the last development version."""
-    execute(folder, f"UPDATE epsearch_schema SET version = {DEVELOPMENT}")
+    new = {table.name for table in TABLES_OF[VERSION]} - {table.name for table in TABLES_OF[DEVELOPMENT]}
+    execute(
+        folder,
+        f"UPDATE epsearch_schema SET version = {DEVELOPMENT}",
+        *(f"DROP TABLE {name}" for name in sorted(new)),
+    )

@@ -25,7 +25,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp
 
 from epsearch.service.access.protocol import LimitedProtocol
-from epsearch.service.access.tokens import READ, WRITE, Token, Tokens, digest
+from epsearch.service.access.tokens import ADMIN, READ, WRITE, Token, Tokens, digest
 from epsearch.service.app import application
 from epsearch.service.settings import Settings
 from results.ledger.store import Store
@@ -33,7 +33,7 @@ from results.ledger.url import LedgerUrl
 from tests.support import ledgers
 from tests.support.limits import HANGS
 
-SECRETS = {READ: "a-secret-of-who-reads", WRITE: "a-secret-of-who-writes"}
+SECRETS = {READ: "a-secret-of-a-reader", WRITE: "a-secret-of-a-writer", ADMIN: "a-secret-of-an-admin"}
 TOKENS = Tokens(tuple(Token(f"{role}er", role, digest(secret)) for role, secret in SECRETS.items()))
 STUDY: dict[str, Any] = ledgers.STUDY | {"kind": "run", "dataset": "permuted_digits"}
 """What a client submits that takes a second."""

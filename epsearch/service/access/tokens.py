@@ -18,11 +18,13 @@ from epsearch.service.access.sessions import SESSION_SECONDS as SESSION_SECONDS
 from epsearch.service.access.sessions import Sessions
 
 VARIABLE = TOKENS
-READ, WRITE = "read", "write"
-ROLES = (READ, WRITE)
+READ, WRITE, ADMIN = "read", "write", "admin"
+ROLES = (READ, WRITE, ADMIN)
+CHOICES = f"{READ}, {WRITE} or {ADMIN}"
 SHORTEST = 16  # characters of a secret that is set by hand
 COOKIE = "epsearch_session"
 UNTIL = "until="
+PUNCTUATION = str.maketrans("-.", "__")  # besides letters and digits of names
 FORM = "NAME ROLE sha256:HASH"
 
 
@@ -30,18 +32,28 @@ class Token(NamedTuple):
     """Name, role and hash of a client's secret."""
 
     name: str
-    """Submitter of its studies."""
+    """OWNER, or OWNER/DEVICE for one of an owner's several tokens."""
     role: str
-    """READ, or WRITE, which includes READ."""
+    """READ; WRITE, which may also submit studies and change its owner's; or ADMIN, which may change all."""
     digest: str
     """SHA-256 of the secret, hexadecimal. Secrets are long and random, so that a slow hash would gain nothing."""
     until: float | None = None
     """When it expires, in seconds since 1970; None for never."""
 
     @property
+    def owner(self) -> str:
+        """Owner of the studies that are submitted with it."""
+        return self.name.partition("/")[0]
+
+    @property
     def writes(self) -> bool:
-        """True if it may change studies."""
-        return self.role == WRITE
+        """True if it may submit studies, and change its owner's."""
+        return self.role in (WRITE, ADMIN)
+
+    @property
+    def is_admin(self) -> bool:
+        """True if it may change the studies of all owners, and let studies go first."""
+        return self.role == ADMIN
 
     @property
     def expires(self) -> str:
@@ -54,7 +66,7 @@ class Token(NamedTuple):
         return f"{self.name} {self.role} sha256:{self.digest}" + (f" {UNTIL}{self.expires}" if self.until else "")
 
 
-ANONYMOUS = Token("", WRITE, "")
+ANONYMOUS = Token("", ADMIN, "")
 """The token of every client, for a service without tokens."""
 
 
@@ -118,7 +130,7 @@ def read(file: Path | None, environment: Mapping[str, str] = os.environ) -> Toke
         role, _, secret = rest.partition(":")
         place = f"word {number} of {VARIABLE}"
         if not name or role not in ROLES or not secret:
-            raise UsageError(f"{place} must be NAME:ROLE:SECRET, with the role {' or '.join(ROLES)}")
+            raise UsageError(f"{place} must be NAME:ROLE:SECRET, with the role {CHOICES}")
         if len(secret) < SHORTEST:
             raise UsageError(f"the secret in {place} has {len(secret)} characters, allowed are {SHORTEST} or more")
         fixed.append(Token(name, role, digest(secret)))
@@ -137,10 +149,10 @@ def make(name: str, role: str, file: Path, seconds: float | None = None) -> str:
 
     seconds: until it expires, None for never. Raises UsageError.
     """
-    if not name.isidentifier() and not name.replace("-", "_").replace(".", "_").isidentifier():
-        raise UsageError(f"the name of a token must be of letters, digits, -, _ and ., got {name!r}")
+    if not all(part.translate(PUNCTUATION).isidentifier() for part in name.split("/", 1)):
+        raise UsageError(f"the name of a token must be of letters, digits, -, _ and ., or two such parts, got {name!r}")
     if role not in ROLES:
-        raise UsageError(f"role must be {' or '.join(ROLES)}, got {role!r}")
+        raise UsageError(f"role must be {CHOICES}, got {role!r}")
     if file.exists() and name in [token.name for token in of_file(file)]:
         raise UsageError(f"{file} has a token of the name {name!r}; --revoke it, or choose another name")
     secret = secrets.token_urlsafe(32)

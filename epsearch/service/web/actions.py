@@ -13,10 +13,11 @@ from fastapi.responses import RedirectResponse, Response
 
 from epsearch.failures.errors import NoStudy, Unavailable, UsageError
 from epsearch.service.access.limits import ThreadedRouter, TooMany, in_thread
+from epsearch.service.access.permissions import Forbidden, ReadOnly, check_change
 from epsearch.service.access.tokens import COOKIE, SESSION_SECONDS
 from epsearch.service.requests import parse_priority
 from epsearch.service.routes import Name, Service, token_of
-from epsearch.service.safety import Forbidden, check_role, writers_only
+from epsearch.service.safety import check_role, writers_only
 from epsearch.service.studies import Busy
 from epsearch.service.web import forms
 from epsearch.service.web.rendering import render
@@ -24,6 +25,8 @@ from epsearch.session.plan_text import in_words
 from epsearch.study.description import Study
 from epsearch.study.kinds import KINDS, Search
 from epsearch.study.parsers import one_of
+
+READS = "Your token may only read."
 
 Values = Annotated[dict[str, str], Depends(forms.read)]
 
@@ -36,7 +39,14 @@ def routes(pages: ThreadedRouter, service: Service) -> None:
 
 def new_page(request: Request, kind: str, values: dict[str, str], code: int = 200, **more: Any) -> Response:
     """Renders the form for a new study; more: `error`, a message; `plan`, subject -> text."""
-    parts = {"error": "", "plan": None, "kind": kind, "kinds": tuple(KINDS), "values": values} | more
+    parts = {
+        "error": "",
+        "refused": "" if token_of(request).writes else READS,
+        "plan": None,
+        "kind": kind,
+        "kinds": tuple(KINDS),
+        "values": values,
+    } | more
     groups = forms.study_form(kind, values, str(parts["error"]))
     wrong = next((field for fields in groups.values() for field in fields if field.wrong), None)
     return render(request, "new.html", code, groups=groups, unfolded=forms.unfolded, wrong_field=wrong, **parts)
@@ -54,13 +64,13 @@ def _new(pages: ThreadedRouter, service: Service) -> None:
         return service.studies.build({**options, "kind": values.get("kind", Search.kind)})
 
     def submit(request: Request, values: Values) -> Response:
-        status = service.studies.submit(build(values), token_of(request).name, parse_priority(values.get("priority")))
+        status = service.studies.submit(build(values), token_of(request), parse_priority(values.get("priority")))
         return _back(status.name, already=bool(status.note))
 
     async def plan(request: Request, values: Values) -> Response:
         from epsearch.loop.estimates import Plan
 
-        study, plan = await service.planner.plan(partial(build, values), token_of(request).name)
+        study, plan = await service.planner.plan(partial(build, values), token_of(request).owner)
         text = in_words(Plan.from_json(study, plan))
         return await in_thread(new_page)(request, study.kind, values, plan=text, name=study.name)
 
@@ -79,12 +89,12 @@ def _states(pages: ThreadedRouter, service: Service) -> None:
 
     @pages.post("/studies/{name}/cancel", dependencies=[Depends(writers_only)])
     def cancel(request: Request, name: Name) -> Response:
-        studies.cancel(name, token_of(request).name)
+        studies.cancel(name, token_of(request))
         return _back(name)
 
     @pages.post("/studies/{name}/resume", dependencies=[Depends(writers_only)])
     def resume(request: Request, name: Name) -> Response:
-        studies.resume(name, token_of(request).name)
+        studies.resume(name, token_of(request))
         return _back(name)
 
     @pages.get("/studies/{name}/cancel")
@@ -95,18 +105,29 @@ def _states(pages: ThreadedRouter, service: Service) -> None:
     @pages.post("/studies/{name}/delete", dependencies=[Depends(writers_only)])
     def delete(request: Request, name: Name, confirm: Annotated[str, Form()] = "") -> Response:
         try:
-            studies.delete(name, confirm.strip(), token_of(request).name)
+            studies.delete(name, confirm.strip(), token_of(request))
         except NoStudy:
             raise
         except UsageError as error:
-            return change_page(request, service, name, {}, code=422, delete_error=str(error))
+            return change_page(request, service, name, {}, code=_status(error), delete_error=str(error))
         return RedirectResponse("/", status_code=303)
+
+
+def refused(service: Service, name: str, request: Request) -> str:
+    """Returns why the token of a request may not change a study; empty if it may."""
+    try:
+        check_change(name, service.studies.owner(name), token_of(request))
+    except ReadOnly:
+        return READS
+    except Forbidden as refusal:
+        return f"{str(refusal)[0].upper()}{str(refusal)[1:]}."
+    return ""
 
 
 def change_page(request: Request, service: Service, name: str, values: dict[str, str], **more: Any) -> Response:
     """Renders the forms that extend and delete a study. Raises NoStudy."""
     code = int(more.pop("code", 200))
-    parts = {"error": "", "delete_error": "", "may": token_of(request).writes} | more
+    parts = {"error": "", "delete_error": "", "refused": refused(service, name, request)} | more
     status, fields = service.studies.status(name), []
     with suppress(UsageError):  # a study that cannot be read can be deleted
         study = service.studies.study(name)
@@ -128,7 +149,7 @@ def _extensions(pages: ThreadedRouter, service: Service) -> None:
             changes = forms.changes(service.studies.study(name), values)
             if not changes:
                 raise UsageError("no field differs from the study; change one")
-            service.studies.extend(name, changes, token_of(request).name)
+            service.studies.extend(name, changes, token_of(request))
         except NoStudy:
             raise
         except UsageError as error:

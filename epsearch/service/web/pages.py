@@ -1,5 +1,6 @@
 """Pages that change nothing: each route reads the same values as the API, and renders a template."""
 
+import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -9,9 +10,10 @@ from urllib.parse import urlencode
 import yaml
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from starlette.exceptions import HTTPException
 
 from epsearch.events import Progress
-from epsearch.failures.errors import UsageError
+from epsearch.failures.errors import UsageError, brief
 from epsearch.findings.listing import matching, with_progress
 from epsearch.plugins.registration import maximising
 from epsearch.service import answers
@@ -27,7 +29,9 @@ from epsearch.service.web.rendering import add_back_link, render
 from epsearch.status import StudyStatus
 from epsearch.study.kinds import KINDS, Search
 from epsearch.study.parsers import one_of
+from results.labels import MISSING
 from results.ledger.store import Store
+from results.ledger.writers.queue import Change
 from results.ledger.writers.states import (
     CANCELLED,
     CANCELLING,
@@ -77,12 +81,13 @@ def _lists(pages: APIRouter, service: Service) -> None:
         dataset: str = "",
         kind: str = "",
         search: str = "",
+        submitter: str = "",
         page: Annotated[int, Query(ge=1, le=10**6)] = 1,
     ) -> Response:
         every = studies.all()
-        rows = matching(every, state, dataset, kind, search.strip())
+        rows = matching(every, state, dataset, kind, search.strip(), submitter)
         part = rows[(page - 1) * PER_PAGE : page * PER_PAGE]
-        wanted = {"state": state, "dataset": dataset, "kind": kind, "search": search}
+        wanted = {"state": state, "dataset": dataset, "kind": kind, "search": search, "submitter": submitter}
         query = {name: value for name, value in wanted.items() if value}
         return render(
             request,
@@ -92,6 +97,7 @@ def _lists(pages: APIRouter, service: Service) -> None:
             every=len(every),
             wanted=wanted,
             states=STATES,
+            submitters=sorted({status.submitter for status in every if status.submitter}),
             datasets=sorted({*definitions(), *(status.dataset for status in every)}),
             page=page,
             newer=urlencode({**query, "page": page - 1}) if page > 1 else None,
@@ -143,6 +149,7 @@ def _study(pages: APIRouter, service: Service) -> None:
             columns=[(name, METRICS[name].display_unit) for name in COLUMNS],
             most=MOST_MEMBERS,
             may=_may(status.state),
+            refused=actions.refused(service, name, request),
         )
 
     @pages.get("/studies/{name}/report")
@@ -169,10 +176,26 @@ def _ledger(pages: APIRouter, service: Service) -> None:
     def ledger(request: Request) -> Response:
         return render(request, "ledger.html", ledger=service.reporter.ledger())
 
+    @pages.get("/people")
+    def people(request: Request) -> Response:
+        return render(request, "people.html", people=service.people.visible_to(token_of(request)))
+
+    @pages.get("/people/{owner}")
+    def person(request: Request, owner: str) -> Response:
+        found = [one for one in service.people.visible_to(token_of(request)) if one.name == owner]
+        if not found:
+            raise HTTPException(404, f"no owner {brief(owner)}, or none that this token may see")
+        rows = matching(service.studies.all(), submitter=owner)
+        return render(request, "person.html", person=found[0], lines=rows[:PER_PAGE], total=len(rows))
+
     @pages.get("/changes")
     def changes(request: Request) -> Response:
         newest = service.studies.store.queue.audited(MOST_CHANGES)
-        return render(request, "changes.html", changes=[(change, answers.iso_time(change.time)) for change in newest])
+        return render(
+            request,
+            "changes.html",
+            changes=[(change, answers.iso_time(change.time), change_text(change)) for change in newest],
+        )
 
 
 def _side_by_side(service: Service, names: list[str]) -> Any:
@@ -226,6 +249,23 @@ def _now(status: StudyStatus) -> Progress | None:
     left = {name: getattr(last, name) for name in ("eta", "eta_low", "eta_high")}
     now = {name: max(0.0, seconds - since) for name, seconds in left.items() if seconds is not None}
     return replace(last, seconds=last.seconds + since, **now)
+
+
+def change_text(change: Change) -> str:
+    """Returns the details of a requested change in words: options that it changed, priority, deleted members."""
+    try:
+        detail = json.loads(change.detail)
+        changed = detail.get("changed", {}).items()
+        parts = [f"{name} {_value(before)} → {_value(after)}" for name, (before, after) in changed]
+        parts += [f"priority {detail['priority']}"] if detail.get("priority") else []
+        parts += [f"{detail['members']} members deleted"] if "members" in detail else []
+    except (ValueError, TypeError, AttributeError):  # a row has no checksum
+        return ""
+    return "; ".join(parts)
+
+
+def _value(value: object) -> str:
+    return MISSING if value is None else brief(value).strip("'")
 
 
 def _heading(log: list[Line]) -> str:

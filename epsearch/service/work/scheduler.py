@@ -1,4 +1,6 @@
-"""Scheduler of the queue: starts a process for each waiting study, by priority and age, up to a limit at a time.
+"""Scheduler of the queue: starts a process for each waiting study, up to a limit at a time, of all and of each owner.
+
+Studies begin by priority, and within one owners take turns (`in_turn`).
 
 Its state is in the ledger, but for the processes that it has started itself. So a service that was killed and started
 again goes on by the leases of what runs; and several services may work on one queue.
@@ -8,6 +10,7 @@ import errno
 import os
 import sys
 import threading
+from collections import Counter
 from time import monotonic
 
 from epsearch.failures.errors import Unavailable, UsageError
@@ -17,7 +20,7 @@ from epsearch.service.work.processes import StudyProcess, probe
 from results.labels import count_text
 from results.ledger.errors import StoreError
 from results.ledger.store import Store
-from results.ledger.writers.queue import Submission, ended, waits
+from results.ledger.writers.queue import Submission, ended, in_turn, waits
 from results.ledger.writers.states import CANCELLING, QUEUED, RUNNING, LeaseState
 
 POLL_SECONDS = 1.0
@@ -86,11 +89,20 @@ class Scheduler:
                 self._store.leases.cancel(name)
             elif waits(current.state, current.held) and name not in self._processes:
                 waiting.append(submission)
-        if not waiting or self._over.is_set() or monotonic() < self._until:
-            return
-        for submission in waiting[: max(0, self._settings.parallel - len(busy))]:
-            if not self._begin(submission):
-                return
+        if waiting and not self._over.is_set() and monotonic() >= self._until:
+            owners = (submissions[name].submitter if name in submissions else "" for name in busy)
+            self._begin_next(waiting, Counter(owners))
+
+    def _begin_next(self, waiting: list[Submission], running: Counter[str]) -> None:
+        """Begins waiting studies while there are fewer than may be trained; running: owner -> number of studies."""
+        each = self._settings.parallel_each or self._settings.parallel
+        for submission in in_turn(waiting, self._store.queue.turns()):
+            if running.total() >= self._settings.parallel:
+                break
+            if running[submission.submitter] < each:
+                if not self._begin(submission):
+                    return
+                running[submission.submitter] += 1
         self._wait_for_machine("")
 
     def _wait_for_machine(self, trouble: str) -> None:
@@ -123,7 +135,7 @@ class Scheduler:
             self._store.queue.fail(name, reason)
             return True
         self._processes[name] = process
-        self._store.queue.set_tries(name, tries + 1)
+        self._store.queue.begin(submission)
         return True
 
     def _reap(self, states: dict[str, LeaseState], submissions: dict[str, Submission]) -> None:

@@ -64,3 +64,19 @@ class NotAllowed(StoreError):
 
     def __str__(self) -> str:
         return f"study {self.study!r} is {self.state} and cannot become {self.wanted}"
+
+
+class QueueFull(StoreError):
+    """A study was to enter the queue although it has as many as it may have."""
+
+    def __init__(self, most: int, owner: str | None) -> None:
+        super().__init__(most, owner)
+        self.most = most
+        """Most open submissions."""
+        self.owner = owner
+        """Their owner; None where it is the limit of all owners together."""
+
+    def __str__(self) -> str:
+        whose = "the queue" if self.owner is None else repr(self.owner)
+        noun = "study" if self.most == 1 else "studies"
+        return f"{whose} has {self.most} {noun} waiting or running already, as many as are allowed"

@@ -1,11 +1,13 @@
 """The queue: submitted studies, and the log of requested changes.
 
-A submission stays when its study has ended, as it has the submitter's name; it is *open* until then. A study in the
-queue has no holder until its process acquires the lease, so that several services may work on one queue.
+A submission stays when its study has ended, as it has the owner's name; it is *open* until then. A study in the queue
+has no holder until its process acquires the lease, so that several services may work on one queue. Within a priority
+owners take turns, so that nobody waits for all the studies of somebody else.
 """
 
 import json
-from collections.abc import Mapping
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,13 +16,15 @@ from sqlalchemy import Connection, Row, func, select
 from results.ledger import schema
 from results.ledger.database import insertion
 from results.ledger.writers import events
-from results.ledger.writers.errors import LeaseHeld
+from results.ledger.writers.errors import LeaseHeld, QueueFull
 from results.ledger.writers.holder import UNKNOWN
 from results.ledger.writers.lease import now, state_of
 from results.ledger.writers.repository import Repository, reads, writes
 from results.ledger.writers.states import CANCELLING, FAILED, QUEUED, RUNNING, LeaseState
 
-queue, leases, audit = schema.queue, schema.leases, schema.audit
+queue, leases, audit, turns = schema.queue, schema.leases, schema.audit, schema.turns
+COUNTING = 0x65707365617264
+"""Number of PostgreSQL's lock under which open submissions are counted."""
 
 
 class Submission(NamedTuple):
@@ -31,11 +35,11 @@ class Submission(NamedTuple):
     open: bool
     """Whether the study has not ended since."""
     priority: int
-    """Of two waiting studies, the one with the higher priority is trained first; of equal ones, the older."""
+    """Of two waiting studies, the one with the higher priority is trained first; see `in_turn` for equal ones."""
     submitted: float
     """Seconds since 1970, by the database's clock."""
     submitter: str
-    """The name of who submitted it; empty where nobody had to say it."""
+    """Name of its owner, who submitted it first; empty where the service has no tokens."""
     given: dict[str, Any]
     """What is to be trained, as JSON; empty where it cannot be read."""
     tries: int
@@ -67,18 +71,35 @@ class Change:
     """More about it, as JSON."""
 
 
+class Limits(NamedTuple):
+    """Most open submissions, waiting or running; None for any number."""
+
+    each: int | None = None
+    """Of one owner."""
+    all: int | None = None
+    """Of all owners together."""
+
+
 class Queue(Repository):
     """The queue of a store, and the log of changes that were requested of a service."""
 
     @writes
     def submit(
-        self, connection: Connection, name: str, given: Mapping[str, Any], priority: int = 0, submitter: str = ""
+        self,
+        connection: Connection,
+        name: str,
+        given: Mapping[str, Any],
+        priority: int = 0,
+        submitter: str = "",
+        limits: Limits = Limits(),  # noqa: B008  a value
     ) -> Submission | None:
         """Puts a study into the queue, unless one of its name is there; returns that, which stays as it is, else None.
 
-        given: JSON. A study that has ended, and one whose submission cannot be read, enters again. Raises LeaseHeld
-        while a study that is not in the queue is being trained.
+        given: JSON; submitter: its owner. A study that has ended, and one whose submission cannot be read, enters
+        again. Raises LeaseHeld while a study that is not in the queue is being trained, and QueueFull.
         """
+        if connection.dialect.name == "postgresql" and limits != Limits():
+            connection.execute(select(func.pg_advisory_xact_lock(COUNTING)))  # SQLite has one writer at a time
         clock = now(connection)
         values = {
             **{"open": 1, "priority": priority, "submitted": clock, "submitter": submitter, "tries": 0},
@@ -94,6 +115,7 @@ class Queue(Repository):
             return before
         if present is not None and present.held and present.state != QUEUED:
             raise LeaseHeld(name, present.holder, max(0.0, present.seconds))
+        _check_limits(connection, name, submitter, limits)
         connection.execute(queue.update().where(queue.c.study == name).values(values))
         entered = {"token": leases.c.token + 1, "state": QUEUED, "reason": "", "changed": clock, "expires": 0.0}
         fresh = insertion(connection, leases).values(name=name, holder=UNKNOWN.to_json(), **entered | {"token": 0})
@@ -103,7 +125,7 @@ class Queue(Repository):
 
     @reads(queue, dict)
     def submissions(self, connection: Connection) -> dict[str, Submission]:
-        """Returns study -> its last submission, in the order in which they are to be trained.
+        """Returns study -> its last submission, by priority and age.
 
         Damaged values of one, which has no checksum, are replaced by neutral ones.
         """
@@ -114,6 +136,22 @@ class Queue(Repository):
     def close(self, connection: Connection, name: str) -> None:
         """Closes a submission: its study has ended."""
         _close(connection, name)
+
+    @reads(turns, dict)
+    def turns(self, connection: Connection) -> dict[str, float]:
+        """Returns owner -> when the last of their studies was begun, in seconds since 1970."""
+        rows = connection.execute(select(turns.c.owner, turns.c.begun)).all()
+        return {owner: begun for owner, begun in rows if isinstance(owner, str) and schema.is_moment(begun)}
+
+    @writes
+    def begin(self, connection: Connection, submission: Submission) -> None:
+        """Stores that a process was started for a study: one more try, and its owner's turn."""
+        row = queue.c.study == submission.study
+        connection.execute(queue.update().where(row).values(tries=submission.tries + 1))
+        turn = insertion(connection, turns).values(owner=submission.submitter, begun=now(connection))
+        connection.execute(
+            turn.on_conflict_do_update(index_elements=[turns.c.owner], set_={"begun": turn.excluded.begun})
+        )
 
     @writes
     def set_tries(self, connection: Connection, name: str, tries: int) -> None:
@@ -165,9 +203,45 @@ def waits(state: str, held: bool) -> bool:
     return not held and state in (QUEUED, RUNNING)
 
 
+def in_turn(waiting: Iterable[Submission], turns: Mapping[str, float]) -> list[Submission]:
+    """Returns waiting submissions in the order in which they are to be begun.
+
+    The higher priority first. Within one, owners take turns: next is the oldest submission of the owner whose last
+    study was begun the longest ago. turns: as of `Queue.turns`.
+    """
+    order: list[Submission] = []
+    levels: defaultdict[int, list[Submission]] = defaultdict(list)
+    for one in waiting:
+        levels[one.priority].append(one)
+    last, begun = {owner: (0, moment) for owner, moment in turns.items()}, 0
+    for priority in sorted(levels, reverse=True):
+        of_owner: defaultdict[str, deque[Submission]] = defaultdict(deque)
+        for one in sorted(levels[priority], key=lambda one: (one.submitted, one.study)):
+            of_owner[one.submitter].append(one)
+        while of_owner:
+            turn = {owner: (*last.get(owner, (0, 0.0)), own[0].submitted, owner) for owner, own in of_owner.items()}
+            owner, begun = min(of_owner, key=turn.__getitem__), begun + 1
+            order.append(of_owner[owner].popleft())
+            last[owner] = begun, 0.0
+            if not of_owner[owner]:
+                del of_owner[owner]
+    return order
+
+
 def ended(state: str, held: bool) -> bool:
     """Returns whether a study has ended, so that its submission is to be closed."""
     return not held and state not in (QUEUED, RUNNING, CANCELLING)
+
+
+def _check_limits(connection: Connection, name: str, owner: str, limits: Limits) -> None:
+    """Raises QueueFull where one more open submission than those of other studies is one too many."""
+    others = select(func.count()).where(queue.c.open == 1, queue.c.study != name)
+    for most, whose, query in (
+        (limits.each, owner, others.where(queue.c.submitter == owner)),
+        (limits.all, None, others),
+    ):
+        if most is not None and connection.execute(query).scalar_one() >= most:
+            raise QueueFull(most, whose)
 
 
 def _locked(connection: Connection, name: str) -> LeaseState | None:

@@ -58,7 +58,7 @@ def test_lists_are_filtered_and_paged(client):
         ("studies?kind=search", "no kind 'search'; known: run, compare, memory"),
         (
             "studies?stat=running",
-            "no query parameter 'stat'; known: state, dataset, kind, search, page, per_page; did ",
+            "no query parameter 'stat'; known: state, dataset, kind, search, submitter, page, per_page; did ",
         ),
         ("studies?page=x", "page must be a valid integer, unable to parse string as an integer, got 'x'"),
         (f"studies/{NAME}?page=1", "no query parameter 'page'; there is none"),

@@ -11,7 +11,7 @@ from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 
 from epsearch.plugins import loading
-from epsearch.service.access.tokens import COOKIE, READ, WRITE
+from epsearch.service.access.tokens import ADMIN, COOKIE, READ, WRITE
 from epsearch.service.app import application
 from epsearch.service.safety import HEADERS
 from epsearch.service.settings import LARGEST_BODY, NOBODY, Settings
@@ -96,7 +96,7 @@ def test_every_route_answers_as_the_rule_says(closed):
     async def all_of_them(app):
         nonlocal seen
         for path in paths(app):
-            for case in itertools.product(METHODS, (None, READ, WRITE), HOSTS, ORIGINS):
+            for case in itertools.product(METHODS, (None, READ, WRITE, ADMIN), HOSTS, ORIGINS):
                 method, role, host, origin = case
                 form = {"content-type": "application/x-www-form-urlencoded"} if path == "/sign-in" else {}
                 body = [f"token={SECRETS[WRITE]}".encode()] if path == "/sign-in" else []
@@ -111,7 +111,7 @@ def test_every_route_answers_as_the_rule_says(closed):
                 seen += 1
 
     asyncio.run(all_of_them(closed))
-    assert len(paths(closed)) > 20 and seen == len(paths(closed)) * len(METHODS) * 18
+    assert len(paths(closed)) > 20 and seen == len(paths(closed)) * len(METHODS) * 24
     assert not wrong, wrong[:5]
 
 

@@ -6,6 +6,8 @@ import threading
 
 import pytest
 
+from epsearch.service.access.permissions import NotOwner
+from epsearch.service.access.tokens import ADMIN, WRITE, Token
 from epsearch.service.studies import Busy, Studies
 from results.ledger.store import Store
 from results.ledger.writers.states import QUEUED, RUNNING
@@ -14,6 +16,7 @@ from tests.support.leases import FAR
 
 STUDY = service.STUDY | {"name": "mine"}
 API = "/api/v1/studies"
+ANN, BEN, ADMINISTRATOR = (Token(name, role, "") for name, role in (("ann", WRITE), ("ben", WRITE), ("root", ADMIN)))
 
 
 @pytest.fixture
@@ -31,17 +34,19 @@ def test_the_same_study_once_more_is_the_one_that_is_being_trained(tmp_path):
     with Store.open(own.storage) as store, Store.open(own.storage) as far:
         studies = Studies(own, store)
         study = studies.build(STUDY)
-        status = studies.submit(study, "ann")
+        status = studies.submit(study, ANN)
         assert (status.name, status.state, status.note, status.place) == ("mine", QUEUED, "", 1)
         far.leases.acquire("mine", FAR)
         before = store.queue.submissions()["mine"]
-        status = studies.submit(study, "ben")
+        status = studies.submit(study, BEN)
         assert (status.name, status.note) == ("mine", "study 'mine' is being trained already; nothing was changed")
         assert store.queue.submissions()["mine"] == before and store.leases.state_of("mine").state == RUNNING
         with pytest.raises(
             Busy, match=r"^study 'mine' was submitted by 'ann' with other options, and is being trained; "
         ):
-            studies.submit(studies.build(STUDY | {"points": 7}), "ben")
+            studies.submit(studies.build(STUDY | {"points": 7}), ANN)
+        with pytest.raises(NotOwner, match=r"^study 'mine' belongs to 'ann': only 'ann' or an admin may change it$"):
+            studies.submit(studies.build(STUDY | {"points": 7}), BEN)
 
 
 @pytest.mark.parametrize("priority", ["", "?priority=1000", "?priority=-5"])
@@ -91,9 +96,9 @@ def test_who_submitted_it_is_named(tmp_path):
     own = service.settings(tmp_path / "runs", tokens=service.TOKENS)
     with Store.open(own.storage) as store:
         studies = Studies(own, store)
-        studies.submit(studies.build(STUDY), "ann")
+        studies.submit(studies.build(STUDY), ANN)
         with pytest.raises(Busy, match=r"^study 'mine' was submitted by 'ann' with other options, and waits; cancel "):
-            studies.submit(studies.build(STUDY | {"points": 7}), "ben")
+            studies.submit(studies.build(STUDY | {"points": 7}), ADMINISTRATOR)
 
 
 def test_resuming_what_waits_changes_nothing(client):
@@ -135,8 +140,10 @@ def test_of_two_who_submit_at_once_one_is_told_that_the_other_was_first(tmp_path
         def submit(number):
             ready.wait()
             try:
-                told.append(studies.submit(wanted[number], f"person {number}").note or f"person {number}")
-            except Busy as error:
+                told.append(
+                    studies.submit(wanted[number], Token(f"person {number}", WRITE, "")).note or f"person {number}"
+                )
+            except (Busy, NotOwner) as error:
                 told.append(f"busy: {error}")
 
         threads = [threading.Thread(target=submit, args=(number,)) for number in range(6)]

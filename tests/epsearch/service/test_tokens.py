@@ -53,7 +53,7 @@ def test_comments_and_empty_lines_say_nothing(file):
         "ann",
         "ann write",
         "ann write secret",
-        "ann admin sha256:" + "0" * 64,
+        "ann owner sha256:" + "0" * 64,
         "ann write sha256:" + "0" * 63,
         "ann write sha256:" + "G" * 64,
         "ann write md5:" + "0" * 64,
@@ -105,8 +105,8 @@ def test_every_name_is_there_once(file):
     before = file.read_text()
     with pytest.raises(UsageError, match="has a token of the name 'ann'"):
         make("ann", READ, file)
-    with pytest.raises(UsageError, match="role must be read or write"):
-        make("bob", "admin", file)
+    with pytest.raises(UsageError, match="role must be read, write or admin"):
+        make("bob", "owner", file)
     assert file.read_text() == before
     with pytest.raises(UsageError, match="two tokens of the name 'ann'"):
         read(file, {"EPSEARCH_TOKENS": f"ann:read:{'s' * 20}"})
@@ -121,7 +121,7 @@ def test_tokens_of_the_environment_are_secrets_that_no_error_says():
     assert [(one.name, one.role) for one in tokens.valid] == [("ann", WRITE), ("board", READ)]
     assert tokens.of_secret(secret) == tokens.valid[0]
     assert read(None, {}).valid == ()
-    for word in ("short-secret", "ann:short-secret", "ann:admin:short-secret", "ann:write:", ":write:short-secret"):
+    for word in ("short-secret", "ann:short-secret", "ann:owner:short-secret", "ann:write:", ":write:short-secret"):
         with pytest.raises(UsageError, match=r"^word 2 of EPSEARCH_TOKENS must be NAME:ROLE:SECRET") as caught:
             read(None, {"EPSEARCH_TOKENS": f"board:read:{'b' * 16} {word}"})
         assert "short-secret" not in str(caught.value)

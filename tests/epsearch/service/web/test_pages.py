@@ -179,7 +179,7 @@ def test_who_may_only_read_is_offered_nothing_else(guarded):
     page, listed = guarded.get("/studies/mine").text, guarded.get("/").text
     assert '<form method="post" action="/studies' not in page and "/change" not in page.replace("/changes", "")
     assert "<button disabled>Cancel</button>" in page and "Your token may only read." in page
-    assert 'href="/new"' not in listed and "board, reads" in listed
+    assert 'href="/new"' not in listed and "board</a><span>, reads" in listed
     refused = post(guarded, "/studies/mine/cancel")
     assert refused.status_code == 403 and "the token &#39;board&#39; may only read</p>" in refused.text
     assert '<nav aria-label="Pages">' in refused.text
