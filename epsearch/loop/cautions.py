@@ -33,7 +33,8 @@ FEW_SEARCH_TASKS = (
 )
 SMALL_STREAM = (
     "On a stream as small as these digits the best ε lies at or near 1, as with 500 images a task of Permuted MNIST; "
-    "on its full tasks it lies inside (docs/parabola.md)."
+    "on its full tasks it lies inside (docs/parabola.md). On larger tasks: epsearch run --dataset permuted_mnist "
+    "--examples-per-task 2000 --strategy kg"
 )
 ZERO = (
     "ε = 0 was chosen on few tasks ({tasks}), which can cost A_T on the {evaluated} of the evaluation: 1.97 ± "

@@ -38,6 +38,7 @@ def answer(results: SearchResults, judged: bool = True) -> str:
     verdict, moved = trust(results).verdict, certificates.rounding_warning(results)
     first = (
         _choice(results),
+        _best_tried(results),
         _ended_early(results),
         _not_by_curve(results),
         verdict.text * judged,
@@ -62,7 +63,7 @@ def _choice(results: SearchResults) -> str:
     rank = "one of" if wording.higher(results) else "the best of"
     best = f"by the rule for ties among the {tried}" if inert else f"{rank} {tried}{_highest(results)}"
     if results.by_curve and not inert:
-        best = f"where a curve through all scores is highest ({tried}{_best_tried(results)})"
+        best = "where a curve through all scores is highest"
     chosen = f"The search {'kept' if inert else 'chose'} {point_text(results.parameters, results.chosen)}"
     if results.chosen == results.baseline:
         chosen += ", which is plain A-GEM" if wording.is_agem(results) else ", which is the baseline"
@@ -82,11 +83,18 @@ def _ended_early(results: SearchResults) -> str:
 
 
 def _best_tried(results: SearchResults) -> str:
-    """Returns the tried point with the highest mean, where it is not the chosen one; else ""."""
+    """Returns how many points were tried, and the one with the highest mean where it is not the chosen one.
+
+    "" where no curve names the choice.
+    """
     choice = results.choice
-    if choice is None or choice.tried is None or choice.tried == results.chosen:
+    if choice is None or not results.by_curve or is_inert(results):
         return ""
-    return f"; the highest of their means is that of {point_text(results.parameters, choice.tried)}"
+    tried = f"{wording.tried(results)} were tried in {wording.rounds(results)}"
+    if choice.tried is None or choice.tried == results.chosen:
+        return f"{tried}."
+    best = point_text(results.parameters, choice.tried)
+    return f"{tried}; the highest of their means is that of {best}, the luckiest of many noisy ones."
 
 
 def _not_by_curve(results: SearchResults) -> str:

@@ -74,7 +74,7 @@ class KnowledgeGradient(InRounds):
         elif not found[0]:
             self._ended = "no untried point is left"
         elif found[1] < WORTH and len(self._rounds) > 1:
-            self._ended = f"another batch is expected to raise the top by less than {100 * WORTH:g} points"
+            self._ended = f"another batch is expected to raise the top of the curve by less than {100 * WORTH:g} points"
         return [] if found is None or self._ended else [every[row] for row in found[0]]
 
     def _on_the_curve(self, point: Point) -> bool:

@@ -85,7 +85,8 @@ def test_the_report_says_both_values_and_what_the_other_one_costs(study, store):
     results = search_results(loop, {})
     text = answer(results)
     assert results.by_curve and results.rounds[-1].named
-    assert "where a curve through all scores is highest (22 values tried in 1 batch; the highest of their means" in text
+    assert "where a curve through all scores is highest: A_T" in text
+    assert "22 values were tried in 1 batch; the highest of their means" in text
     assert "is that of ε = 0.7" in text
     assert "points in expectation" not in text and "took no part in its choice" in text
 
