@@ -170,7 +170,7 @@ LEDGERS = {
     "an odd version": (["UPDATE epsearch_schema SET version = 'two'"], "schema version must be one whole number"),
     "two versions": (["INSERT INTO epsearch_schema VALUES (2, 3)"], "schema version must be one whole number"),
     "a newer version": (["UPDATE epsearch_schema SET version = 99"], "made by a newer epsearch"),
-    "a development version": (["UPDATE epsearch_schema SET version = 2"], "schema version 2, this epsearch writes 1; "),
+    "a development version": (["UPDATE epsearch_schema SET version = 3"], "schema version 3, this epsearch writes 2; "),
 }
 
 

@@ -74,7 +74,7 @@ def test_the_command_makes_no_ledger(epsearch, tmp_path):
                 f"{old} is of a development version: export the studies with that version, and `epsearch import` the "
                 "file",
             )
-            for old in (2, 6)
+            for old in (3, 6)
         ),
         (99, "upgrade epsearch"),
     ],
