@@ -6,9 +6,10 @@ from charts import Range, bars, table
 
 Found = dict[str, Any]
 FIGURE = "strategies-regret.svg"
+VERDICTS = ("resolved", "one-sided", "edge", "level", "open")
 HEAD = (
-    *("strategy", "error of ε", "regret, points", "best tried", "members", "more"),
-    *("outside", "best tried", "coverage", "width", "resolved", "edge", "flat"),
+    *("strategy", "error of ε", "regret, points", "best tried", "members", "more", "coverage", "width"),
+    *VERDICTS,
 )
 
 
@@ -17,21 +18,18 @@ def section(found: Found) -> tuple[str, dict[str, str]]:
     objectives = found["objectives"]
     parts = [f"**{name}**\n\n{table(list(HEAD), rows(figures))}" for name, figures in objectives.items()]
     plot = {FIGURE: figure(objectives)}
-    ways = table(["strategy", "curve", "parabola", "", "best tried", "", "outside: curve", "best tried"], chosen(found))
+    ways = table(["strategy", "curve", "best tried", "more"], chosen(found))
     picture = f"![Mean regret of every strategy](images/{FIGURE})"
     return "\n\n".join([f"**All curves, by what is chosen**\n\n{ways}", picture, *parts]), plot
 
 
 def chosen(found: Found) -> list[list[str]]:
-    """Mean regret in points of each way of choosing, and paired differences to the curve's with standard errors."""
+    """Mean regret in points of each way of choosing, and the paired difference with its standard error."""
     rows = []
     for name, ways in found["ways"].items():
-        curve, *others = (ways[way] for way in ("curve", "parabola", "tried"))
-        cells = [f"{100 * curve['regret']:.4f}"]
-        for one in others:
-            more, error = (100 * value for value in one["more"])
-            cells += [f"{100 * one['regret']:.4f}", f"{more:+.4f} ± {error:.4f}".replace("-", "−")]
-        rows.append([name, *cells, *(f"{100 * one['outside']:.1f} %" for one in (curve, others[1]))])
+        more, error = (100 * value for value in ways["tried"]["more"])
+        regrets = (f"{100 * ways[way]['regret']:.4f}" for way in ("curve", "tried"))
+        rows.append([name, *regrets, f"{more:+.4f} ± {error:.4f}".replace("-", "−")])
     return rows
 
 
@@ -56,13 +54,9 @@ def cells(one: Found) -> list[str]:
         f"{100 * tried['regret']:.3f}",
         f"{one['members']:.0f}",
         f"{one['more']:.1f}",
-        f"{100 * curve['outside']:.1f} %",
-        f"{100 * tried['outside']:.1f} %",
         "–" if one["coverage"] is None else f"{100 * one['coverage']:.1f} %",
         f"{one['width']:.2f}",
-        share["resolved"],
-        share["edge"],
-        share["flat"],
+        *(share[kind] for kind in VERDICTS),
     ]
 
 

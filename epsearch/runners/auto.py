@@ -40,7 +40,7 @@ class _Takeover:
         """
         if self._start is not None or self._given_up or (left := monitor.seconds_left) is None:
             return
-        if left > overheads.SHORTEST * self._expected:
+        if left > overheads.LEAST_STARTS * self._expected:
             since = time.monotonic()
             try:
                 self._start = self._stack.enter_context(tune.ready(self._study, with_tune=True))

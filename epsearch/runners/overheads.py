@@ -15,7 +15,7 @@ RAY_START = "tune beside threads"
 DEFAULTS = {RAY_START: 21.0, REPORT: 2.5}
 # A study must last so many times as long as Ray's start, for its workers to make up for the time that the start takes
 # from the threads. On two cores, the digits: the start costs some 18 s, and workers are a fifth faster than threads.
-SHORTEST = 4
+LEAST_STARTS = 4
 RUNS = 5  # that are stored
 
 MIB = 2**20

@@ -53,7 +53,7 @@ def _tune_ready(study: Study) -> AbstractContextManager[Run]:
 
 def _ray_pays(training: float | None) -> bool:
     """Returns whether the training is much longer than Ray's start."""
-    return training is None or training > overheads.SHORTEST * overheads.expected(overheads.RAY_START)
+    return training is None or training > overheads.LEAST_STARTS * overheads.expected(overheads.RAY_START)
 
 
 def _starting_ray(study: Study) -> str:

@@ -25,7 +25,7 @@ REFUSALS = {
     413: "The body is too large.",
     421: "Unknown host name.",
     422: "Bad input: one line with the condition, the value, what is allowed.",
-    429: "This token has its maximum of plans or streams; Retry-After says when to try again.",
+    429: "This token has its maximum of plans or streams, or its owner of studies; see Retry-After.",
     503: "The ledger, or a process, is not available now.",
 }
 # Not as models: FastAPI would describe the refusals of a route that answers with HTML as HTML, too.

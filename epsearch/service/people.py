@@ -2,12 +2,10 @@
 
 from collections import Counter
 
-from epsearch.findings.listing import study_names
 from epsearch.service.access.tokens import Token
 from epsearch.service.answers import Credential, Person
 from epsearch.service.settings import Settings
 from results.ledger.store import Store
-from results.ledger.writers.states import RUNNING
 
 
 class People:
@@ -17,34 +15,27 @@ class People:
         self._settings, self._store = settings, store
 
     def visible_to(self, token: Token) -> list[Person]:
-        """Returns all owners for an admin, else the owner of the token alone; none for a service without tokens."""
-        tokens = self._settings.tokens.valid
+        """Returns the owners of tokens and studies: all to an admin, else the owner of the token alone."""
         submissions, states = self._store.queue.submissions(), self._store.leases.states()
-        stored = set(study_names(self._store))
-        owned = {name: one for name, one in submissions.items() if name in stored}
-        owners = {one.owner for one in tokens} | {one.submitter for one in owned.values()} - {""}
-        studies = Counter(one.submitter for one in owned.values())
-        queued = Counter(one.submitter for one in owned.values() if one.open)
-        running = Counter(
-            one.submitter
-            for name, one in owned.items()
-            if one.open and name in states and states[name].held and states[name].state == RUNNING
+        queued = [one for one in submissions.values() if one.open]
+        running = [one for one in queued if one.study in states and states[one.study].held]
+        studies, waiting_or_running, in_training = (
+            Counter(one.submitter for one in some) for some in (submissions.values(), queued, running)
         )
-        own = self._settings
+        tokens: dict[str, list[Credential]] = {}
+        for one in self._settings.tokens.valid:
+            credential = Credential(name=one.name, role=one.role, expires=one.expires or None)
+            tokens.setdefault(one.owner, []).append(credential)
         return [
             Person(
                 name=owner,
-                tokens=[
-                    Credential(name=one.name, role=one.role, expires=one.expires or None)
-                    for one in tokens
-                    if one.owner == owner
-                ],
-                queued=queued[owner],
-                running=running[owner],
-                max_queued=own.limits.each,
-                max_running=min(own.parallel_each or own.parallel, own.parallel),
+                tokens=tokens.get(owner, []),
+                queued=waiting_or_running[owner],
+                running=in_training[owner],
+                max_queued=self._settings.limits.each,
+                max_running=self._settings.most_running,
                 studies=studies[owner],
             )
-            for owner in sorted(owners - {""})
+            for owner in sorted({*tokens, *studies} - {""})
             if token.is_admin or owner == token.owner
         ]

@@ -230,7 +230,7 @@ def _changes(api: APIRouter, service: Service) -> None:
     @api.post("/plan")
     async def make_plan(request: Request, options: Options) -> dict[str, Any]:
         """Members, memory and time of a study, as `epsearch plan` gives them; a probe trains for a few seconds."""
-        return (await service.planner.plan(partial(studies.build, options), token_of(request).owner))[1]
+        return (await service.planner.plan(partial(studies.build, options), token_of(request).name))[1]
 
     @api.post("/studies", status_code=201, responses=answers.UNCHANGED)
     def submit(request: Request, response: Response, options: Options, priority: Priority = 0) -> StudyStatus:

@@ -8,7 +8,7 @@ from pathlib import Path
 from epsearch.failures.errors import UsageError
 from epsearch.service.access.tokens import Tokens
 from results.ledger.url import LedgerUrl
-from results.ledger.writers.queue import Limits
+from results.ledger.writers.queue import NO_LIMITS, Limits
 
 LARGEST_BODY = 2**20  # bytes, as of a study's file
 MOST_CONNECTIONS = 1000  # served by uvicorn at a time; further ones are answered 503
@@ -35,7 +35,7 @@ class Settings:
     """Number of studies trained at a time."""
     parallel_each: int | None = None
     """The same of one owner; None for any number."""
-    limits: Limits = Limits()  # noqa: RUF009  a value
+    limits: Limits = NO_LIMITS
     """Most studies of one owner, and of all, that wait or run."""
     address: str = "local"
     """Ray cluster of the studies, see `--address`."""
@@ -49,6 +49,11 @@ class Settings:
     """Further host names of the service, besides its own address and name, and loopback."""
     tokens: Tokens = NOBODY
     """Tokens of its clients; without any, every client may do everything, so the host must be loopback."""
+
+    @property
+    def most_running(self) -> int:
+        """Number of studies of one owner that are trained at a time."""
+        return self.parallel if self.parallel_each is None else min(self.parallel, self.parallel_each)
 
     @property
     def hosts(self) -> frozenset[str]:

@@ -23,7 +23,7 @@ from epsearch.preparation import history
 from epsearch.preparation.build import check_name
 from epsearch.service import answers
 from epsearch.service.access.limits import TooMany
-from epsearch.service.access.permissions import check_change, check_priority
+from epsearch.service.access.permissions import NotOwner, check_change, check_priority
 from epsearch.service.access.tokens import Token
 from epsearch.service.requests import (
     SERVER_SET,
@@ -103,7 +103,7 @@ class Studies:
 
     def owner(self, name: str) -> str:
         """Returns the owner of a study; empty for one that was not submitted with a token."""
-        submission = self.store.queue.submissions().get(name)
+        submission = self.store.queue.submission(name)
         return "" if submission is None else submission.submitter
 
     def status(self, name: str) -> StudyStatus:
@@ -118,7 +118,7 @@ class Studies:
                 return history.read(row, self.settings.storage, self.settings.out).study
             except Unreadable as error:
                 raise UsageError(str(error)) from error
-        submission = self.store.queue.submissions().get(name)
+        submission = self.store.queue.submission(name)
         if submission is None:
             raise NoStudy(unknown("study", brief(name).strip("'"), study_names(self.store)))
         return submitted_study(submission, self.settings)
@@ -144,12 +144,16 @@ class Studies:
         check_data(study)
         options = {option: value for option, value in study.shown().items() if option not in SERVER_SET}
         request = {"kind": study.kind, "options": options, "extend": extend}
-        earlier = self.store.queue.submissions().get(name)
-        owner = who.owner if earlier is None else earlier.submitter
-        if earlier is not None and not (earlier.open and is_same(earlier, study, extend, self.settings)):
-            check_change(name, owner, who)
+        earlier = self.store.queue.submission(name)
+        if earlier is not None:
+            try:
+                check_change(name, earlier.submitter, who)
+            except NotOwner:
+                if earlier.open and is_same(earlier, study, extend, self.settings):
+                    return self._unchanged(name)
+                raise
         try:
-            before = self.store.queue.submit(name, request, priority, owner, self.settings.limits)
+            before = self.store.queue.submit(name, request, priority, who.owner, self.settings.limits)
         except LeaseHeld as error:
             raise Busy(f"{error}; cancel it, or wait for its end") from error
         except QueueFull as error:
@@ -157,14 +161,22 @@ class Studies:
         if before is None:
             self._audit(who, action, name, request | {"priority": priority} | _changes(earlier, options))
             return self.status(name)
-        current = self.store.leases.state_of(name)
-        state = "is being trained" if current is not None and current.held else "waits"
         if action == "resume" or is_same(before, study, extend, self.settings):
-            return replace(self.status(name), note=f"study {name!r} {state} already; nothing was changed")
+            return self._unchanged(name)
         by = f" by {before.submitter!r}" if before.submitter else ""
         raise Busy(
-            f"study {name!r} was submitted{by} with other options, and {state}; cancel it, or choose another name"
+            f"study {name!r} was submitted{by} with other options, and {self._in_queue(name)}; cancel it, or choose "
+            "another name"
         )
+
+    def _in_queue(self, name: str) -> str:
+        """Returns what a study of the queue does, in words."""
+        current = self.store.leases.state_of(name)
+        return "is being trained" if current is not None and current.held else "waits"
+
+    def _unchanged(self, name: str) -> StudyStatus:
+        """Returns the status of a study of the queue that was requested once more, with a note."""
+        return replace(self.status(name), note=f"study {name!r} {self._in_queue(name)} already; nothing was changed")
 
     def _is_finished(self, study: Study) -> bool:
         """Returns whether the stored study is finished and has all REQUESTS of `study`, such as `certify`."""
@@ -196,7 +208,7 @@ class Studies:
         check_change(name, self.owner(name), who)
         row, own = history.find(self.store, name), self.settings
         study = self.study(name) if row is None else stored_study(name, own.storage, own.out, self._run_options(name))
-        earlier = self.store.queue.submissions().get(name)
+        earlier = self.store.queue.submission(name)
         extend = earlier is not None and bool(earlier.given.get("extend"))
         return self.submit(study, who, priority, extend, action="resume")
 
@@ -255,7 +267,7 @@ class Studies:
 
     def _run_options(self, name: str) -> dict[str, Any]:
         """Returns options of the last submission that change no result, such as runner and workers."""
-        earlier = self.store.queue.submissions().get(name)
+        earlier = self.store.queue.submission(name)
         options = None if earlier is None else earlier.given.get("options")
         names = {name for name, option in Search.options().items() if not option.identifies} - {*SERVER_SET, "name"}
         return {key: value for key, value in options.items() if key in names} if isinstance(options, dict) else {}

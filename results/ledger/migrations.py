@@ -18,14 +18,10 @@ from results.ledger.errors import StoreUnavailable
 
 
 def _to_2(connection: Connection) -> None:
-    """Adds the turns of owners, and the tags and notes of studies."""
+    """Adds the turns of owners."""
     number = "DOUBLE" if connection.dialect.name == "sqlite" else "DOUBLE PRECISION"
     connection.exec_driver_sql(
         f"CREATE TABLE epsearch_turns (owner VARCHAR(255) NOT NULL PRIMARY KEY, begun {number} NOT NULL)"
-    )
-    connection.exec_driver_sql(
-        "CREATE TABLE epsearch_annotations (study VARCHAR(255) NOT NULL PRIMARY KEY, tags TEXT NOT NULL, "
-        "note TEXT NOT NULL)"
     )
 
 

@@ -31,7 +31,6 @@ from results.ledger.tables import CERTIFICATES as CERTIFICATES
 from results.ledger.tables import DEVELOPMENT as DEVELOPMENT
 from results.ledger.tables import TABLES_OF as TABLES_OF
 from results.ledger.tables import VERSION as VERSION
-from results.ledger.tables import annotations as annotations
 from results.ledger.tables import audit as audit
 from results.ledger.tables import certificates as certificates
 from results.ledger.tables import claims as claims

@@ -141,18 +141,10 @@ turns = Table(
 )
 """When the last study of each owner was begun, in seconds since 1970, by which owners take turns in the queue."""
 
-annotations = Table(
-    "epsearch_annotations",
-    metadata,
-    Column("study", String(255), primary_key=True),
-    *(Column(name, Text, nullable=False) for name in ("tags", "note")),
-)
-"""Tags of a study, as JSON, and a note about it."""
-
 FIRST_TABLES = (runs, studies, certificates, summaries, reruns, leases, claims, events, queue, audit)
 VERSION = 2
 """The version of the tables above; `migrations` leads to it."""
 DEVELOPMENT = 7
 """The number of the first tables before the first release. Other numbers from 3 on had other tables."""
-TABLES_OF = {1: FIRST_TABLES, DEVELOPMENT: FIRST_TABLES, VERSION: (*FIRST_TABLES, turns, annotations)}
+TABLES_OF = {1: FIRST_TABLES, DEVELOPMENT: FIRST_TABLES, VERSION: (*FIRST_TABLES, turns)}
 """Version -> its tables, of the versions that can be read as they are."""

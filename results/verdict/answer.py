@@ -94,7 +94,7 @@ def _best_tried(results: SearchResults) -> str:
     if choice.tried is None or choice.tried == results.chosen:
         return f"{tried}."
     best = point_text(results.parameters, choice.tried)
-    return f"{tried}; the highest of their means is that of {best}, the luckiest of many noisy ones."
+    return f"{tried}; the highest of their means is that of {best}: of many noisy means it is too high on average."
 
 
 def _not_by_curve(results: SearchResults) -> str:

@@ -70,7 +70,7 @@ def _new(pages: ThreadedRouter, service: Service) -> None:
     async def plan(request: Request, values: Values) -> Response:
         from epsearch.loop.estimates import Plan
 
-        study, plan = await service.planner.plan(partial(build, values), token_of(request).owner)
+        study, plan = await service.planner.plan(partial(build, values), token_of(request).name)
         text = in_words(Plan.from_json(study, plan))
         return await in_thread(new_page)(request, study.kind, values, plan=text, name=study.name)
 

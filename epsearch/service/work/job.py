@@ -46,7 +46,7 @@ def _work(arguments: list[str]) -> None:
     url = ledger_url(options.out)
     settings = Settings(url, options.out, options.data_dir, address=options.address, checkpoints=options.checkpoints)
     with hide_storage(), Store.open(url) as store:
-        submission = store.queue.submissions().get(options.name)
+        submission = store.queue.submission(options.name)
         if submission is None:
             raise UsageError(f"no study {options.name!r} was submitted")
         study = submitted_study(submission, settings)

@@ -95,11 +95,10 @@ class Scheduler:
 
     def _begin_next(self, waiting: list[Submission], running: Counter[str]) -> None:
         """Begins waiting studies while there are fewer than may be trained; running: owner -> number of studies."""
-        each = self._settings.parallel_each or self._settings.parallel
         for submission in in_turn(waiting, self._store.queue.turns()):
             if running.total() >= self._settings.parallel:
                 break
-            if running[submission.submitter] < each:
+            if running[submission.submitter] < self._settings.most_running:
                 if not self._begin(submission):
                     return
                 running[submission.submitter] += 1

@@ -80,6 +80,9 @@ class Limits(NamedTuple):
     """Of all owners together."""
 
 
+NO_LIMITS = Limits()
+
+
 class Queue(Repository):
     """The queue of a store, and the log of changes that were requested of a service."""
 
@@ -91,14 +94,15 @@ class Queue(Repository):
         given: Mapping[str, Any],
         priority: int = 0,
         submitter: str = "",
-        limits: Limits = Limits(),  # noqa: B008  a value
+        limits: Limits = NO_LIMITS,
     ) -> Submission | None:
         """Puts a study into the queue, unless one of its name is there; returns that, which stays as it is, else None.
 
-        given: JSON; submitter: its owner. A study that has ended, and one whose submission cannot be read, enters
-        again. Raises LeaseHeld while a study that is not in the queue is being trained, and QueueFull.
+        given: JSON; submitter: its owner, unless a study of its name has one already. A study that has ended, and one
+        whose submission cannot be read, enters again. Raises LeaseHeld while a study that is not in the queue is being
+        trained, and QueueFull.
         """
-        if connection.dialect.name == "postgresql" and limits != Limits():
+        if connection.dialect.name == "postgresql" and limits != NO_LIMITS:
             connection.execute(select(func.pg_advisory_xact_lock(COUNTING)))  # SQLite has one writer at a time
         clock = now(connection)
         values = {
@@ -115,8 +119,9 @@ class Queue(Repository):
             return before
         if present is not None and present.held and present.state != QUEUED:
             raise LeaseHeld(name, present.holder, max(0.0, present.seconds))
-        _check_limits(connection, name, submitter, limits)
-        connection.execute(queue.update().where(queue.c.study == name).values(values))
+        owner = submitter if before is None else before.submitter
+        _check_limits(connection, name, owner, limits)
+        connection.execute(queue.update().where(queue.c.study == name).values(values | {"submitter": owner}))
         entered = {"token": leases.c.token + 1, "state": QUEUED, "reason": "", "changed": clock, "expires": 0.0}
         fresh = insertion(connection, leases).values(name=name, holder=UNKNOWN.to_json(), **entered | {"token": 0})
         connection.execute(fresh.on_conflict_do_update(index_elements=[leases.c.name], set_=entered))
@@ -136,6 +141,12 @@ class Queue(Repository):
     def close(self, connection: Connection, name: str) -> None:
         """Closes a submission: its study has ended."""
         _close(connection, name)
+
+    @reads(queue, lambda: None)
+    def submission(self, connection: Connection, name: str) -> Submission | None:
+        """Returns the last submission of a study; None for one that was never submitted."""
+        row = connection.execute(select(queue).where(queue.c.study == name)).one_or_none()
+        return None if row is None else _submission(row)
 
     @reads(turns, dict)
     def turns(self, connection: Connection) -> dict[str, float]:

@@ -19,9 +19,11 @@ from tests.support.drive import fake, finish, make
 FEWER, FEW, ZERO = "instead of all 60,000", "on so few tasks (3)", "ε = 0 was chosen on few tasks (3)"
 
 
-def pairs_of(words):
-    """An option and its value, of each two words."""
-    return zip(words[::2], words[1::2], strict=True)
+def advised(sentence):
+    """The study of the command with which a sentence ends."""
+    words = sentence.partition(": epsearch run ")[2].split()
+    options = zip(words[::2], words[1::2], strict=True)
+    return build(Search, {name.removeprefix("--").replace("-", "_"): value for name, value in options})
 
 
 @pytest.mark.parametrize(
@@ -48,11 +50,7 @@ def test_only_what_applies_is_said(options, expected):
     assert len(found) == len(expected)
     for sentence, part in zip(found, expected, strict=True):
         assert part in sentence and "(docs/parabola.md)." in sentence
-        command = sentence.partition(": epsearch run ")[2].split()
-        assert bool(command) == (part != FEWER)
-        if command:  # what it advises has no caution of its own
-            advised = {name.removeprefix("--").replace("-", "_"): value for name, value in pairs_of(command)}
-            assert cautions(build(Search, advised)) == ()
+        assert cautions(advised(sentence)) == (), "what it advises has no caution of its own"
     assert (Path(__file__).parents[3] / "docs" / "parabola.md").exists()
 
 
@@ -60,8 +58,16 @@ def test_of_epsilon_zero_once_it_is_chosen():
     study = build(Search, {"dataset": "permuted_mnist"})
     assert FEW in cautions(study, {"epsilon": 0.1})[0]
     (zero,) = cautions(study, {"epsilon": 0.0})
-    assert ZERO in zero
+    assert ZERO in zero and cautions(advised(zero)) == ()
     assert cautions(build(Search, {"dataset": "permuted_mnist", "cv_tasks": 6}), {"epsilon": 0.0}) == ()
+
+
+def test_the_digits_advise_a_larger_stream():
+    study = build(Search, {})
+    (sentence,) = cautions(study, {"epsilon": 1.0})
+    assert cautions(study, {"epsilon": 0.5}) == ()
+    larger = advised(sentence)
+    assert (larger.dataset, larger.examples_per_task, len(larger.seeds)) == ("permuted_mnist", 2000, 6)
 
 
 def test_figures_are_those_of_the_page():

@@ -157,7 +157,7 @@ def test_nothing_is_lost_and_the_new_table_is_there(url: str, number: int, monke
             f"the ledger had schema version {number} and was brought up to {NEXT}"
         )
         assert version(url) == NEXT
-        new = {"epsearch_turns": ANY, "epsearch_annotations": ANY}
+        new = {"epsearch_turns": ANY}
         assert tables(url) == before | new | {"epsearch_later": ({"id": ANY, "name": ANY}, {}, ["id"])}
     with Store.open(url) as store:
         assert store.add([record(seed=9), *MEMBERS]) == 1

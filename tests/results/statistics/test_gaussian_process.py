@@ -374,3 +374,19 @@ def test_it_computes_in_one_thread_and_leaves_their_number_as_it_was():
     before = [one["num_threads"] for one in blas.info()]
     inside = gaussian_process.in_one_thread(lambda: [one["num_threads"] for one in blas.info()])
     assert inside() == [1] * len(before) and [one["num_threads"] for one in blas.info()] == before
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_shapes_that_are_left_to_one_interaction_would_change_nothing(seed, monkeypatch):
+    """Seeds that follow the curve each in its own way: several interactions are likely."""
+    rng = np.random.default_rng(seed)
+    x = np.sort(rng.uniform(size=(14, 1)), axis=0)
+    slopes = rng.normal(0, 1.0, 5) * (x - 0.5)
+    table = 3 * np.exp(-(((x - 0.4) / 0.3) ** 2)) + rng.normal(0, 2, 5) + slopes + rng.normal(0, 0.6, (14, 5))
+    at = np.linspace(0, 1, 51)[:, None]
+    found = Process.fit(x, table)
+    monkeypatch.setattr(gaussian_process, "UNLIKELY_SHAPE", np.inf)
+    whole = Process.fit(x, table)
+    np.testing.assert_allclose(found.mean(at), whole.mean(at), atol=0.02 * np.ptp(whole.mean(at)))
+    monkeypatch.setattr(gaussian_process, "UNLIKELY_SHAPE", -np.inf)
+    assert not np.allclose(Process.fit(x, table).mean(at), whole.mean(at), rtol=1e-6), "interactions matter here"
