@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from epsearch.service.access.permissions import NotOwner, check_change
 from epsearch.service.access.tokens import ADMIN, READ, WRITE, Token, Tokens, digest
 from epsearch.service.work import scheduler
 from epsearch.service.work.scheduler import Scheduler
@@ -231,3 +232,29 @@ def test_nobody_waits_for_all_studies_of_somebody_else(tmp_path, monkeypatch):
         order = [each.name for each in begun]
     assert order[2:10] == [f"other-{number}" for number in range(8)], order
     assert order[10:] == [f"ann-{number}" for number in range(2, 6)]
+
+
+def test_turns_outlast_the_service(tmp_path, monkeypatch):
+    monkeypatch.setattr(scheduler, "StudyProcess", Process)
+    begun.clear()
+    own = service.settings(tmp_path / "runs")
+    with Store.open(own.storage) as store:
+        for owner, number in itertools.product(("ann", "ben"), range(3)):
+            store.queue.submit(f"{owner}-{number}", {"options": {}}, submitter=owner)
+        for _ in range(6):
+            Scheduler(own, store).step()
+            store.queue.fail(begun[-1].name, "over")
+    assert [each.name for each in begun] == ["ann-0", "ben-0", "ann-1", "ben-1", "ann-2", "ben-2"]
+
+
+def test_places_are_those_of_the_turns(client):
+    for name in ("second", "third"):
+        assert client.post(API, json=STUDY | {"name": name}, headers=bearer("ann")).status_code == 201
+    assert client.post(API, json=STUDY | {"name": "last"}, headers=bearer("ben")).json()["place"] == 3
+    places = {one["name"]: one["place"] for one in client.get(API, headers=bearer("ben")).json()["studies"]}
+    assert places == {"of_ann": 1, "of_nobody": 2, "last": 3, "second": 4, "third": 5}
+
+
+def test_a_token_without_an_owner_owns_nothing():
+    with pytest.raises(NotOwner, match="was not submitted with a token: only an admin may change it"):
+        check_change("of_nobody", "", Token("/laptop", WRITE, ""))
