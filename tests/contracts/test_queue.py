@@ -62,7 +62,9 @@ def test_the_last_submission_counts(store: Store, other: Store) -> None:
     store.leases.cancel("demo")
     assert other.queue.submit("demo", {"kind": "compare"}, -1, "bob") is None
     after = submission(store)
-    assert (after.given, after.priority, after.submitter, after.tries) == ({"kind": "compare"}, -1, "bob", 0)
+    assert (after.given, after.priority, after.tries) == ({"kind": "compare"}, -1, 0)
+    assert after.submitter == "ann", "a study keeps its first owner"
+    assert store.queue.submission("demo") == after and store.queue.submission("other") is None
     assert after.submitted >= before.submitted and [*store.queue.submissions()] == ["demo"]
     assert now(store) == (QUEUED, 2, False)
 

@@ -68,7 +68,7 @@ def test_a_study_is_changed_by_its_owner_and_by_admins(client, change, name, stu
         headers=bearer(name),
     )
     if (name, study) in MAY:
-        assert answer.status_code != 403, answer.text
+        assert answer.status_code not in (401, 403, 404) and answer.status_code < 500, answer.text
     else:
         assert answer.status_code == 403 and states(client) == before
         whose = {"of_ann": "belongs to 'ann': only 'ann' or an admin", "of_nobody": "only an admin"}[study]
@@ -86,7 +86,7 @@ def test_so_do_the_forms_of_pages(client, change, name, study):
     allowed = (name, study) in MAY
     assert (f"/studies/{study}/cancel" in page, f"/studies/{study}/change" in page) == (allowed, allowed)
     if allowed:
-        assert answer.status_code != 403, answer.text
+        assert answer.status_code not in (401, 403, 404) and answer.status_code < 500, answer.text
     else:
         assert answer.status_code == 403 and states(client) == before
     assert PEOPLE[name] == READ or allowed or "or an admin may change it." in page or "only an admin" in page
@@ -139,8 +139,8 @@ def test_people_see_themselves_and_admins_see_all(client):
     assert "/people/ben" in client.get("/people", headers=heads["root"]).text
     assert "of_ann" in client.get("/?submitter=ann", headers=heads["ben"]).text
     assert "of_ann" not in client.get("/?submitter=ben", headers=heads["ben"]).text
-    secrets = "".join(client.get("/api/v1/people", headers=bearer("root")).text for _ in range(1))
-    assert not any(token.digest in secrets for token in TOKENS.valid)
+    seen_by_admins = client.get("/api/v1/people", headers=bearer("root")).text
+    assert not any(token.digest in seen_by_admins for token in TOKENS.valid)
 
 
 def test_a_full_queue_is_a_refusal_that_passes(tmp_path):

@@ -37,13 +37,3 @@ def test_limits_hold_under_eight_clients_at_once(url: str) -> None:
         store.queue.close(name)
         owner = store.queue.submissions()[name].submitter
         assert store.queue.submit("one more", {"options": {}}, submitter=owner, limits=limits) is None
-
-
-def test_a_study_keeps_its_first_owner(url: str) -> None:
-    with Store.open(url) as store:
-        assert store.queue.submission("mine") is None
-        store.queue.submit("mine", {"options": {}}, submitter="ann")
-        store.queue.fail("mine", "over")
-        assert store.queue.submit("mine", {"options": {"points": 7}}, submitter="root", limits=Limits(each=1)) is None
-        now = store.queue.submission("mine")
-        assert now is not None and (now.submitter, now.given) == ("ann", {"options": {"points": 7}})
