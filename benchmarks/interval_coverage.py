@@ -72,8 +72,12 @@ def judged(cell: Cell, number: int) -> Row:
     found = verdict(known, 100 * scores, lost)
     means = scores.mean(axis=1)
     tried = float(x[np.nanargmax(means)])
-    # The rule of `loop/strategy_driver/choice.py`: a value apart is named where its mean is above the whole curve.
-    apart = curve.apart and known.curve is not None and 100 * means[0] > known.curve.mean.max()
+    # As in `loop/strategy_driver/choice.py`: a value apart is named where it is above the choice of the curve.
+    apart = (
+        curve.apart
+        and known.curve is not None
+        and 100 * means[0] > np.interp(known.best, known.curve.places, known.curve.mean)
+    )
     named = 0.0 if apart else known.best
     # A value of which members diverge loses as much as a failed member.
     losses = {

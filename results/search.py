@@ -41,17 +41,21 @@ class Choice(NamedTuple):
     """The best point by a curve through all scores, and the best tried point."""
 
     point: Point | None
-    """Where it is highest, among points that could be tried; None without a curve."""
+    """Where it is highest, among points that could be tried and are not shown to be worse; None without a curve."""
     tried: Point | None
     """The tried point with the highest mean; None without a score."""
     why: str
     """Why there is no curve; "" with one."""
+    summit: Point | None = None
+    """Where the curve is highest, if paired tests put the tried values around that place below the best; else None."""
 
     def as_json(self, parameters: Sequence[str]) -> dict[str, Any]:
         """Returns it as every `--json` has it."""
-        both = (None if one is None else dict(zip(parameters, one, strict=True)) for one in (self.point, self.tried))
-        named, tried = both
-        return {"curve": named, "tried": tried, "why": self.why}
+        named, tried, summit = (
+            None if one is None else dict(zip(parameters, one, strict=True))
+            for one in (self.point, self.tried, self.summit)
+        )
+        return {"curve": named, "tried": tried, "why": self.why, "summit": summit}
 
 
 class Race(NamedTuple):
@@ -180,6 +184,11 @@ class SearchResults:
     def by_curve(self) -> bool:
         """True if the chosen point is the one that the curve names."""
         return self.choice is not None and self.choice.point == self.chosen
+
+    @property
+    def at_summit(self) -> bool:
+        """Whether the curve is highest at the chosen point, so that no test had to exclude another one."""
+        return self.by_curve and self.choice is not None and self.choice.summit is None
 
     @cached_property
     def points(self) -> tuple[Point, ...]:

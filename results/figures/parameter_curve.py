@@ -57,6 +57,7 @@ def numbers(results: SearchResults, metric: str = "A_T") -> ParameterCurve:
         intervals=tuple(r.number for r in results.rounds if r.span is not None and r.number in set(points["repeat"])),
         peak=peak_of(results, metric),
         by_curve=results.by_curve and metric == results.objective,
+        at_summit=results.at_summit,
         objective=results.objective,
     )
 
@@ -134,5 +135,6 @@ def _star(curve: ParameterCurve) -> str:
     if curve.metric != curve.objective:
         return f"{chosen}, by {curve.objective}."
     if curve.by_curve:
-        return f"{chosen}, where the curve is highest."
+        among = "" if curve.at_summit else " among values that no paired test excludes"
+        return f"{chosen}, where the curve is highest{among}."
     return f"{chosen}, the best tried value."

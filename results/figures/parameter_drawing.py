@@ -64,7 +64,9 @@ class ParameterCurve(NamedTuple):
     peak: Peak | None
     """The curve and the confidence set of its top."""
     by_curve: bool
-    """Whether the curve made the choice, at its top."""
+    """Whether the curve made the choice."""
+    at_summit: bool
+    """Whether the curve is highest there."""
     objective: str
     """The metric that made the choice."""
 

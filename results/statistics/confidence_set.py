@@ -66,7 +66,7 @@ class Maximum(NamedTuple):
     with another formula (ε = 0) than the curve's top, or, without a curve, one beside which nothing was tried. Then an
     open end means "arbitrarily close to it", not the end itself."""
     best: float
-    """Where the curve is highest between the tried values; without one the best tried value, NaN without a score."""
+    """Where the curve is highest among `eligible` places; without one the best tried value, NaN without a score."""
     seeds: int
     """Seeds with a score."""
     seeds_needed: float
@@ -127,6 +127,19 @@ def not_below(scores: np.ndarray) -> np.ndarray:
     return open_rows
 
 
+def eligible(tried: np.ndarray, open_rows: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Returns bool [C]: the places that can be named for tried values [K], ascending, and which of these are open.
+
+    Not a tried value that a paired test puts below the best one, nor any place between two such: beside a cliff the
+    curve, which is smooth, is highest where every measurement was worse. All places where no value is open.
+    """
+    if not open_rows.any():
+        return np.ones(len(places), dtype=bool)
+    right = np.searchsorted(tried, places).clip(max=len(tried) - 1)
+    left = np.where(tried[right] == places, right, (right - 1).clip(min=0))
+    return np.asarray(open_rows[left] | open_rows[right])
+
+
 def _of_curve(
     process: Process, x: np.ndarray, scores: np.ndarray, ends: tuple[float, float], usual: np.ndarray, apart: np.ndarray
 ) -> Maximum:
@@ -139,8 +152,9 @@ def _of_curve(
     places = np.unique(np.concatenate([np.linspace(*ends, PLACES + 1), tried]))
     drawn = process.draws(on_axis(places), DRAWS)
     tops, ticks = drawn.argmax(axis=0), _ticks(ends, tried)
-    best = float(ticks[int(np.argmax(process.mean(on_axis(ticks)).round(SAME)))])
     tested = not_below(scores)
+    places_to_name = ticks[eligible(tried, tested[usual], ticks)]
+    best = float(places_to_name[int(np.argmax(process.mean(on_axis(places_to_name)).round(SAME)))])
     hull = _hull(tried, _central(places[tops]), [best, *x[tested].tolist()], ends, x[apart])
     inside, highest = drawn[(places >= hull.low) & (places <= hull.high)], drawn.max(axis=0)
     level, loss = (float(np.quantile(highest - some.min(axis=0), CONFIDENCE)) for some in (drawn, inside))

@@ -64,6 +64,8 @@ def _choice(results: SearchResults) -> str:
     best = f"by the rule for ties among the {tried}" if inert else f"{rank} {tried}{_highest(results)}"
     if results.by_curve and not inert:
         best = "where a curve through all scores is highest"
+        if not results.at_summit:
+            best += " among the values that no paired test puts below the best tried one"
     chosen = f"The search {'kept' if inert else 'chose'} {point_text(results.parameters, results.chosen)}"
     if results.chosen == results.baseline:
         chosen += ", which is plain A-GEM" if wording.is_agem(results) else ", which is the baseline"
@@ -105,7 +107,7 @@ def _not_by_curve(results: SearchResults) -> str:
     if choice.point is None:
         return f"No curve names another one: {choice.why}."
     named = point_text(results.parameters, choice.point)
-    return f"A curve through all scores is highest at {named}, of which a member diverged."
+    return f"A curve through all scores names {named}, of which a member diverged."
 
 
 def _highest(results: SearchResults) -> str:
@@ -224,7 +226,7 @@ def _outside(results: SearchResults) -> str:
     luck = "" if wording.higher(results) else ", as can happen to the highest of noisy means"
     return (
         f"The chosen {wording.subject(results)} lies outside the interval {ends} that the fitted curve leaves open"
-        f"{luck}; the curve itself is highest at {best}."
+        f"{luck}; the curve itself names {best}."
     )
 
 

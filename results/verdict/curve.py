@@ -101,7 +101,7 @@ def verdict(
         return _open(maximum, scores, f"{seeds} cannot tell which {subject} is best: ")
     lies = f"The best {subject} lies in {_span(maximum)} with {100 * CONFIDENCE:.0f} % confidence ({seeds})"
     if not maximum.at_low and not maximum.at_high:
-        top = "" if math.isnan(maximum.best) else f"; the curve is highest at {_best(maximum)}"
+        top = "" if math.isnan(maximum.best) else f"; the curve names {_best(maximum)}"
         advice = f"Take {label} = {_best(maximum)}."
         return Verdict("resolved", maximum.low, maximum.high, f"{lies}{top}.", advice)
     if curve is not None and curve.largest_loss < MARGIN and maximum.share >= WIDE:

@@ -18,7 +18,7 @@ from search_spaces.space import Point, Space
 from trainers.persistence import checked_files
 
 MANY = 100  # points from which on a choice is cached; for fewer the fit is faster
-VERSION = 3  # of what `choose` computes: another one where it names another point for the same scores
+VERSION = 4  # of what `choose` computes: another one where it names another point for the same scores
 
 
 def choose_once(space: Space, points: Sequence[Point], scores: NDArray[np.float64]) -> Choice:
@@ -40,5 +40,7 @@ def choose_once(space: Space, points: Sequence[Point], scores: NDArray[np.float6
 def _read(content: bytes) -> Choice:
     """Returns the cached choice: JSON has lists for tuples."""
     values = json.loads(content)
-    point, tried = (None if values[name] is None else tuple(values[name]) for name in ("point", "tried"))
-    return Choice(point, tried, values["why"])
+    point, tried, summit = (
+        None if values[name] is None else tuple(values[name]) for name in ("point", "tried", "summit")
+    )
+    return Choice(point, tried, values["why"], summit)

@@ -71,6 +71,25 @@ def test_on_no_shape_it_loses_much_to_the_best_tried_mean(shape):
     assert np.mean(losses) <= 0.001
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_beside_a_cliff_no_value_is_named_that_every_measurement_around_it_excludes(seed):
+    """A narrowed search has most values before the cliff; the curve, being smooth, shoots out beyond it."""
+    points = sorted({*over(11), *over(11, 0.4, 0.7), *over(11, 0.52, 0.61), *over(20, 0.547, 0.601)})
+    scores = table(SIMPLE, points, lambda x: 0.9 - 0.02 * abs(0.6 - x) - 0.2 * (x > 0.600001), seed=seed)
+    found = choose(SIMPLE, points, scores)
+    assert found.summit[0] > 0.605 > found.point[0] > 0.55
+    known = best_interval([x for (x,) in points], scores, 0, 1)
+    assert known.best == found.point[0] and known.low <= known.best <= known.high
+
+
+def test_where_the_value_apart_is_best_all_values_of_the_curve_can_be_named():
+    """Paired tests put all of them below it: none excludes another."""
+    points = over(11)
+    scores = table(EPSILON, points, lambda x: 0.9 - 0.1 * (x - 0.5) ** 2 + 0.3 * (x == 0), noise=0.002)
+    found = choose(EPSILON, points, scores)
+    assert found.point == (0.0,) and found.summit is None
+
+
 def test_an_edge_is_named_itself():
     points = over(11)
     assert choose(SIMPLE, points, table(SIMPLE, points, lambda x: 0.8 + 0.06 * x)).point == (1.0,)
