@@ -25,6 +25,7 @@ loop                               members that a study needs, and their results
 study                              the description of a study: kinds, options, parsers
 plugins                            plug-ins by name: loading, registering
 ledger                             location of the ledger, its damaged rows, the log of evaluations
+service_url                        the URL of a service
 failures                           one-line errors; signals
 gpu_check                          check of a GPU before it is trusted
 machine, cache, titles             facts about this machine; the cache folder; titles of names
@@ -89,7 +90,19 @@ ROOMS = (
         "status",
         "events",
     ),
-    *("loop", "study", "plugins", "ledger", "failures", "gpu_check", "machine", "cache", "titles", "import_guard"),
+    *(
+        "loop",
+        "study",
+        "plugins",
+        "ledger",
+        "service_url",
+        "failures",
+        "gpu_check",
+        "machine",
+        "cache",
+        "titles",
+        "import_guard",
+    ),
 )
 
 _HOMES = {

@@ -37,6 +37,10 @@ def serve(  # noqa: PLR0913  an option each
     storage: Storage = None,
     data_dir: DataDir = DATA.default,
     tokens: File = None,
+    url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Its URL behind a proxy, like https://lab.example/epsearch."),
+    ] = None,
     allow_host: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A further name of this service, as browsers type it.")
     ] = None,
@@ -55,6 +59,7 @@ def serve(  # noqa: PLR0913  an option each
     from epsearch.service.access import tokens as of_tokens
     from epsearch.service.app import serve
     from epsearch.service.settings import Settings
+    from epsearch.service_url import parse
     from results.ledger.writers.queue import Limits
 
     settings = Settings(
@@ -70,6 +75,7 @@ def serve(  # noqa: PLR0913  an option each
         checkpoints=None if checkpoints is None else Study.options()["checkpoints"].parse(checkpoints),
         roots=tuple(images or ()),
         modules=allow_modules,
+        url=None if url is None else parse(url),
         names=tuple(allow_host or ()),
         tokens=of_tokens.read(tokens),
     )

@@ -3,11 +3,12 @@
 import os
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx
 
 from epsearch.failures.errors import Unavailable, UsageError
+from epsearch.service_url import is_loopback, parse
 
 TOKEN = "EPSEARCH_TOKEN"
 SECONDS = 310.0  # timeout; a plan may take 300
@@ -21,14 +22,17 @@ class Client:
     """
 
     def __init__(self, url: str, token: str | None = None, transport: httpx.BaseTransport | None = None) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.username:
-            raise UsageError(f"server must be like http://HOST:PORT, got {without_login(url)!r}")
+        server = parse(url, "server")
         secret = os.environ.get(TOKEN) if token is None else token
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}
-        self.url = f"{parts.scheme}://{parts.netloc}"  # without the path of a page in a browser
+        self.url = str(server)
         self._has_token = bool(secret)
-        self._http = httpx.Client(headers=headers, timeout=httpx.Timeout(SECONDS, connect=10.0), transport=transport)
+        self._http = httpx.Client(
+            headers=headers,
+            timeout=httpx.Timeout(SECONDS, connect=10.0),
+            transport=transport,
+            trust_env=not is_loopback(server.host),  # a proxy of the environment reaches its own loopback
+        )
 
     def __enter__(self) -> "Client":
         return self
@@ -94,12 +98,6 @@ class Client:
 def quoted(name: str) -> str:
     """Returns the name of a study as a part of a path."""
     return quote(name, safe="")
-
-
-def without_login(url: str) -> str:
-    """Returns a URL without its user and password."""
-    parts = urlsplit(url)
-    return url if "@" not in parts.netloc else parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def _detail(answer: httpx.Response) -> str:

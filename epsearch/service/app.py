@@ -75,6 +75,8 @@ def application(settings: Settings, store: Store, works: bool = True) -> FastAPI
         docs_url=None,  # its page loads scripts of other hosts
         redoc_url=None,
         openapi_url="/api/v1/openapi.json",
+        redirect_slashes=False,  # to the Host header, which a proxy may have replaced; `Guard` removes the slash
+        servers=[{"url": str(settings.url)}] if settings.url else None,
     )
     app.state.service = service
     for router in (*routes(service), *monitoring.routes(service), *pages.routes(service)):
@@ -111,7 +113,8 @@ def _serve(settings: Settings, notify: Callable[[str], None]) -> None:
     ):
         store.limit_waits(LEDGER_SECONDS)
         host, port = listening.getsockname()[:2]
-        url = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+        address = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+        url = address if settings.url is None else f"{settings.url}/ at {address}"
         tokens = (
             f"{len(settings.tokens.valid)} tokens" if settings.tokens.needed else "without tokens, for this machine"
         )

@@ -43,6 +43,8 @@ def _events(api: APIRouter, service: Service) -> None:
     def stream(request: Request, study: str | None, last: int | None) -> Response:
         token = token_of(request).name
         quota.check(token, RETRY_SECONDS)  # now, as the answer begins before the stream does
+        if request.state.head:
+            return Response(media_type="text/event-stream")
         return StreamingResponse(encoded(study, last, token), media_type="text/event-stream")
 
     @api.get("/events", **streamed)

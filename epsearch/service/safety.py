@@ -1,7 +1,8 @@
 """Checks of every request: host, origin, token, size; and headers of every answer.
 
 In this order: an unknown host name means DNS rebinding by a foreign page, against which loopback is no defence. A
-foreign origin means cross-site request forgery.
+foreign origin means cross-site request forgery. A program with a valid token may use any name: no foreign page has one.
+Inside, paths are those of a service without a proxy, and HEAD is GET without the body.
 """
 
 import asyncio
@@ -21,7 +22,12 @@ from epsearch.service.access.attempts import Attempts
 from epsearch.service.access.permissions import ReadOnly
 from epsearch.service.access.tokens import ANONYMOUS, COOKIE, Token
 from epsearch.service.settings import LARGEST_BODY, Settings
+from epsearch.service_url import PORTS, ServiceUrl, same_place
 
+PROBES = ("/health", "/ready")
+"""Paths that answer to every host name: probes use the address of a pod."""
+HSTS = {"Strict-Transport-Security": f"max-age={365 * 24 * 3600}"}
+"""Of a service that is reached by HTTPS alone."""
 RELOAD = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>epsearch</title>'
     '<meta http-equiv="refresh" content="0"><p><a href="{}">Go on</a></p></html>'
@@ -63,6 +69,7 @@ class Guard:
     ) -> None:
         self._app, self._settings, self._hosts, self._bug = app, settings, settings.hosts, bug
         self._refused, self._attempts = refused, Attempts()
+        self._headers = HEADERS | (HSTS if settings.secure else {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request, as an ASGI application."""
@@ -70,6 +77,7 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return  # there are no websockets
+        scope = self._inner(scope)
         headers, begun = Headers(scope=scope), False
 
         async def sent(message: Message) -> None:
@@ -77,7 +85,9 @@ class Guard:
             if not begun and message["status"] == 401:
                 await self._slow(scope, headers)
             begun = True
-            await send(_with_headers(message))
+            if scope["state"]["head"] and message["type"] == "http.response.body":
+                message = {**message, "body": b""}
+            await send(self._with_headers(message))
 
         try:
             refusal = self._refusal(scope, headers)
@@ -90,6 +100,26 @@ class Guard:
             if not begun:
                 await answer(scope, receive, sent)
 
+    def _inner(self, scope: Scope) -> Scope:
+        """Returns the scope for the routes: the path as without a proxy, which may or may not remove its part."""
+        path, root = scope["path"], self._settings.root
+        if root and (path == root or path.startswith(f"{root}/")):
+            path = path[len(root) :]
+        path = path.rstrip("/") or "/"
+        head = scope["method"] == "HEAD"
+        state = {**scope.get("state", {}), "head": head}
+        return {**scope, "path": path, "method": "GET" if head else scope["method"], "state": state}
+
+    def _with_headers(self, message: Message) -> Message:
+        """Adds the headers that the first message of an answer does not have; a redirect leads below the proxy."""
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in self._headers.items():
+                headers.setdefault(name, value)
+            if headers.get("location", "").startswith("/"):
+                headers["Location"] = self._settings.root + headers["Location"]
+        return message
+
     async def _slow(self, scope: Scope, headers: Headers) -> None:
         """Counts a wrong token, and delays the answer to an address that has sent many."""
         if scope["path"] == "/sign-in" or "authorization" in headers or COOKIE in _cookies(headers):
@@ -99,15 +129,16 @@ class Guard:
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         """Returns a refusal, or None for a request that is allowed, with its token in `scope["state"]`."""
         path, unsafe = scope["path"], scope["method"] not in SAFE
-        if (host := _host_name(headers.get("host", ""))) not in self._hosts:
-            return _refused(421, f"unknown host name {host[:100]!r}; --allow-host NAME allows it")
         token, by_cookie = self._token(headers)
-        if unsafe and (reason := _foreign(headers, by_cookie)):
+        named = path in PROBES or (token is not None and self._settings.tokens.needed and not by_cookie)
+        if (host := _host_name(headers.get("host", ""))) not in self._hosts and not named:
+            return _refused(421, f"unknown host name {host[:100]!r}; --allow-host NAME or --url URL allows it")
+        if unsafe and (reason := _foreign(headers, by_cookie, self._settings.url)):
             return _refused(403, reason)
-        scope.setdefault("state", {})["token"] = token
+        scope["state"]["token"] = token
         if not _needs_no_token(path):
             if token is None:
-                return _ask_for_token(scope, headers)
+                return _ask_for_token(scope, headers, self._settings.root)
             # A form of a page is refused by its route, as a page with its values: see `check_role`.
             if unsafe and not token.writes and path not in READS and not _accepts_pages(path, headers):
                 return _refused(403, str(ReadOnly(token)))
@@ -148,7 +179,7 @@ async def check_query(request: Request) -> None:
             raise UsageError(unknown("query parameter", brief(name).strip("'"), known))
 
 
-def _foreign(headers: Headers, by_cookie: bool) -> str:
+def _foreign(headers: Headers, by_cookie: bool, public: ServiceUrl | None) -> str:
     """Returns the reason why a foreign page may have sent an unsafe request; empty if none did."""
     origin = headers.get("origin")
     if origin is None:
@@ -156,20 +187,29 @@ def _foreign(headers: Headers, by_cookie: bool) -> str:
         if by_cookie or headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return "a request of a browser must have an Origin header"
         return ""
-    scheme, _, host = origin.partition("://")
-    if scheme not in ("http", "https") or host.lower() != headers.get("host", "").lower():
+    scheme, _, place = origin.partition("://")
+    host = headers.get("host", "")
+    if scheme not in PORTS:
         return f"a page of {origin[:100]!r} may not send this"
-    return ""
+    if public is not None and same_place(scheme, place, public.place):
+        # Whatever Host header the proxy sends; a page that came by HTTP may be anybody's.
+        return "" if scheme == public.scheme else f"a page of {origin[:100]!r} may not send this: use {public}"
+    if same_place(scheme, place, host):
+        return ""
+    return (
+        f"a page of {origin[:100]!r} may not send this: the Host header is {host[:100]!r}; behind a proxy, serve with "
+        "--url"
+    )
 
 
-def _ask_for_token(scope: Scope, headers: Headers) -> Response:
+def _ask_for_token(scope: Scope, headers: Headers, root: str) -> Response:
     """Returns the answer to a request without a valid token: the page to sign in, or JSON."""
     if scope["method"] == "GET" and _accepts_pages(scope["path"], headers):
         query = scope["query_string"].decode("latin-1")
         back = scope["path"] + (f"?{query}" if query else "")
         if headers.get("sec-fetch-site") == "cross-site":
             # A link in a report, which has no origin, sends no cookie. This page has the service's origin, and reloads.
-            return HTMLResponse(RELOAD.format(escape(back)))
+            return HTMLResponse(RELOAD.format(escape(root + back)))
         return RedirectResponse(f"/sign-in?next={quote(back, safe='')}", status_code=303)
     return _refused(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
 
@@ -217,12 +257,3 @@ def _limited(receive: Receive) -> Receive:
         return message
 
     return limited
-
-
-def _with_headers(message: Message) -> Message:
-    """Adds HEADERS that the first message of an answer does not have."""
-    if message["type"] == "http.response.start":
-        headers = MutableHeaders(scope=message)
-        for name, value in HEADERS.items():
-            headers.setdefault(name, value)
-    return message

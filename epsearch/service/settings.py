@@ -1,12 +1,12 @@
 """Settings of a service, from the options of `epsearch serve`."""
 
-import ipaddress
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 
 from epsearch.failures.errors import UsageError
 from epsearch.service.access.tokens import Tokens
+from epsearch.service_url import ServiceUrl, is_loopback
 from results.ledger.url import LedgerUrl
 from results.ledger.writers.queue import NO_LIMITS, Limits
 
@@ -45,8 +45,10 @@ class Settings:
     """Folders below which clients may name folders of images; none by default."""
     modules: bool = False
     """True to let clients name streams as module:factory, which runs code of this machine."""
+    url: ServiceUrl | None = None
+    """The URL of its users where it is not its own address, as behind a proxy."""
     names: tuple[str, ...] = ()
-    """Further host names of the service, besides its own address and name, and loopback."""
+    """Further host names of the service, besides its own address and name, loopback, and that of its URL."""
     tokens: Tokens = NOBODY
     """Tokens of its clients; without any, every client may do everything, so the host must be loopback."""
 
@@ -59,12 +61,23 @@ class Settings:
     def hosts(self) -> frozenset[str]:
         """Names and addresses allowed in the Host header of a request."""
         own = {self.host, socket.gethostname()} if not _any(self.host) else {socket.gethostname()}
-        return frozenset(name.lower() for name in (*own, "localhost", "127.0.0.1", "::1", *self.names))
+        public = () if self.url is None else (self.url.host,)
+        return frozenset(name.lower() for name in (*own, "localhost", "127.0.0.1", "::1", *public, *self.names))
+
+    @property
+    def root(self) -> str:
+        """Path below which its users see it, without a slash at its end; "" for none."""
+        return "" if self.url is None else self.url.root
+
+    @property
+    def secure(self) -> bool:
+        """Whether its users come by HTTPS alone."""
+        return self.url is not None and self.url.scheme == "https"
 
 
 def check(settings: Settings) -> None:
     """Raises UsageError for a service that everybody could use, and for impossible settings."""
-    if not _loopback(settings.host) and not settings.tokens.needed:
+    if not is_loopback(settings.host) and not settings.tokens.needed:
         raise UsageError(
             f"host must be 127.0.0.1 without tokens, got {settings.host!r}; `epsearch token NAME --tokens FILE` makes "
             "one for --tokens FILE"
@@ -87,10 +100,3 @@ def check(settings: Settings) -> None:
 
 def _any(host: str) -> bool:
     return host in ("0.0.0.0", "::")
-
-
-def _loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -181,7 +181,8 @@ def _sessions(pages: ThreadedRouter, service: Service) -> None:
             max_age=int(SESSION_SECONDS),
             httponly=True,
             samesite="strict",
-            secure=request.url.scheme == "https",
+            path=service.settings.root or "/",
+            secure=service.settings.secure,
         )
         return answer
 
@@ -189,7 +190,9 @@ def _sessions(pages: ThreadedRouter, service: Service) -> None:
     def sign_out(request: Request) -> Response:
         service.settings.tokens.end_session(request.cookies.get(COOKIE, ""))
         answer = RedirectResponse("/sign-in", status_code=303)
-        answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        answer.delete_cookie(
+            COOKIE, path=service.settings.root or "/", secure=service.settings.secure, httponly=True, samesite="strict"
+        )
         return answer
 
 

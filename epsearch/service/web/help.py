@@ -23,7 +23,8 @@ def routes(pages: APIRouter, service: Service) -> None:
 
     @pages.get(API_PAGE)
     def api(request: Request) -> Response:
-        url, study = str(request.base_url).rstrip("/"), json.dumps({"kind": "run", "name": "first"})
+        url = str(service.settings.url or request.base_url).rstrip("/")
+        study = json.dumps({"kind": "run", "name": "first"})
         header = ' -H "Authorization: Bearer $EPSEARCH_TOKEN"' if service.settings.tokens.needed else ""
         table = route_table(request.app.openapi())
         return render(request, "api.html", routes=table, url=url, token_header=header, study=study)

@@ -155,7 +155,7 @@ def _study(pages: APIRouter, service: Service) -> None:
     @pages.get("/studies/{name}/report")
     def report(name: Name) -> Response:
         page, headers = service.reporter.report(name)
-        return HTMLResponse(add_back_link(page, name), headers=headers)
+        return HTMLResponse(add_back_link(page, name, service.settings.root), headers=headers)
 
     @pages.get("/compare")
     def compare(request: Request, study: Annotated[list[str] | None, Query(max_length=20)] = None) -> Response:

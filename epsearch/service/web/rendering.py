@@ -39,13 +39,15 @@ KINDS = {"run": "search", "compare": "comparison", "memory": "memory study"}
 
 def render(request: Request, template: str, code: int = 200, **values: Any) -> HTMLResponse:
     """Renders a page; code: its status."""
-    common: dict[str, Any] = {"version": version("epsearch"), "token": token_of(request), "path": request.url.path}
+    root = request.app.state.service.settings.root
+    common = {"version": version("epsearch"), "token": token_of(request), "path": request.url.path, "root": root}
     return HTMLResponse(_templates().get_template(template).render(**common | values), code)
 
 
-def add_back_link(report: bytes, name: str) -> bytes:
-    """Adds a link from a report to the page of its study."""
-    return report.replace(b"<body>", b"<body>" + _templates().get_template("back.html").render(name=name).encode(), 1)
+def add_back_link(report: bytes, name: str, root: str) -> bytes:
+    """Adds a link from a report to the page of its study; root: path below which the service lies."""
+    link = _templates().get_template("back.html").render(name=name, root=root)
+    return report.replace(b"<body>", b"<body>" + link.encode(), 1)
 
 
 def refusal(request: Request, status: int, reason: str) -> Response:

@@ -74,7 +74,7 @@ def test_what_is_refused_there_is_one_line_here(served, epsearch):
         (["cancel", ledgers.NAME], f"epsearch: study '{ledgers.NAME}' is finished: there is nothing to cancel\n"),
         (["watch", "firs"], f"epsearch: no study 'firs'; known: {ledgers.NAME}; did you mean '{ledgers.NAME}'?\n"),
         (["show", "nobody"], "epsearch: no study 'nobody'"),
-        (["list", "--server", "somewhere"], "epsearch: server must be like http://HOST:PORT, got 'somewhere'\n"),
+        (["list", "--server", "somewhere"], "epsearch: server must be like https://HOST:PORT/PATH, got 'somewhere'\n"),
         (["list", "--server", "http://me:secret@host"], "got 'http://host'\n"),
     ):
         answer = epsearch(*arguments)

@@ -8,6 +8,7 @@ Without this script every page is as it was when it was loaded. */
   var AGAIN = 3000; // ms between two looks for a service that has gone
   var SILENCE = 10000; // ms between two messages for screen readers
   var here = document.currentScript;
+  var root = new URL(here.src).pathname.split("/static/")[0]; // behind a proxy the service may lie below a path
   var live = function () { return document.querySelector("[data-live]"); };
   var due = 0, last = 0, asking = false, said = 0, toSay = "";
   var fresh = new Date(), lost = false; // when the page was last known to be true; whether the service has gone
@@ -137,7 +138,7 @@ Without this script every page is as it was when it was loaded. */
     function toggle() {
       if (document.hidden && source) { source.close(); source = null; }
       if (document.hidden || source) { return; }
-      source = new EventSource("/api/v1/events");
+      source = new EventSource(root + "/api/v1/events");
       here.dataset.kinds.split(",").forEach(function (kind) {
         source.addEventListener(kind, function (event) { hear(JSON.parse(event.data)); });
       });

@@ -16,7 +16,7 @@ function tell(event) {
 }
 
 function open() {
-  source = new EventSource("/api/v1/events");
+  source = new EventSource(self.location.pathname.split("/static/")[0] + "/api/v1/events");
   KINDS.forEach(function (kind) { source.addEventListener(kind, tell); });
   source.onopen = function () { lost = false; all({ kind: "open", study: "" }); };
   source.onerror = function () {
