@@ -78,16 +78,17 @@ def statuses(store: Store, storage: LedgerUrl, out: Path) -> list[StudyStatus]:
 
 def status(store: Store, name: str, storage: LedgerUrl, out: Path) -> StudyStatus:
     """Returns the status of one study, with its progress and newest event. Raises NoStudy."""
-    row, states, submissions = store.study(name), store.leases.states(), store.queue.submissions()
-    current, submission = states.get(name), submissions.get(name)
+    row, current, submission = store.study(name), store.leases.state_of(name), store.queue.submission(name)
     if row is None and (submission is None or current is None):
         raise NoStudy(unknown("study", brief(name).strip("'"), study_names(store)))
-    first = store.queue.first_submitted().get(name)
-    status = _status(name, row, store.summaries().get(name), current, submission, first)
+    first = store.queue.first_submitted(name).get(name)
+    status = _status(name, row, store.summary(name), current, submission, first)
     status = _described(status, row, submission, storage, out)
+    if submission is not None and submission.open and current is not None and waits(current.state, current.held):
+        queue = _queue(store.queue.open_submissions(), store.leases.states(), store.queue.turns())
+        status = _in_queue(status, queue)
     newest = store.events.newest(name)
-    queue = _queue(submissions, states, store.queue.turns())
-    status = replace(_in_queue(status, queue), event=0 if newest is None else newest.id)
+    status = replace(status, event=0 if newest is None else newest.id)
     last = store.events.newest(name, Progress.kind) if current is not None and current.held else None
     if last is None or current is None or last.token != current.token:
         return status

@@ -16,34 +16,11 @@ from results.search import SearchResults
 from results.verdict.answer import answer as in_words
 from results.verdict.assessment import trust
 
-REFUSALS = {
-    400: "The request cannot be read.",
-    401: "A token is needed.",
-    403: "The token, or the page that sent the request, lacks permission.",
-    404: "No such study.",
-    409: "The state of the study does not allow it.",
-    413: "The body is too large.",
-    421: "Unknown host name.",
-    422: "Bad input: one line with the condition, the value, what is allowed.",
-    429: "This token has its maximum of plans or streams, or its owner of studies; see Retry-After.",
-    503: "The ledger, or a process, is not available now.",
-}
-# Not as models: FastAPI would describe the refusals of a route that answers with HTML as HTML, too.
-IN_JSON = {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}}
-REFUSED: dict[int | str, dict[str, Any]] = {
-    code: {"description": why, "content": IN_JSON} for code, why in REFUSALS.items()
-}
 TABLES: dict[int | str, dict[str, Any]] = {
     200: {"content": {kind: {} for kind in ("application/json", "text/csv", "application/vnd.apache.parquet")}}
 }
 STREAMED: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
 IN_WORDS: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {}}}}
-
-
-class Refusal(BaseModel):
-    """The reason of a refusal."""
-
-    detail: str | list[Any] = Field(description="One line; a list if the form of the request is wrong.")
 
 
 @dataclass(frozen=True)

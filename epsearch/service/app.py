@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import cache, partial
 from importlib.metadata import version
 from typing import Any
 
@@ -12,17 +13,16 @@ import uvicorn
 from anyio import CapacityLimiter
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from epsearch.failures.crash_report import write
-from epsearch.failures.errors import NoStudy, Unavailable, UsageError, brief
+from epsearch.failures.errors import UsageError, brief
 from epsearch.failures.lines import one_line
 from epsearch.failures.stopping import end
 from epsearch.ledger.location import hide_storage
-from epsearch.service import monitoring
+from epsearch.service import monitoring, problems
 from epsearch.service.access.limits import TooMany, in_thread
-from epsearch.service.access.permissions import Forbidden
 from epsearch.service.access.protocol import LimitedProtocol
 from epsearch.service.metrics import Metrics
 from epsearch.service.people import People
@@ -30,16 +30,16 @@ from epsearch.service.reporting import Reporter
 from epsearch.service.results_cache import ResultsCache
 from epsearch.service.routes import Service, routes
 from epsearch.service.safety import API_PAGE, Guard
+from epsearch.service.schema import describe
 from epsearch.service.settings import IDLE_SECONDS, MOST_CONNECTIONS, Settings, check
 from epsearch.service.streams import Streams
-from epsearch.service.studies import Busy, Studies
+from epsearch.service.studies import Studies
 from epsearch.service.web import pages, rendering
 from epsearch.service.work.planning import Planner
 from epsearch.service.work.processes import environment
 from epsearch.service.work.readiness import readiness
 from epsearch.service.work.scheduler import Scheduler
 from epsearch.session.session import make_folder, open_store
-from results.ledger.errors import StoreError
 from results.ledger.retry import RetryPolicy
 from results.ledger.store import Store
 from results.ledger.url import without_passwords
@@ -76,9 +76,10 @@ def application(settings: Settings, store: Store, works: bool = True) -> FastAPI
         redoc_url=None,
         openapi_url="/api/v1/openapi.json",
         redirect_slashes=False,  # to the Host header, which a proxy may have replaced; `Guard` removes the slash
-        servers=[{"url": str(settings.url)}] if settings.url else None,
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.service = service
+    app.openapi = cache(partial(describe, app, settings))  # type: ignore[method-assign]
     for router in (*routes(service), *monitoring.routes(service), *pages.routes(service)):
         app.include_router(router)
     rendering.mount(app)
@@ -166,40 +167,30 @@ def _bind(settings: Settings) -> socket.socket:
 
 def _answer_errors(app: FastAPI, settings: Settings) -> Callable[[Exception], Response]:
     """Answers every error in one line, as JSON or as a page; returns the function that answers a bug."""
-    statuses: dict[type[Exception], int] = {
-        Forbidden: 403,
-        NoStudy: 404,
-        Busy: 409,
-        TooMany: 429,
-        UsageError: 422,
-        Unavailable: 503,
-        StoreError: 503,
-    }
 
     async def answer(request: Request, error: Exception) -> Response:  # a plain function would wait for a thread
-        status = next((status for kind, status in statuses.items() if isinstance(error, kind)), 500)
-        refusal = _refusal(request, status, message(str(error)))
-        if status in (429, 503):
+        refusal = _refusal(request, problems.of_error(error), message(str(error)))
+        if refusal.status_code in (429, 503):
             refusal.headers["Retry-After"] = str(error.seconds if isinstance(error, TooMany) else RETRY_SECONDS)
         return refusal
 
     def message(text: str) -> str:
         return one_line(without_passwords(text, [settings.storage]))
 
-    for kind in statuses:
+    for kind in problems.ERRORS:
         app.add_exception_handler(kind, answer)
 
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> Response:
-        return _refusal(request, error.status_code, str(error.detail))
+        return _refusal(request, problems.of_status(error.status_code), str(error.detail))
 
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> Response:
-        return _refusal(request, 422, message("; ".join(dict.fromkeys(map(_invalid, error.errors())))))
+        return _refusal(request, "bad-input", message("; ".join(dict.fromkeys(map(_invalid, error.errors())))))
 
     def bug(error: Exception) -> Response:
         report = write(error, urls=[settings.storage])
-        return JSONResponse({"detail": message(f"a bug in epsearch: {type(error).__name__}; {report}")}, 500)
+        return problems.answer("bug", message(f"a bug in epsearch: {type(error).__name__}; {report}"))
 
     return bug
 
@@ -217,8 +208,8 @@ def _invalid(error: Mapping[str, Any]) -> str:
     return f"{name} must be {reason}, got {brief(error['input'])}"
 
 
-def _refusal(request: Request, status: int, reason: str) -> Response:
+def _refusal(request: Request, problem: str, reason: str) -> Response:
     program = request.url.path.startswith("/api/") and request.url.path != API_PAGE
     if program or "text/html" not in request.headers.get("accept", ""):
-        return JSONResponse({"detail": reason}, status)
-    return rendering.refusal(request, status, reason)
+        return problems.answer(problem, reason)
+    return rendering.refusal(request, problems.PROBLEMS[problem][0], reason)

@@ -10,6 +10,7 @@ from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 from epsearch.failures.errors import Unavailable
 from epsearch.service import answers
 from epsearch.service.access.limits import READERS, WATCHERS, Quota, ThreadedRouter, in_thread
+from epsearch.service.problems import REFUSED
 from epsearch.service.routes import Name, Service, api_router, token_of
 from epsearch.service.streams import encode, last_event
 
@@ -20,7 +21,7 @@ RETRY_SECONDS = 5.0  # after which a refused client may try again
 
 def routes(service: Service) -> tuple[APIRouter, APIRouter]:
     """Returns the routers below /api/v1 and beside it."""
-    api, beside = api_router(READERS), ThreadedRouter(WATCHERS)
+    api, beside = api_router(READERS, "studies"), ThreadedRouter(WATCHERS, tags=["monitoring"])
     _events(api, service)
     _health(beside, service)
     return api, beside
@@ -48,7 +49,7 @@ def _events(api: APIRouter, service: Service) -> None:
         return StreamingResponse(encoded(study, last, token), media_type="text/event-stream")
 
     @api.get("/events", **streamed)
-    async def events(request: Request, after: after_ = None, last_event_id: last_ = None) -> Response:
+    async def stream_events(request: Request, after: after_ = None, last_event_id: last_ = None) -> Response:
         """Events of all studies as they happen."""
         return stream(request, None, last_event(last_event_id, after))
 
@@ -56,24 +57,26 @@ def _events(api: APIRouter, service: Service) -> None:
         await in_thread(service.studies.status)(name)
 
     @api.get("/studies/{name}/events", dependencies=[Depends(check_name)], **streamed)
-    async def events_of(request: Request, name: Name, after: after_ = None, last_event_id: last_ = None) -> Response:
+    async def stream_study_events(
+        request: Request, name: Name, after: after_ = None, last_event_id: last_ = None
+    ) -> Response:
         """Events of one study as they happen, numbered like the changes of the ledger."""
         return stream(request, name, last_event(last_event_id, after))
 
 
 def _health(beside: ThreadedRouter, service: Service) -> None:
     @beside.get("/health")
-    async def health() -> Mapping[str, str]:
+    async def check_health() -> Mapping[str, str]:
         """Answers if the service runs."""
         return {"status": "ok"}
 
-    @beside.get("/ready", responses={503: {"model": answers.Refusal}})
-    async def ready() -> Mapping[str, str]:
+    @beside.get("/ready", responses={503: REFUSED[503]})
+    async def check_readiness() -> Mapping[str, str]:
         """Checks the queue, and that ledger and out folder are writable."""
         await service.ready()
         return {"status": "ok"}
 
     @beside.get("/metrics", response_class=PlainTextResponse)
-    def metrics() -> Response:
+    def get_metrics() -> Response:
         """Metrics for Prometheus."""
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -17,6 +17,7 @@ from epsearch.service.access.limits import READERS, REPORTERS, WRITERS, Threaded
 from epsearch.service.access.tokens import ANONYMOUS, Token
 from epsearch.service.metrics import Metrics
 from epsearch.service.people import People
+from epsearch.service.problems import REFUSED
 from epsearch.service.reporting import Reporter
 from epsearch.service.requests import parse_priority
 from epsearch.service.results_cache import ResultsCache
@@ -67,19 +68,21 @@ class Service(NamedTuple):
         self.planner.stop()
 
 
-def api_router(threads: int) -> ThreadedRouter:
-    """Returns a router for routes below /api/v1."""
-    return ThreadedRouter(threads, prefix="/api/v1", responses=answers.REFUSED, dependencies=[Depends(check_query)])
+def api_router(threads: int, tag: str) -> ThreadedRouter:
+    """Returns a router for routes below /api/v1; tag: one of `schema.TAGS`."""
+    return ThreadedRouter(threads, prefix="/api/v1", tags=[tag], responses=REFUSED, dependencies=[Depends(check_query)])
 
 
 def routes(service: Service) -> Iterator[APIRouter]:
     """Yields the routers that read and change studies."""
-    for threads, *parts in (
-        (READERS, _statuses),
-        (REPORTERS, _study, _results, _reports),
-        (WRITERS, _changes),
+    for threads, tag, *parts in (
+        (READERS, "studies", _statuses),
+        (READERS, "service", _service),
+        (REPORTERS, "studies", _study),
+        (REPORTERS, "results", _results, _reports),
+        (WRITERS, "studies", _changes),
     ):
-        router = api_router(threads)
+        router = api_router(threads, tag)
         for add in parts:
             add(router, service)
         yield router
@@ -110,12 +113,12 @@ def _statuses(api: APIRouter, service: Service) -> None:
         return _json(studies.page((state, dataset, kind, search, submitter), page, per_page))
 
     @api.get("/studies/{name}/standing")
-    def standing(name: Name) -> StudyStatus:
+    def get_status(name: Name) -> StudyStatus:
         """Status of a study without its results: for programs that poll."""
         return studies.status(name)
 
     @api.get("/studies/{name}/log")
-    def log(
+    def get_log(
         name: Name,
         after: Annotated[int, Query(ge=0, le=2**62, description="Number of the last event that is known.")] = 0,
         most: Annotated[int, Query(ge=1, le=10_000)] = 1000,
@@ -124,27 +127,29 @@ def _statuses(api: APIRouter, service: Service) -> None:
         studies.status(name)
         return [answers.event(event) for event in studies.store.events.read(name, after, most)]
 
+
+def _service(api: APIRouter, service: Service) -> None:
     @api.get("/people")
-    def people(request: Request) -> list[answers.Person]:
+    def list_people(request: Request) -> list[answers.Person]:
         """The owner of the token and their studies; to an admin, all owners."""
         return service.people.visible_to(token_of(request))
 
     @api.get("/ledger")
-    def ledger() -> answers.Ledger:
+    def get_ledger() -> answers.Ledger:
         """Number of runs in the ledger, and the studies that share them."""
         return service.reporter.ledger()
 
     @api.get("/audit")
-    def audit(most: Annotated[int, Query(ge=1, le=10_000)] = 100) -> list[Change]:
+    def list_changes(most: Annotated[int, Query(ge=1, le=10_000)] = 100) -> list[Change]:
         """Requested changes, the newest first."""
-        return studies.store.queue.audited(most)
+        return service.studies.store.queue.audited(most)
 
 
 def _study(api: APIRouter, service: Service) -> None:
     studies = service.studies
 
     @api.get("/studies/{name}")
-    def show(name: Name) -> answers.Study:
+    def get_study(name: Name) -> answers.Study:
         """Status, results and options of one study."""
         return answers.study(studies.status(name), studies.study(name), service.results.get(name))
 
@@ -153,7 +158,7 @@ def _results(api: APIRouter, service: Service) -> None:
     reporter = service.reporter
 
     @api.get("/studies/{name}/runs", response_class=Response, responses=answers.TABLES)
-    def runs(name: Name, format: Literal["json", "csv", "parquet"] = "json") -> Response:
+    def get_runs(name: Name, format: Literal["json", "csv", "parquet"] = "json") -> Response:
         """Every stored member, one row each, with its metrics."""
         results = reporter.results(name)
         with added({} if results.results is None else results.results.config):
@@ -169,12 +174,12 @@ def _results(api: APIRouter, service: Service) -> None:
         return _json(table.to_json(orient="records", double_precision=15))
 
     @api.get("/studies/{name}/figures")
-    def figures(name: Name) -> list[answers.Figure]:
+    def list_figures(name: Name) -> list[answers.Figure]:
         """All figures of a study, as of now."""
         return [reporter.figure(one, *parts) for one, parts in reporter.results(name).figures.items()]
 
     @api.get("/studies/{name}/figures/{figure}")
-    def figure(name: Name, figure: Annotated[str, Path(max_length=100)]) -> answers.Figure:
+    def get_figure(name: Name, figure: Annotated[str, Path(max_length=100)]) -> answers.Figure:
         """One figure: plotly's JSON, its caption, and the tables of its data."""
         drawable = reporter.results(name).figures
         if figure not in drawable:
@@ -186,13 +191,13 @@ def _reports(api: APIRouter, service: Service) -> None:
     studies, reporter = service.studies, service.reporter
 
     @api.get("/studies/{name}/report", response_class=HTMLResponse)
-    def report(name: Name) -> Response:
+    def get_report(name: Name) -> Response:
         """The report, as one self-contained page."""
         page, headers = reporter.report(name)
         return HTMLResponse(page, headers=headers)
 
     @api.get("/studies/{name}/outcome", response_class=PlainTextResponse, responses=answers.IN_WORDS)
-    def outcome(
+    def get_outcome(
         name: Name,
         width: Annotated[int, Query(ge=20, le=1000)] = 80,
         colours: bool = False,
@@ -205,7 +210,7 @@ def _reports(api: APIRouter, service: Service) -> None:
         return _json(data) if format == "json" else PlainTextResponse(as_text(text, width, colours))
 
     @api.get("/studies/{name}/shown", response_class=PlainTextResponse, responses=answers.IN_WORDS)
-    def shown(
+    def get_description(
         name: Name,
         width: Annotated[int, Query(ge=20, le=1000)] = 80,
         colours: bool = False,
@@ -216,7 +221,7 @@ def _reports(api: APIRouter, service: Service) -> None:
         return _json(data) if format == "json" else PlainTextResponse(as_text(text, width, colours))
 
     @api.get("/compare", response_class=HTMLResponse)
-    def compare(study: Annotated[list[str], Query(min_length=2, max_length=20)]) -> Response:
+    def compare_studies(study: Annotated[list[str], Query(min_length=2, max_length=20)]) -> Response:
         """Several searches side by side, as a page."""
         for name in study:
             studies.status(name)
@@ -228,19 +233,19 @@ def _changes(api: APIRouter, service: Service) -> None:
     studies = service.studies
 
     @api.post("/plan")
-    async def make_plan(request: Request, options: Options) -> dict[str, Any]:
+    async def plan_study(request: Request, options: Options) -> dict[str, Any]:
         """Members, memory and time of a study, as `epsearch plan` gives them; a probe trains for a few seconds."""
         return (await service.planner.plan(partial(studies.build, options), token_of(request).name))[1]
 
     @api.post("/studies", status_code=201, responses=answers.UNCHANGED)
-    def submit(request: Request, response: Response, options: Options, priority: Priority = 0) -> StudyStatus:
+    def submit_study(request: Request, response: Response, options: Options, priority: Priority = 0) -> StudyStatus:
         """Queues a study; a repeated request changes nothing, and the answer has a note."""
         status = studies.submit(studies.build(options), token_of(request), parse_priority(priority))
         response.status_code = 200 if status.note else 201
         return status
 
     @api.post("/studies/{name}/cancel")
-    def cancel(
+    def cancel_study(
         request: Request,
         name: Name,
         deadline: Annotated[
@@ -251,17 +256,17 @@ def _changes(api: APIRouter, service: Service) -> None:
         return studies.cancel(name, token_of(request), deadline)
 
     @api.post("/studies/{name}/resume")
-    def resume(request: Request, name: Name, priority: Priority = 0) -> StudyStatus:
+    def resume_study(request: Request, name: Name, priority: Priority = 0) -> StudyStatus:
         """Queues a cancelled, failed or interrupted study again."""
         return studies.resume(name, token_of(request), parse_priority(priority))
 
     @api.post("/studies/{name}/extend")
-    def extend(request: Request, name: Name, options: Options, priority: Priority = 0) -> StudyStatus:
+    def extend_study(request: Request, name: Name, options: Options, priority: Priority = 0) -> StudyStatus:
         """Extends a search: more seeds, points, repeats, another interval or strategy."""
         return studies.extend(name, options, token_of(request), parse_priority(priority))
 
     @api.delete("/studies/{name}")
-    def delete(
+    def delete_study(
         request: Request, name: Name, confirm: Annotated[str, Query(description="The study's name once more.")]
     ) -> answers.Removed:
         """Deletes a study with the members that no other study uses; its files stay."""

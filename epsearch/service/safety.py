@@ -14,10 +14,11 @@ from urllib.parse import quote
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from epsearch.failures.errors import UsageError, brief, unknown
+from epsearch.service import problems
 from epsearch.service.access.attempts import Attempts
 from epsearch.service.access.permissions import ReadOnly
 from epsearch.service.access.tokens import ANONYMOUS, COOKIE, Token
@@ -132,19 +133,21 @@ class Guard:
         token, by_cookie = self._token(headers)
         named = path in PROBES or (token is not None and self._settings.tokens.needed and not by_cookie)
         if (host := _host_name(headers.get("host", ""))) not in self._hosts and not named:
-            return _refused(421, f"unknown host name {host[:100]!r}; --allow-host NAME or --url URL allows it")
+            return problems.answer(
+                "unknown-host", f"unknown host name {host[:100]!r}; --allow-host NAME or --url URL allows it"
+            )
         if unsafe and (reason := _foreign(headers, by_cookie, self._settings.url)):
-            return _refused(403, reason)
+            return problems.answer("foreign-page", reason)
         scope["state"]["token"] = token
         if not _needs_no_token(path):
             if token is None:
                 return _ask_for_token(scope, headers, self._settings.root)
             # A form of a page is refused by its route, as a page with its values: see `check_role`.
             if unsafe and not token.writes and path not in READS and not _accepts_pages(path, headers):
-                return _refused(403, str(ReadOnly(token)))
+                return problems.answer("read-only", str(ReadOnly(token)))
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()) or int(length[:20]) > LARGEST_BODY:
-            return _refused(413, TOO_LARGE)
+            return problems.answer("too-large", TOO_LARGE)
         return None
 
     def _token(self, headers: Headers) -> tuple[Token | None, bool]:
@@ -211,7 +214,8 @@ def _ask_for_token(scope: Scope, headers: Headers, root: str) -> Response:
             # A link in a report, which has no origin, sends no cookie. This page has the service's origin, and reloads.
             return HTMLResponse(RELOAD.format(escape(root + back)))
         return RedirectResponse(f"/sign-in?next={quote(back, safe='')}", status_code=303)
-    return _refused(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+    reason = "a token is needed: Authorization: Bearer TOKEN"
+    return problems.answer("no-token", reason, {"WWW-Authenticate": "Bearer"})
 
 
 def _accepts_pages(path: str, headers: Headers) -> bool:
@@ -222,10 +226,6 @@ def _accepts_pages(path: str, headers: Headers) -> bool:
 
 def _needs_no_token(path: str) -> bool:
     return any(path.startswith(prefix) if prefix.endswith("/") else path == prefix for prefix in OPEN)
-
-
-def _refused(status: int, reason: str, headers: dict[str, str] | None = None) -> Response:
-    return JSONResponse({"detail": reason}, status, headers)
 
 
 def _host_name(host: str) -> str:

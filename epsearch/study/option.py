@@ -1,6 +1,6 @@
 """Options of studies: annotated fields of a description, for help, files, forms and docs."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,6 +53,8 @@ class ValueType:
     """Words behind its flag; 0 for any number."""
     by_method: bool = False
     """Whether `convert` also takes the name of the study's method."""
+    json: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+    """JSON schema of its values in files and requests; text as on the command line is allowed, too."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Types of values that options take."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 
 from epsearch.ledger.location import storage
@@ -12,17 +12,22 @@ from trainers.cohort import NETWORKS
 from trainers.hyperparameters import Hyperparameter
 from trainers.methods import METHODS
 
+MAPPING = {"type": "object"}
+WORDS = {"type": "array", "items": {"type": "string"}}
+NUMBERS = {"type": "array", "items": {"type": "integer"}}
 WIDEST = 14  # characters of choices that fit into the help's column of types
 
 
 def whole(low: int, high: int = limits.COUNT) -> ValueType:
     """Returns the type of whole numbers between two limits, both allowed."""
-    return ValueType(partial(parsers.whole, low=low, high=high), "INT")
+    schema = {"type": "integer", "minimum": low, "maximum": high}
+    return ValueType(partial(parsers.whole, low=low, high=high), "INT", json=schema)
 
 
 def words(*allowed: str) -> ValueType:
     """Returns the type of one of some words."""
-    return ValueType(partial(parsers.one_of, allowed=allowed), _metavar(allowed), choices=allowed)
+    schema = {"type": "string", "enum": list(allowed)}
+    return ValueType(partial(parsers.one_of, allowed=allowed), _metavar(allowed), choices=allowed, json=schema)
 
 
 def plugin(kind: str, known: Collection[str]) -> ValueType:
@@ -32,7 +37,7 @@ def plugin(kind: str, known: Collection[str]) -> ValueType:
 
 def plugins(kind: str) -> ValueType:
     """Returns the type of several plug-ins of a kind."""
-    return ValueType(partial(names.plugins, kind=kind), "NAME,…", list)
+    return ValueType(partial(names.plugins, kind=kind), "NAME,…", list, json=WORDS)
 
 
 def hyperparameter(one: Hyperparameter) -> ValueType:
@@ -43,12 +48,20 @@ def hyperparameter(one: Hyperparameter) -> ValueType:
     ['FLOAT', 'INT|all', 'zero|epsilon']
     """
     number = ("INT" if one.whole else "FLOAT") + "|all" * one.all_for_none
+    schema: dict[str, object] = {"type": "integer" if one.whole else "number"}
+    if one.choices:
+        schema = {"type": "string", "enum": list(one.choices)}
     return ValueType(
         partial(parsers.hyperparameter, one=one),
         "|".join(one.choices) or number,
         none="all" if one.all_for_none else None,
         choices=one.choices,
+        json=_or_all(schema) if one.all_for_none else schema,
     )
+
+
+def _or_all(schema: Mapping[str, object]) -> Mapping[str, object]:
+    return {"anyOf": [schema, {"type": "string", "enum": ["all"]}]}
 
 
 def _metavar(allowed: Collection[str]) -> str:
@@ -59,24 +72,34 @@ def _metavar(allowed: Collection[str]) -> str:
 ADDRESS = ValueType(parsers.address)
 DATASET = ValueType(names.dataset, "DATASET")
 DURATION = ValueType(parsers.duration, "TIME", parsers.format_duration)
-EXAMPLES = ValueType(partial(parsers.whole_or_all, low=1), "INT|all", none="all")
-FLAG = ValueType(parsers.yes_or_no, "")
+EXAMPLES = ValueType(
+    partial(parsers.whole_or_all, low=1), "INT|all", none="all", json=_or_all({"type": "integer", "minimum": 1})
+)
+FLAG = ValueType(parsers.yes_or_no, "", json={"type": "boolean"})
 FOLDER = ValueType(parsers.path, "DIRECTORY", parsers.format_path)
-INTERVAL = ValueType(parsers.interval, "LOW HIGH", list, words=2)
+INTERVAL = ValueType(
+    parsers.interval,
+    "LOW HIGH",
+    list,
+    words=2,
+    json={"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
+)
 LEDGER = ValueType(storage, "URL", str)
 METHOD_NAME = ValueType(names.method, "METHOD", choices=METHODS)
-METHOD_NAMES = ValueType(names.methods, "METHOD,…|all", list)
-METHOD_VALUES = ValueType(spaces.own_values, "NAME=VALUE …", spaces.format_values, words=0, by_method=True)
+METHOD_NAMES = ValueType(names.methods, "METHOD,…|all", list, json=WORDS)
+METHOD_VALUES = ValueType(
+    spaces.own_values, "NAME=VALUE …", spaces.format_values, words=0, by_method=True, json=MAPPING
+)
 NETWORK = plugin("network", NETWORKS)
 NUMERIC_PATH = ValueType(parsers.numeric_path, "NAME")
 OBJECTIVE = ValueType(names.objective)
 PLACE = ValueType(parsers.place)
 PRETRAINED = ValueType(parsers.pretrained, "NAME|PATH", none="none")
-SEED_NUMBERS = ValueType(parsers.seeds, "SEEDS", list)
-SETTINGS = ValueType(names.settings, "VALUES", names.format_settings)
+SEED_NUMBERS = ValueType(parsers.seeds, "SEEDS", list, json={"anyOf": [{"type": "integer", "minimum": 1}, NUMBERS]})
+SETTINGS = ValueType(names.settings, "VALUES", names.format_settings, json=MAPPING)
 SIZE = ValueType(parsers.size, "SIZE", parsers.format_size)
-SIZES = ValueType(parsers.sizes, "INT,…", list)
-SPACE = ValueType(spaces.space, "SPACE", spaces.format_space, words=0, by_method=True)
+SIZES = ValueType(parsers.sizes, "INT,…", list, json=NUMBERS)
+SPACE = ValueType(spaces.space, "SPACE", spaces.format_space, words=0, by_method=True, json=MAPPING)
 STRATEGY = plugin("strategy", STRATEGIES)
 STUDY_NAME = ValueType(parsers.study_name, "NAME")
 TRAINER_NAME = ValueType(names.trainer, "MODULE:NAME")

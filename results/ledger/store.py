@@ -130,9 +130,11 @@ class Store(Access):
         rows = self._undamaged(schema.runs, _content, *OLDEST_RUNS, where=schema.runs.c.phase == phase)
         return [(content, row.created) for row, content in rows]
 
+    @tried_again
     def study(self, name: str) -> StudyRow | None:
         """Returns the study of that name, or None."""
-        return next((row for row in self.studies() if row.name == name), None)
+        rows = self._undamaged(schema.studies, schema.to_study, where=schema.studies.c.name == name)
+        return rows[0][1] if rows else None
 
     @tried_again
     def studies(self) -> list[StudyRow]:
@@ -145,6 +147,14 @@ class Store(Access):
         now = {study.name: study.checksum for study in self.studies()}
         stored = (summary for _, summary in self._undamaged(schema.summaries, schema.to_summary))
         return {summary.name: summary for summary in stored if now.get(summary.name) == summary.study}
+
+    @tried_again
+    def summary(self, name: str) -> Summary | None:
+        """Returns the summary of a study; None where it has none of how the study is now."""
+        study = self.study(name)
+        rows = self._undamaged(schema.summaries, schema.to_summary, where=schema.summaries.c.name == name)
+        summary = rows[0][1] if rows else None
+        return summary if study is not None and summary is not None and summary.study == study.checksum else None
 
     @tried_again
     def delete_study(self, name: str, unused: Unused) -> frozenset[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row, func, literal, select
 
 from results.ledger import schema
 from results.ledger.database import insertion
@@ -134,8 +134,15 @@ class Queue(Repository):
 
         Damaged values of one, which has no checksum, are replaced by neutral ones.
         """
-        rows = [_submission(row) for row in connection.execute(select(queue)).all() if isinstance(row.study, str)]
-        return {one.study: one for one in sorted(rows, key=lambda one: (-one.priority, one.submitted, one.study))}
+        return _by_priority(connection.execute(select(queue)).all())
+
+    @reads(queue, dict)
+    def open_submissions(self, connection: Connection) -> dict[str, Submission]:
+        """Returns the open ones of `submissions` without what is to be trained, which is long."""
+        columns = [column for column in queue.c if column is not queue.c.given]
+        return _by_priority(
+            connection.execute(select(*columns, literal("{}").label("given")).where(queue.c.open == 1)).all()
+        )
 
     @writes
     def close(self, connection: Connection, name: str) -> None:
@@ -199,12 +206,16 @@ class Queue(Repository):
         return [Change(*row) for row in rows]
 
     @reads(schema.audit, dict)
-    def first_submitted(self, connection: Connection) -> dict[str, float]:
-        """Returns study -> when it was submitted first since one of its name was deleted, in seconds since 1970."""
+    def first_submitted(self, connection: Connection, name: str | None = None) -> dict[str, float]:
+        """Returns study -> when it was submitted first since one of its name was deleted, in seconds since 1970.
+
+        name: of this study only.
+        """
         deleted = select(audit.c.study, func.max(audit.c.id).label("last")).where(audit.c.action == "delete")
         before = deleted.group_by(audit.c.study).subquery()
         first = select(audit.c.study, func.min(audit.c.time)).outerjoin(before, before.c.study == audit.c.study)
         first = first.where(audit.c.action == "submit", audit.c.id > func.coalesce(before.c.last, 0))
+        first = first if name is None else first.where(audit.c.study == name)
         rows = connection.execute(first.group_by(audit.c.study)).all()
         return {study: time for study, time in rows if isinstance(study, str) and schema.is_moment(time)}
 
@@ -280,6 +291,12 @@ def _close(connection: Connection, name: str) -> None:
 def _enter(connection: Connection, name: str, state: str, reason: str = "") -> None:
     present = state_of(connection, name)
     events.enter(connection, name, 0 if present is None else present.token, state, reason)
+
+
+def _by_priority(rows: Iterable[Row[Any]]) -> dict[str, Submission]:
+    """Returns study -> submission, the highest priority first, then the oldest."""
+    read = [_submission(row) for row in rows if isinstance(row.study, str)]
+    return {one.study: one for one in sorted(read, key=lambda one: (-one.priority, one.submitted, one.study))}
 
 
 def _submission(row: Row[Any]) -> Submission:

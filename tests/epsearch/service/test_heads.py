@@ -130,7 +130,7 @@ def test_wrong_tokens_are_counted_told_and_slowed(tmp_path, monkeypatch, capsys)
         right = {"authorization": f"Bearer {SECRETS['read']}"}
         assert client.get("/api/v1/studies", headers=right).status_code == 200, "whoever is known is not slowed"
         client.post("/api/v1/studies", headers=right)
-        client.get("/health", headers={"host": "evil.example"})
+        client.get("/", headers={"host": "evil.example"})
         told = client.get("/metrics", headers=right).text
         for line in ('"wrong token"} 11.0', '"401"} 11.0', '"403"} 1.0', '"421"} 1.0'):
             assert f"epsearch_refusals_total{{reason={line}" in told, told
