@@ -293,7 +293,7 @@ def _enter(connection: Connection, name: str, state: str, reason: str = "") -> N
     events.enter(connection, name, 0 if present is None else present.token, state, reason)
 
 
-def _by_priority(rows: Iterable[Row[Any]]) -> dict[str, Submission]:
+def _by_priority(rows: Iterable[Any]) -> dict[str, Submission]:
     """Returns study -> submission, the highest priority first, then the oldest."""
     read = [_submission(row) for row in rows if isinstance(row.study, str)]
     return {one.study: one for one in sorted(read, key=lambda one: (-one.priority, one.submitted, one.study))}
