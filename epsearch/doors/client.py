@@ -58,13 +58,12 @@ class Client:
 
     def rows(self, **query: Any) -> list[dict[str, Any]]:
         """Returns the service's studies, oldest first."""
-        rows: list[dict[str, Any]] = []
-        for page in range(1, 10_000):
-            answer = self.get("/studies", page=page, per_page=PER_PAGE, **query)
+        rows, after = list[dict[str, Any]](), None
+        while True:
+            answer = self.get("/studies", after=after, per_page=PER_PAGE, **query)
             rows += answer["studies"]
-            if len(rows) >= answer["total"] or not answer["studies"]:
-                break
-        return rows[::-1]
+            if (after := answer.get("next")) is None:
+                return rows[::-1]
 
     def delete(self, path: str, /, **query: Any) -> Any:
         """Deletes a resource; returns the answer, decoded from JSON."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from epsearch.events import Progress, read
 from epsearch.failures.errors import NoStudy, UsageError, brief, unknown
@@ -224,24 +224,23 @@ def _queue(
     return running, [one.study for one in in_turn(waiting, turns)]
 
 
-def matching(
-    statuses: Iterable[StudyStatus],
-    state: str | None = None,
-    dataset: str | None = None,
-    kind: str | None = None,
-    search: str | None = None,
-    submitter: str | None = None,
-) -> list[StudyStatus]:
-    """Returns the studies that match these filters, newest first; None or "" means no filter.
+class Filters(NamedTuple):
+    """What studies of a list have in common; None or "" means any."""
 
-    search: part of the name; submitter: the owner.
-    """
-    return [
-        status
-        for status in reversed([*statuses])
-        if state in (None, "", status.state)
-        and dataset in (None, "", status.dataset)
-        and kind in (None, "", status.kind)
-        and submitter in (None, "", status.submitter)
-        and (not search or search.casefold() in status.name.casefold())
-    ]
+    state: str | None = None
+    dataset: str | None = None
+    kind: str | None = None
+    search: str | None = None
+    """Part of the name."""
+    submitter: str | None = None
+    """The owner."""
+
+    def matching(self, statuses: Iterable[StudyStatus]) -> list[StudyStatus]:
+        """Returns the studies that match."""
+        fields = {name: value for name in ("state", "dataset", "kind", "submitter") if (value := getattr(self, name))}
+        part = (self.search or "").strip().casefold()
+        return [
+            status
+            for status in statuses
+            if part in status.name.casefold() and all(getattr(status, name) == value for name, value in fields.items())
+        ]

@@ -17,7 +17,15 @@ from results.verdict.answer import answer as in_words
 from results.verdict.assessment import trust
 
 TABLES: dict[int | str, dict[str, Any]] = {
-    200: {"content": {kind: {} for kind in ("application/json", "text/csv", "application/vnd.apache.parquet")}}
+    200: {
+        "content": {
+            "application/json": {
+                "schema": {"type": "array", "items": {"type": "object", "additionalProperties": True}}
+            },
+            "text/csv": {},
+            "application/vnd.apache.parquet": {},
+        }
+    }
 }
 STREAMED: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
 IN_WORDS: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {}}}}
@@ -31,6 +39,8 @@ class Studies:
     total: int
     """Of all pages."""
     page: int
+    next: str | None = None
+    """Where the next page begins, for `after`; null on the last one. Such pages do not shift as studies come."""
 
 
 LIST = TypeAdapter(Studies)

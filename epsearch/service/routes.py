@@ -6,11 +6,14 @@ import re
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import quote
 
 from fastapi import APIRouter, Body, Depends, Path, Query, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 
 from epsearch.failures.errors import NoStudy
+from epsearch.findings.listing import Filters
+from epsearch.findings.order import FIELDS, NEWEST
 from epsearch.plugins.registration import added
 from epsearch.service import answers
 from epsearch.service.access.limits import READERS, REPORTERS, WRITERS, ThreadedRouter
@@ -46,6 +49,23 @@ Options = Annotated[
 ]
 Priority = Annotated[int, Query(description="Of two waiting studies, the one of the higher priority is first.")]
 PER_PAGE = 50
+
+
+def filters(
+    state: Annotated[str | None, Query(description="One word, such as running.")] = None,
+    dataset: str | None = None,
+    kind: str | None = None,
+    search: Annotated[str | None, Query(description="A part of the name.")] = None,
+    submitter: Annotated[str | None, Query(description="The owner.")] = None,
+) -> Filters:
+    """Returns the filters of a request, as a dependency. Raises UsageError for an unknown state or kind."""
+    for value, name, allowed in ((state, "state", STATES), (kind, "kind", KINDS)):
+        if value:
+            one_of(value, name, allowed)
+    return Filters(state, dataset, kind, search, submitter)
+
+
+Wanted = Annotated[Filters, Depends(filters)]
 
 
 class Service(NamedTuple):
@@ -98,19 +118,14 @@ def _statuses(api: APIRouter, service: Service) -> None:
 
     @api.get("/studies", response_model=answers.Studies)
     def list_studies(
-        state: Annotated[str | None, Query(description="One word, such as running.")] = None,
-        dataset: str | None = None,
-        kind: str | None = None,
-        search: Annotated[str | None, Query(description="A part of the name.")] = None,
-        submitter: Annotated[str | None, Query(description="The owner.")] = None,
+        wanted: Wanted,
+        sort: Annotated[str, Query(description=f"{', '.join(FIELDS)}; - before it: descending.")] = NEWEST,
         page: Annotated[int, Query(ge=1, le=10**6)] = 1,
+        after: Annotated[str | None, Query(max_length=2000, description="The `next` of the page before.")] = None,
         per_page: Annotated[int, Query(ge=1, le=1000)] = PER_PAGE,
     ) -> Response:
-        """The studies of the ledger and of the queue, newest first."""
-        for value, name, allowed in ((state, "state", STATES), (kind, "kind", KINDS)):
-            if value:
-                one_of(value, name, allowed)
-        return _json(studies.page((state, dataset, kind, search, submitter), page, per_page))
+        """The studies of the ledger and of the queue."""
+        return _json(studies.page(wanted, page, per_page, sort, after))
 
     @api.get("/studies/{name}/standing")
     def get_status(name: Name) -> StudyStatus:
@@ -242,6 +257,7 @@ def _changes(api: APIRouter, service: Service) -> None:
         """Queues a study; a repeated request changes nothing, and the answer has a note."""
         status = studies.submit(studies.build(options), token_of(request), parse_priority(priority))
         response.status_code = 200 if status.note else 201
+        response.headers["Location"] = f"/api/v1/studies/{quote(status.name, safe='')}"
         return status
 
     @api.post("/studies/{name}/cancel")

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from epsearch.failures.errors import UsageError, brief, unknown
 from epsearch.service import problems
 from epsearch.service.access.attempts import Attempts
+from epsearch.service.access.etags import Tagging
 from epsearch.service.access.permissions import ReadOnly
 from epsearch.service.access.tokens import ANONYMOUS, COOKIE, Token
 from epsearch.service.settings import LARGEST_BODY, Settings
@@ -79,15 +80,18 @@ class Guard:
                 await self._app(scope, receive, send)
             return  # there are no websockets
         scope = self._inner(scope)
+        if scope["state"]["head"]:
+            send = _without_body(send)
         headers, begun = Headers(scope=scope), False
+
+        if scope["method"] == "GET" and scope["path"].startswith("/api/"):
+            send = Tagging(send, headers.get("if-none-match", ""))
 
         async def sent(message: Message) -> None:
             nonlocal begun
             if not begun and message["status"] == 401:
                 await self._slow(scope, headers)
             begun = True
-            if scope["state"]["head"] and message["type"] == "http.response.body":
-                message = {**message, "body": b""}
             await send(self._with_headers(message))
 
         try:
@@ -176,7 +180,8 @@ async def writers_only(request: Request) -> None:
 
 async def check_query(request: Request) -> None:
     """Raises UsageError for an unknown parameter in the query, which may be misspelt."""
-    known = [parameter.alias for parameter in request.scope["route"].dependant.query_params]
+    of_route = request.scope["route"].dependant
+    known = [one.alias for part in (of_route, *of_route.dependencies) for one in part.query_params]
     for name in request.query_params:
         if name not in known:
             raise UsageError(unknown("query parameter", brief(name).strip("'"), known))
@@ -242,6 +247,13 @@ def _cookies(headers: Headers) -> dict[str, str]:
     except http.cookies.CookieError:
         return {}
     return {name: cookie.value for name, cookie in jar.items()}
+
+
+def _without_body(send: Send) -> Send:
+    async def sent(message: Message) -> None:
+        await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+    return sent
 
 
 def _limited(receive: Receive) -> Receive:

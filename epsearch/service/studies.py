@@ -17,7 +17,8 @@ from epsearch.control.removing import Removal, delete
 from epsearch.control.resuming import stored_study
 from epsearch.failures.errors import NoStudy, Unavailable, UsageError, brief, unknown
 from epsearch.findings import listing
-from epsearch.findings.listing import matching, study_names
+from epsearch.findings.listing import Filters, study_names
+from epsearch.findings.order import behind, ordered, place
 from epsearch.ledger.damage import Unreadable
 from epsearch.preparation import history
 from epsearch.preparation.build import check_name
@@ -75,25 +76,27 @@ class Studies:
         """Returns the studies of the ledger and its queue, oldest first."""
         return listing.statuses(self.store, self.settings.storage, self.settings.out)
 
-    def page(self, wanted: tuple[str | None, ...], page: int, per_page: int) -> bytes:
-        """Returns a page of the list as JSON, newest first.
+    def page(self, wanted: Filters, page: int, per_page: int, sort: str, after: str | None) -> bytes:
+        """Returns a page of the list as JSON. Raises UsageError for an unknown order or place.
 
         It is at most LIST_SECONDS old; a change made through this service shows at once.
 
-        wanted: the filters of `matching`, in its order.
+        after: the place where the page begins, in place of its number.
         """
         with self._listing:
             if time.monotonic() > self._until:
                 self._until = time.monotonic() + LIST_SECONDS  # set first: a change meanwhile resets it
                 self._list, self._pages = self.all(), {}
             every, pages = self._list, self._pages
-        key = wanted, page, per_page
+        key = wanted, page, per_page, sort, after
         if (encoded := pages.get(key)) is None:  # read once: another thread may clear them
-            rows = matching(every, *wanted)
-            part = rows[(page - 1) * per_page : page * per_page]
+            rows = wanted.matching(every)
+            left = ordered(rows, sort)[(page - 1) * per_page :] if after is None else behind(rows, after, sort)
+            part = left[:per_page]
+            more = place(part[-1], sort) if len(left) > per_page else None
             if len(pages) >= MOST_PAGES:
                 pages.clear()
-            encoded = pages[key] = answers.LIST.dump_json(answers.Studies(part, len(rows), page))
+            encoded = pages[key] = answers.LIST.dump_json(answers.Studies(part, len(rows), page, more))
         return encoded
 
     def _audit(self, who: Token, action: str, name: str, detail: Mapping[str, Any]) -> None:

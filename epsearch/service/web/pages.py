@@ -14,12 +14,13 @@ from starlette.exceptions import HTTPException
 
 from epsearch.events import Progress
 from epsearch.failures.errors import UsageError, brief
-from epsearch.findings.listing import matching, with_progress
+from epsearch.findings.listing import Filters, with_progress
+from epsearch.findings.order import NEWEST, ordered
 from epsearch.plugins.registration import maximising
 from epsearch.service import answers
 from epsearch.service.access.limits import READERS, REPORTERS, WRITERS, ThreadedRouter
 from epsearch.service.requests import SERVER_SET
-from epsearch.service.routes import Name, Service, token_of
+from epsearch.service.routes import Name, Service, Wanted, token_of
 from epsearch.service.studies import STATES
 from epsearch.service.web import actions, forms, help
 from epsearch.service.web.content import COLUMNS, MOST_MEMBERS, content
@@ -77,18 +78,18 @@ def _lists(pages: APIRouter, service: Service) -> None:
     @pages.get("/")
     def index(
         request: Request,
-        state: str = "",
-        dataset: str = "",
-        kind: str = "",
-        search: str = "",
-        submitter: str = "",
+        wanted: Wanted,
+        sort: str = NEWEST,
         page: Annotated[int, Query(ge=1, le=10**6)] = 1,
     ) -> Response:
         every = studies.all()
-        rows = matching(every, state, dataset, kind, search.strip(), submitter)
+        rows = ordered(wanted.matching(every), sort)
         part = rows[(page - 1) * PER_PAGE : page * PER_PAGE]
-        wanted = {"state": state, "dataset": dataset, "kind": kind, "search": search, "submitter": submitter}
-        query = {name: value for name, value in wanted.items() if value}
+        query = {
+            name: value
+            for name, value in (wanted._asdict() | {"sort": sort}).items()
+            if value not in (None, "", NEWEST)
+        }
         return render(
             request,
             "index.html",
@@ -185,7 +186,7 @@ def _ledger(pages: APIRouter, service: Service) -> None:
         found = [one for one in service.people.visible_to(token_of(request)) if one.name == owner]
         if not found:
             raise HTTPException(404, f"no owner {brief(owner)}, or none that this token may see")
-        rows = matching(service.studies.all(), submitter=owner)
+        rows = ordered(Filters(submitter=owner).matching(service.studies.all()))
         return render(request, "person.html", person=found[0], lines=rows[:PER_PAGE], total=len(rows))
 
     @pages.get("/changes")
