@@ -47,6 +47,10 @@ class StudyStatus:
     """Name of the token that submitted it; null where it was not submitted to a service."""
     priority: int | None = None
     """In the queue; null where it was not submitted."""
+    tags: tuple[str, ...] = ()
+    """Words that people gave it in a service, by which lists are filtered."""
+    notes: str = ""
+    """Text that people gave it in a service."""
     waits: bool = False
     """True while it waits in the queue."""
     place: int | None = None
@@ -94,6 +98,7 @@ class StudyStatus:
             "chosen": None if chosen is None else dict(chosen),
             "progress": None if progress is None else progress.as_json(),
             "ahead": list(self.ahead),
+            "tags": list(self.tags),
         }
 
 
@@ -102,4 +107,4 @@ def read_status(values: Mapping[str, Any]) -> StudyStatus:
     known = {one.name: values[one.name] for one in fields(StudyStatus) if one.init and one.name in values}
     progress = known.get("progress")
     known["progress"] = None if progress is None else Progress(**progress)
-    return StudyStatus(**known | {"ahead": tuple(known.get("ahead", ()))})
+    return StudyStatus(**known | {name: tuple(known.get(name, ())) for name in ("ahead", "tags")})

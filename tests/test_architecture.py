@@ -15,7 +15,19 @@ from tests.support.sizes import PACKAGES, ROOT, classes, product
 PUBLIC, ALL = 340, 390  # classes: few ideas are easier to learn than many
 MORE: tuple[str, ...] = (
     *("Axis", "Curve", "Part", "Shape"),
-    *("Credential", "Filters", "Limits", "NotOwner", "People", "Person", "QueueFull", "ReadOnly", "Tagging"),
+    *(
+        "Credential",
+        "Filters",
+        "Labels",
+        "Limits",
+        "NotOwner",
+        "People",
+        "Person",
+        "QueueFull",
+        "ReadOnly",
+        "StudyLabels",
+        "Tagging",
+    ),
 )
 """Names of the public classes beyond these ceilings."""
 IMPORT = (ast.Import, ast.ImportFrom)

@@ -22,7 +22,7 @@ from results.ledger.schema import VERSION
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
 from results.ledger.writers.events import Event
-from results.ledger.writers.queue import Submission, in_turn, waits
+from results.ledger.writers.queue import Labels, Submission, in_turn, waits
 from results.ledger.writers.states import FINISHED, INTERRUPTED, LeaseState
 
 if TYPE_CHECKING:  # a list of studies needs neither loops nor arrays
@@ -68,10 +68,12 @@ def statuses(store: Store, storage: LedgerUrl, out: Path) -> list[StudyStatus]:
     rows = {row.name: row for row in store.studies()}
     summaries, states, submissions = store.summaries(), store.leases.states(), store.queue.submissions()
     first, queue = store.queue.first_submitted(), _queue(submissions, states, store.queue.turns())
+    labels = store.queue.labels()
     statuses = []
     for name in [*rows, *(name for name in submissions if name not in rows and name in states)]:
         row, submission = rows.get(name), submissions.get(name)
         status = _status(name, row, summaries.get(name), states.get(name), submission, first.get(name))
+        status = replace(status, **labels.get(name, Labels())._asdict())
         statuses.append(_in_queue(_described(status, row, submission, storage, out), queue))
     return sorted(statuses, key=lambda status: (status.created, status.name))
 
@@ -83,6 +85,7 @@ def status(store: Store, name: str, storage: LedgerUrl, out: Path) -> StudyStatu
         raise NoStudy(unknown("study", brief(name).strip("'"), study_names(store)))
     first = store.queue.first_submitted(name).get(name)
     status = _status(name, row, store.summary(name), current, submission, first)
+    status = replace(status, **store.queue.labels(name).get(name, Labels())._asdict())
     status = _described(status, row, submission, storage, out)
     if submission is not None and submission.open and current is not None and waits(current.state, current.held):
         queue = _queue(store.queue.open_submissions(), store.leases.states(), store.queue.turns())
@@ -234,6 +237,7 @@ class Filters(NamedTuple):
     """Part of the name."""
     submitter: str | None = None
     """The owner."""
+    tag: str | None = None
 
     def matching(self, statuses: Iterable[StudyStatus]) -> list[StudyStatus]:
         """Returns the studies that match."""
@@ -242,5 +246,7 @@ class Filters(NamedTuple):
         return [
             status
             for status in statuses
-            if part in status.name.casefold() and all(getattr(status, name) == value for name, value in fields.items())
+            if part in status.name.casefold()
+            and (not self.tag or self.tag in status.tags)
+            and all(getattr(status, name) == value for name, value in fields.items())
         ]

@@ -115,6 +115,13 @@ class Person(BaseModel):
     studies: int = Field(description="Studies in the ledger and the queue.")
 
 
+class StudyLabels(BaseModel):
+    """Labels of a study."""
+
+    tags: list[str] = Field(default=[], description="At most 10; letters, digits and . _ -.")
+    notes: str = Field(default="", description="Text, at most 5,000 characters.")
+
+
 class Removed(BaseModel):
     """A study that was deleted."""
 

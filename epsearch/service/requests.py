@@ -3,6 +3,7 @@
 A client's paths would be paths of this machine, and a module that it names would be code that runs here.
 """
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -18,7 +19,7 @@ from epsearch.study.kinds import KINDS, Search
 from epsearch.study.limits import LARGE
 from epsearch.study.option import PLACE
 from epsearch.study.parsers import one_of, whole
-from results.ledger.writers.queue import Submission
+from results.ledger.writers.queue import Labels, Submission
 from search_spaces.published.definition import UnknownDataset, load_definition
 from trainers.streams import present
 
@@ -27,6 +28,9 @@ SERVER_SET = tuple(name for name, one in Study.options().items() if one.scope ==
 TITLES = {"search": "run", "comparison": "compare", "memory study": "memory"}
 """Maps the title of a study kind to the kind's name."""
 PRIORITIES = (-1000, 1000)
+TAG = re.compile(r"[\w.-]{1,40}")
+MOST_TAGS = 10
+LONGEST_NOTES = 5000  # characters
 
 
 def build_study(request: Mapping[str, Any], settings: Settings) -> Study:
@@ -122,6 +126,22 @@ def is_same(submission: Submission, study: Study, extend: bool, settings: Settin
 def server_options(settings: Settings) -> dict[str, Any]:
     """Returns the service's values of SERVER_SET."""
     return {name: getattr(settings, name) for name in SERVER_SET}
+
+
+def parse_labels(tags: Any, notes: Any) -> Labels:
+    """Returns the labels of a request; tags: a list, or text with commas between. Raises UsageError."""
+    words = tags.split(",") if isinstance(tags, str) else tags
+    if not isinstance(words, list) or not isinstance(notes, str):
+        raise UsageError("tags must be a list of words, and notes a text")
+    wanted = tuple(dict.fromkeys(word for one in words if (word := str(one).strip())))
+    for word in wanted:
+        if not TAG.fullmatch(word):
+            raise UsageError(f"a tag must have 1 to 40 letters, digits or . _ -, got {brief(word)}")
+    if len(wanted) > MOST_TAGS:
+        raise UsageError(f"a study may have at most {MOST_TAGS} tags, got {len(wanted)}")
+    if len(notes) > LONGEST_NOTES:
+        raise UsageError(f"notes may have at most {LONGEST_NOTES:,} characters, got {len(notes):,}")
+    return Labels(wanted, notes.strip().replace("\r\n", "\n"))
 
 
 def parse_priority(value: Any) -> int:

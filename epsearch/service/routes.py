@@ -22,7 +22,7 @@ from epsearch.service.metrics import Metrics
 from epsearch.service.people import People
 from epsearch.service.problems import REFUSED
 from epsearch.service.reporting import Reporter
-from epsearch.service.requests import parse_priority
+from epsearch.service.requests import parse_labels, parse_priority
 from epsearch.service.results_cache import ResultsCache
 from epsearch.service.safety import check_query
 from epsearch.service.settings import Settings
@@ -57,12 +57,13 @@ def filters(
     kind: str | None = None,
     search: Annotated[str | None, Query(description="A part of the name.")] = None,
     submitter: Annotated[str | None, Query(description="The owner.")] = None,
+    tag: str | None = None,
 ) -> Filters:
     """Returns the filters of a request, as a dependency. Raises UsageError for an unknown state or kind."""
     for value, name, allowed in ((state, "state", STATES), (kind, "kind", KINDS)):
         if value:
             one_of(value, name, allowed)
-    return Filters(state, dataset, kind, search, submitter)
+    return Filters(state, dataset, kind, search, submitter, tag)
 
 
 Wanted = Annotated[Filters, Depends(filters)]
@@ -280,6 +281,11 @@ def _changes(api: APIRouter, service: Service) -> None:
     def extend_study(request: Request, name: Name, options: Options, priority: Priority = 0) -> StudyStatus:
         """Extends a search: more seeds, points, repeats, another interval or strategy."""
         return studies.extend(name, options, token_of(request), parse_priority(priority))
+
+    @api.put("/studies/{name}/labels")
+    def label_study(request: Request, name: Name, labels: answers.StudyLabels) -> StudyStatus:
+        """Gives a study its tags and notes, in place of earlier ones."""
+        return studies.label(name, parse_labels(labels.tags, labels.notes), token_of(request))
 
     @api.delete("/studies/{name}")
     def delete_study(

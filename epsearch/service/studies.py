@@ -43,7 +43,7 @@ from epsearch.study.kinds import REQUESTS, Search
 from results.ledger.errors import StoreError, conflict
 from results.ledger.store import Store
 from results.ledger.writers.errors import LeaseHeld, QueueFull
-from results.ledger.writers.queue import Submission
+from results.ledger.writers.queue import Labels, Submission
 from results.ledger.writers.states import (
     CANCELLED,
     CANCELLING,
@@ -239,6 +239,13 @@ class Studies:
         # The process may have ended meanwhile. On another machine it stops by itself when it next reads the ledger.
         with suppress(UsageError, Unavailable, StoreError):
             cancel(name, self.settings.storage, self.settings.out, deadline)
+
+    def label(self, name: str, labels: Labels, who: Token) -> StudyStatus:
+        """Gives a study its tags and notes, in place of earlier ones. Raises NoStudy and NotOwner."""
+        self.status(name)
+        check_change(name, self.owner(name), who)
+        self._audit(who, "label", name, {"tags": list(labels.tags), "notes": labels.notes})
+        return self.status(name)
 
     def delete(self, name: str, confirm: str, who: Token) -> Removal:
         """Deletes a study with the members that no other uses. Raises NoStudy, NotOwner, Busy and UsageError.

@@ -15,7 +15,7 @@ from epsearch.failures.errors import NoStudy, Unavailable, UsageError
 from epsearch.service.access.limits import ThreadedRouter, TooMany, in_thread
 from epsearch.service.access.permissions import Forbidden, ReadOnly, check_change
 from epsearch.service.access.tokens import COOKIE, SESSION_SECONDS
-from epsearch.service.requests import parse_priority
+from epsearch.service.requests import parse_labels, parse_priority
 from epsearch.service.routes import Name, Service, token_of
 from epsearch.service.safety import check_role, writers_only
 from epsearch.service.studies import Busy
@@ -25,9 +25,13 @@ from epsearch.session.plan_text import in_words
 from epsearch.study.description import Study
 from epsearch.study.kinds import KINDS, Search
 from epsearch.study.parsers import one_of
+from results.ledger.writers.states import QUEUED, RUNNING
 
+CANCELLABLE = (QUEUED, RUNNING)
+"""States of a study that can be cancelled."""
 READS = "Your token may only read."
 
+Text = Annotated[str, Form()]
 Values = Annotated[dict[str, str], Depends(forms.read)]
 
 
@@ -98,6 +102,11 @@ def _states(pages: ThreadedRouter, service: Service) -> None:
         return _back(name)
 
     @pages.get("/studies/{name}/cancel")
+    def ask_before_cancelling(request: Request, name: Name) -> Response:
+        status = studies.status(name)
+        may = status.state in CANCELLABLE and not refused(service, name, request)
+        return render(request, "cancel.html", name=name, status=status) if may else _back(name)
+
     @pages.get("/studies/{name}/resume")
     def redirect(name: Name) -> Response:
         return _back(name)
@@ -127,8 +136,14 @@ def refused(service: Service, name: str, request: Request) -> str:
 def change_page(request: Request, service: Service, name: str, values: dict[str, str], **more: Any) -> Response:
     """Renders the forms that extend and delete a study. Raises NoStudy."""
     code = int(more.pop("code", 200))
-    parts = {"error": "", "delete_error": "", "refused": refused(service, name, request)} | more
     status, fields = service.studies.status(name), []
+    parts: dict[str, Any] = {
+        "error": "",
+        "delete_error": "",
+        "label_error": "",
+        "refused": refused(service, name, request),
+    }
+    parts |= {"labels": (", ".join(status.tags), status.notes)} | more
     with suppress(UsageError):  # a study that cannot be read can be deleted
         study = service.studies.study(name)
         fields = forms.extension_form(study, values, str(parts["error"])) if study.extendable else []
@@ -156,6 +171,20 @@ def _extensions(pages: ThreadedRouter, service: Service) -> None:
             return change_page(request, service, name, values, code=_status(error), error=str(error))
         return _back(name)
 
+    @pages.post("/studies/{name}/labels")
+    def label(request: Request, name: Name, tags: Text = "", notes: Text = "") -> Response:
+        try:
+            check_role(request)
+            service.studies.label(name, parse_labels(tags, notes), token_of(request))
+        except NoStudy:
+            raise
+        except UsageError as error:
+            return change_page(
+                request, service, name, {}, code=_status(error), label_error=str(error), labels=(tags, notes)
+            )
+        return _back(name)
+
+    @pages.get("/studies/{name}/labels")
     @pages.get("/studies/{name}/extend")
     @pages.get("/studies/{name}/delete")
     def redirect(name: Name) -> Response:

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from epsearch.events import Progress
 from epsearch.failures.errors import UsageError, brief
 from epsearch.findings.listing import Filters, with_progress
-from epsearch.findings.order import NEWEST, ordered
+from epsearch.findings.order import FIELDS, NEWEST, ordered
 from epsearch.plugins.registration import maximising
 from epsearch.service import answers
 from epsearch.service.access.limits import READERS, REPORTERS, WRITERS, ThreadedRouter
@@ -97,7 +97,10 @@ def _lists(pages: APIRouter, service: Service) -> None:
             total=len(rows),
             every=len(every),
             wanted=wanted,
+            sort=sort,
+            sorts={field: urlencode(query | {"sort": _turned(field, sort)}) for field in FIELDS},
             states=STATES,
+            labelled=sorted({tag for status in every for tag in status.tags}),
             submitters=sorted({status.submitter for status in every if status.submitter}),
             datasets=sorted({*definitions(), *(status.dataset for status in every)}),
             page=page,
@@ -199,6 +202,12 @@ def _ledger(pages: APIRouter, service: Service) -> None:
         )
 
 
+def _turned(field: str, sort: str) -> str:
+    """Returns the order by a field that a click on its header asks for: the other one where it is sorted by it."""
+    first, other = (f"-{field}", field) if field in ("created", "score") else (field, f"-{field}")
+    return other if sort == first else first
+
+
 def _side_by_side(service: Service, names: list[str]) -> Any:
     """Returns heading, lead and body of the comparison of searches. Raises UsageError."""
     from results.pages.side_by_side import strategies_parts
@@ -223,7 +232,7 @@ def _side_by_side(service: Service, names: list[str]) -> Any:
 
 def _may(state: str) -> dict[str, bool]:
     """Returns verb -> whether the state of a study allows it."""
-    return {"cancel": state in (QUEUED, RUNNING), "resume": state in (CANCELLED, FAILED, INTERRUPTED)}
+    return {"cancel": state in actions.CANCELLABLE, "resume": state in (CANCELLED, FAILED, INTERRUPTED)}
 
 
 def _lead(status: StudyStatus, heading: str) -> list[str]:

@@ -64,11 +64,20 @@ class Change:
     who: str
     """Name of the token; empty if there is none."""
     action: str
-    """`submit`, `cancel`, `resume`, `extend` or `delete`."""
+    """`submit`, `cancel`, `resume`, `extend`, `label` or `delete`."""
     study: str
     """The study's name."""
     detail: str
     """More about it, as JSON."""
+
+
+class Labels(NamedTuple):
+    """Labels that people give a study."""
+
+    tags: tuple[str, ...] = ()
+    """Words by which lists are filtered."""
+    notes: str = ""
+    """Text, of several lines."""
 
 
 class Limits(NamedTuple):
@@ -206,6 +215,21 @@ class Queue(Repository):
         return [Change(*row) for row in rows]
 
     @reads(schema.audit, dict)
+    def labels(self, connection: Connection, name: str | None = None) -> dict[str, Labels]:
+        """Returns study -> its labels: those of the newest change `label` since one of its name was deleted.
+
+        name: of this study only.
+        """
+        changes = select(audit.c.study, audit.c.action, audit.c.detail).where(audit.c.action.in_(("label", "delete")))
+        changes = changes if name is None else changes.where(audit.c.study == name)
+        known: dict[str, Labels] = {}
+        for study, action, detail in connection.execute(changes.order_by(audit.c.id)).all():
+            known.pop(study, None)
+            if action == "label":
+                known[study] = _labels(detail)
+        return known
+
+    @reads(schema.audit, dict)
     def first_submitted(self, connection: Connection, name: str | None = None) -> dict[str, float]:
         """Returns study -> when it was submitted first since one of its name was deleted, in seconds since 1970.
 
@@ -218,6 +242,17 @@ class Queue(Repository):
         first = first if name is None else first.where(audit.c.study == name)
         rows = connection.execute(first.group_by(audit.c.study)).all()
         return {study: time for study, time in rows if isinstance(study, str) and schema.is_moment(time)}
+
+
+def _labels(detail: str) -> Labels:
+    """Returns the labels of a row, which has no checksum; none where they cannot be read."""
+    try:
+        values = schema.json_object("detail", detail)
+    except schema.Damaged:
+        return Labels()
+    tags, notes = values.get("tags"), values.get("notes")
+    words = [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
+    return Labels(tuple(words), notes if isinstance(notes, str) else "")
 
 
 def waits(state: str, held: bool) -> bool:
