@@ -26,7 +26,7 @@ MORE: tuple[str, ...] = (
         "QueueFull",
         "ReadOnly",
         "StudyLabels",
-        "Tagging",
+        "Sender",
     ),
 )
 """Names of the public classes beyond these ceilings."""

@@ -2,6 +2,9 @@
 
 settings                         settings of a service
 access                           tokens, sessions, limits of requests
+sending                          answers without paths of this machine, with ETags
+problems                         refusals for programs
+schema                           the OpenAPI description
 safety                           checks of every request, headers of every answer
 work                             the queue: scheduler, training processes, plans, readiness
 studies                          submits, lists, cancels, resumes, extends and deletes studies

@@ -29,6 +29,7 @@ from epsearch.service.settings import Settings
 from epsearch.service.streams import Streams
 from epsearch.service.studies import STATES, Studies
 from epsearch.service.work.planning import Planner
+from epsearch.service.work.processes import output
 from epsearch.service.work.scheduler import Scheduler
 from epsearch.status import CANCEL_SECONDS, StudyStatus
 from epsearch.study.kinds import KINDS
@@ -97,7 +98,7 @@ def api_router(threads: int, tag: str) -> ThreadedRouter:
 def routes(service: Service) -> Iterator[APIRouter]:
     """Yields the routers that read and change studies."""
     for threads, tag, *parts in (
-        (READERS, "studies", _statuses),
+        (READERS, "studies", _statuses, _output),
         (READERS, "service", _service),
         (REPORTERS, "studies", _study),
         (REPORTERS, "results", _results, _reports),
@@ -142,6 +143,14 @@ def _statuses(api: APIRouter, service: Service) -> None:
         """Events of a study, the oldest first: headings, notes, warnings, states."""
         studies.status(name)
         return [answers.event(event) for event in studies.store.events.read(name, after, most)]
+
+
+def _output(api: APIRouter, service: Service) -> None:
+    @api.get("/studies/{name}/output", response_class=PlainTextResponse)
+    def get_output(name: Name, most: Annotated[int, Query(ge=1, le=2**20)] = 2**16) -> Response:
+        """The last output of a study's processes, in bytes at most; after a crash with its traceback."""
+        service.studies.status(name)
+        return PlainTextResponse(output(name, service.settings, most))
 
 
 def _service(api: APIRouter, service: Service) -> None:

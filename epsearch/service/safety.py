@@ -20,12 +20,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from epsearch.failures.errors import UsageError, brief, unknown
 from epsearch.service import problems
 from epsearch.service.access.attempts import Attempts
-from epsearch.service.access.etags import Tagging
 from epsearch.service.access.permissions import ReadOnly
 from epsearch.service.access.tokens import ANONYMOUS, COOKIE, Token
+from epsearch.service.sending import Sender, hide_paths
 from epsearch.service.settings import LARGEST_BODY, Settings
 from epsearch.service_url import PORTS, ServiceUrl, same_place
 
+UNCHANGED = ("/metrics",)
+"""Paths of long answers without any path of this machine."""
 PROBES = ("/health", "/ready")
 """Paths that answer to every host name: probes use the address of a pod."""
 HSTS = {"Strict-Transport-Security": f"max-age={365 * 24 * 3600}"}
@@ -70,7 +72,7 @@ class Guard:
         self, app: ASGIApp, settings: Settings, bug: Callable[[Exception], Response], refused: Callable[[str], None]
     ) -> None:
         self._app, self._settings, self._hosts, self._bug = app, settings, settings.hosts, bug
-        self._refused, self._attempts = refused, Attempts()
+        self._refused, self._attempts, self._hide = refused, Attempts(), hide_paths(settings)
         self._headers = HEADERS | (HSTS if settings.secure else {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -84,8 +86,9 @@ class Guard:
             send = _without_body(send)
         headers, begun = Headers(scope=scope), False
 
-        if scope["method"] == "GET" and scope["path"].startswith("/api/"):
-            send = Tagging(send, headers.get("if-none-match", ""))
+        if scope["path"] not in UNCHANGED and not scope["path"].endswith("/outcome"):  # with the client's own path
+            tagged = scope["method"] == "GET" and scope["path"].startswith("/api/")
+            send = Sender(send, self._hide, headers.get("if-none-match", "") if tagged else None)
 
         async def sent(message: Message) -> None:
             nonlocal begun

@@ -81,6 +81,7 @@ cannot unpack, the data tables of the figures stay open in their place. */
   function draw() {
     document.querySelectorAll("script.drawing").forEach(function (source) {
       var place = document.getElementById(source.dataset.place);
+      if (place.closest("details.part:not([open])")) { return; } // it has no width until it is unfolded
       var text = recoloured(source.textContent), look = NARROW.matches + text;
       if (place.drawn === look) { return; }
       var figure = JSON.parse(text), data = place.parentElement.querySelector("details.data");
@@ -127,7 +128,10 @@ cannot unpack, the data tables of the figures stay open in their place. */
   document.addEventListener("scroll", function (event) {
     if (event.target !== document && event.target.classList.contains("scroll")) { look(event.target); }
   }, { passive: true, capture: true });
-  document.addEventListener("toggle", function (event) { event.target.querySelectorAll(".scroll").forEach(look); }, true);
+  document.addEventListener("toggle", function (event) {
+    event.target.querySelectorAll(".scroll").forEach(look);
+    if (window.Plotly && event.target.matches("details.part")) { draw(); }
+  }, true);
   document.addEventListener("fresh", watch);
   watch();
 

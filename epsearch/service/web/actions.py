@@ -51,7 +51,7 @@ def new_page(request: Request, kind: str, values: dict[str, str], code: int = 20
         "kinds": tuple(KINDS),
         "values": values,
     } | more
-    groups = forms.study_form(kind, values, str(parts["error"]))
+    groups = forms.study_form(kind, values, request.app.state.service.settings, str(parts["error"]))
     wrong = next((field for fields in groups.values() for field in fields if field.wrong), None)
     return render(request, "new.html", code, groups=groups, unfolded=forms.unfolded, wrong_field=wrong, **parts)
 
@@ -146,7 +146,7 @@ def change_page(request: Request, service: Service, name: str, values: dict[str,
     parts |= {"labels": (", ".join(status.tags), status.notes)} | more
     with suppress(UsageError):  # a study that cannot be read can be deleted
         study = service.studies.study(name)
-        fields = forms.extension_form(study, values, str(parts["error"])) if study.extendable else []
+        fields = forms.extension_form(study, values, service.settings, str(parts["error"])) if study.extendable else []
     wrong = next((field for field in fields if field.wrong), None)
     parts |= {"wrong_field": wrong, "status": status, "fields": fields}
     return render(request, "change.html", code, name=name, **parts)

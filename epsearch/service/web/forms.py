@@ -2,17 +2,19 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fastapi import Request
 
 from epsearch.failures.errors import UsageError
+from epsearch.machine import cuda_present
 from epsearch.preparation.build import build
 from epsearch.service.requests import SERVER_SET
+from epsearch.service.settings import Settings
 from epsearch.study.description import Study
 from epsearch.study.kinds import EXTENDABLE, KINDS, Search
-from epsearch.study.option import DATASETS, GROUPS, SEARCHED, SEEDS, Option
+from epsearch.study.option import DATASETS, GROUPS, SEARCHED, SEEDS, TRAINER, Option
 from epsearch.study.published import published
 from results.labels import label
 from search_spaces.published.definition import definitions
@@ -29,9 +31,12 @@ REWORDED = {
     "; the same command goes on": "; Resume goes on",
     "over --interval": "over the interval",
     ", as --seeds": ", written as seeds are",
-    "; or module:attribute": "",
 }
 """Words of the help of commands -> words of a form."""
+MODULES = ("trainer", "add_metrics", "add_figures")
+"""Options whose values name code of the service's machine, as others may."""
+OF_FOLDERS, OF_MODULES = re.compile(r"; [^;]*folder:PATH[^;]*"), re.compile(r"; (or )?module:\w+")
+"""Parts of a help about what a service may not allow."""
 TRAINED = ("numeric_path",)
 """Options that the first training of a study sets."""
 DATASET, METHOD = (str(Search.options()[name].default) for name in ("dataset", "method"))
@@ -63,9 +68,16 @@ async def read(request: Request) -> dict[str, str]:
     return {name: value.strip()[:LONGEST] for name, value in form.items() if isinstance(value, str) and value.strip()}
 
 
-def study_form(kind: str, values: Mapping[str, str], error: str = "") -> dict[str, list[Field]]:
-    """Returns the form for a new study of a kind, group -> fields; error: the message about its values."""
-    options = {name: option for name, option in KINDS[kind].options().items() if name not in SERVER_SET}
+def study_form(kind: str, values: Mapping[str, str], settings: Settings, error: str = "") -> dict[str, list[Field]]:
+    """Returns the form for a new study of a kind, group -> fields: only what the service accepts.
+
+    error: the message about its values.
+    """
+    options = {
+        name: _accepted(option, settings)
+        for name, option in KINDS[kind].options().items()
+        if name not in SERVER_SET and (settings.modules or not (option.part == TRAINER or name in MODULES))
+    }
     wrong, usual = wrong_field(options, values, error), _usual(options, values)
     groups: dict[str, list[Field]] = {title: [] for title in (THE_STUDY, *GROUPS)}
     for name in dict.fromkeys((*FIRST, *options)):
@@ -75,16 +87,32 @@ def study_form(kind: str, values: Mapping[str, str], error: str = "") -> dict[st
     return {title: fields for title, fields in groups.items() if fields}
 
 
+def _accepted(option: Option, settings: Settings) -> Option:
+    """Returns an option with the choices and the help that hold for a service."""
+    text, usual, choices = option.help, option.usual, option.type.choices
+    for part, allowed in ((OF_FOLDERS, settings.roots), (OF_MODULES, settings.modules)):
+        text, usual = (text, usual) if allowed else (part.sub("", text), part.sub("", usual))
+    if option.name == "device" and not cuda_present():
+        choices = tuple(choice for choice in choices if choice != "cuda")
+    if option.name == "pretrained":
+        choices = ("none", "imagenet")  # a path would be one of the service's machine
+    return replace(option, help=text, usual=usual, type=replace(option.type, choices=choices))
+
+
 def unfolded(title: str, fields: Iterable[Field]) -> bool:
     """Returns whether a group of the form is unfolded at first."""
     return title in OPEN or any(field.value or field.wrong for field in fields)
 
 
-def extension_form(study: Study, values: Mapping[str, str], error: str = "") -> list[Field]:
+def extension_form(study: Study, values: Mapping[str, str], settings: Settings, error: str = "") -> list[Field]:
     """Returns the form to extend a search, with its present values in empty fields."""
     texts, options = field_values(study) | dict(values), study.options()
     wrong = wrong_field(options, values, error)
-    return [_field(options[name], None, texts.get(name, ""), name == wrong) for name in EXTENDABLE if name in options]
+    return [
+        _field(_accepted(options[name], settings), None, texts.get(name, ""), name == wrong)
+        for name in EXTENDABLE
+        if name in options
+    ]
 
 
 def wrong_field(options: Mapping[str, Option], values: Mapping[str, str], error: str) -> str | None:
@@ -146,7 +174,7 @@ def changes(study: Study, values: Mapping[str, str]) -> dict[str, str]:
 def _field(option: Option, published: str | None, value: str, wrong: bool) -> Field:
     """Returns the field of an option; published: default of the dataset, None for any."""
     text = option.help
-    default = _in_words(option.usual) if option.usual else _text(option.show(option.default))
+    default = in_words(option.usual) if option.usual else _text(option.show(option.default))
     if published is not None and (default.startswith(DATASETS) or default == "0 1"):
         default = published
     allowed = _allowed(option)
@@ -161,11 +189,11 @@ def _field(option: Option, published: str | None, value: str, wrong: bool) -> Fi
     labels = LABELS.get(option.name)
     choices = tuple((choice, f"{choice} · {label(labels, choice)}" if labels else choice) for choice in allowed)
     title = option.name.replace("_", " ")
-    return Field(option.name, title, _in_words(text), default, kind, choices, value, wrong)
+    return Field(option.name, title, in_words(text), default, kind, choices, value, wrong)
 
 
-def _in_words(text: str) -> str:
-    """Returns a help text without flags and commands, which a page does not have."""
+def in_words(text: str) -> str:
+    """Returns a text without flags and commands, which a page does not have."""
     for before, after in REWORDED.items():
         text = text.replace(before, after)
     return re.sub(r"--([a-z-]+)", lambda flag: flag[1].replace("-", " "), text).replace("`", "")

@@ -11,7 +11,7 @@ from epsearch.service.safety import API_PAGE
 from epsearch.service.studies import STATES
 from epsearch.service.web.rendering import render
 
-METHODS = ("get", "post", "delete")
+METHODS = ("get", "post", "put", "delete")
 
 
 def routes(pages: APIRouter, service: Service) -> None:

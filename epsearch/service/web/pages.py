@@ -23,10 +23,12 @@ from epsearch.service.requests import SERVER_SET
 from epsearch.service.routes import Name, Service, Wanted, token_of
 from epsearch.service.studies import STATES
 from epsearch.service.web import actions, forms, help
+from epsearch.service.web.advice import on_page
 from epsearch.service.web.content import COLUMNS, MOST_MEMBERS, content
 from epsearch.service.web.log_cache import Line, LogCache
 from epsearch.service.web.rendering import KINDS as KIND_TITLES
 from epsearch.service.web.rendering import add_back_link, render
+from epsearch.service.work.processes import output
 from epsearch.status import StudyStatus
 from epsearch.study.kinds import KINDS, Search
 from epsearch.study.parsers import one_of
@@ -49,6 +51,7 @@ from search_spaces.published.definition import definitions
 PER_PAGE = 50
 ENDED = (CANCELLED, FAILED, FINISHED, INTERRUPTED)
 MOST_CHANGES = 200
+MOST_OUTPUT = 8192  # bytes of the output of a failed study on its page
 BUTTONS = ("kind", "switch", "do")
 """Fields of a form besides options."""
 ALREADY = {
@@ -143,10 +146,12 @@ def _study(pages: APIRouter, service: Service) -> None:
             again=again if token_of(request).writes else None,
             trained=bool(parts and parts.members),
             as_of=answers.iso_time(results.time) if results and status.state in (RUNNING, CANCELLING) else "",
+            overview="" if parts is None else on_page(parts.overview, name, service.settings.root),
             results=results,
             content=parts,
             lead=_lead(status, _heading(log)),
             error=error,
+            output=output(name, service.settings, MOST_OUTPUT) if status.state == FAILED else "",
             config=None if config is None else _yaml(config),
             kind=KIND_TITLES.get(status.kind, "study"),
             log=[(event, text, answers.iso_time(event.time)) for event, text in log],

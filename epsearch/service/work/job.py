@@ -6,6 +6,7 @@ The output goes into a file beside the report.
 
 import argparse
 import sys
+import traceback
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -19,11 +20,27 @@ def main() -> None:
     try:
         from epsearch.failures.lines import run_command
 
-        status = run_command(partial(_work, sys.argv[1:]), stop.printing)
+        status = run_command(partial(_work_with_traceback, sys.argv[1:]), stop.printing)
     except KeyboardInterrupt:
         end()
     stop.printed()
     sys.exit(status)
+
+
+def _work_with_traceback(arguments: list[str]) -> None:
+    """Calls `_work`; the traceback of a bug is printed, too: of the file of a crash clients see nothing."""
+    from epsearch.failures.crash_report import given_urls
+    from epsearch.failures.lines import OURS, failure
+    from results.ledger.url import without_passwords
+
+    try:
+        _work(arguments)
+    except Exception as error:
+        _, status, of_worker = failure(error)
+        if status == OURS:
+            text = of_worker or "".join(traceback.format_exception(error))
+            print(without_passwords(text, given_urls()), file=sys.stderr, flush=True)
+        raise
 
 
 def _work(arguments: list[str]) -> None:

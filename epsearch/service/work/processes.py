@@ -14,6 +14,7 @@ from epsearch.service.access.tokens import VARIABLE as TOKENS
 from epsearch.service.settings import Settings
 
 LOG = "service.log"
+LARGEST_LOG = 2**20  # bytes after which a new process begins a new file, and the last one is kept beside it
 LAST_BYTES = 4096
 PROBE_BYTES = 4096
 
@@ -24,6 +25,9 @@ class StudyProcess:
     def __init__(self, name: str, settings: Settings) -> None:
         self.name, self._log = name, settings.out / name / LOG
         self._log.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            if self._log.stat().st_size > LARGEST_LOG:
+                self._log.replace(_earlier(self._log))
         with self._log.open("ab") as log:
             self._begins = log.tell()
             self._process = subprocess.Popen(
@@ -57,6 +61,33 @@ class StudyProcess:
             errors = [line.removeprefix("epsearch: ") for line in lines if line.startswith("epsearch: ")]
             return errors[-1] if errors else ""
         return ""
+
+
+def output(name: str, settings: Settings, most: int) -> str:
+    """Returns the last output of a study's processes, at most so many bytes; "" without any.
+
+    Behind it stands the end of the newest log of a member, where trainers have written any.
+    """
+    log = settings.out / name / LOG
+    text = (_end(_earlier(log), most) + _end(log, most))[-most:]
+    with suppress(OSError):
+        logs = sorted((settings.out / name / "logs").glob("*.log"), key=lambda file: file.stat().st_mtime)
+        for newest in logs[-1:]:
+            text += f"\nlogs/{newest.name}:\n".encode() + _end(newest, most // 4)
+    return text.decode(errors="replace").strip("\n")
+
+
+def _earlier(log: Path) -> Path:
+    return log.with_name(f"{log.name}.1")
+
+
+def _end(file: Path, most: int) -> bytes:
+    try:
+        with file.open("rb") as opened:
+            opened.seek(max(0, opened.seek(0, os.SEEK_END) - most))
+            return opened.read(most)
+    except OSError:
+        return b""
 
 
 def probe(folder: Path) -> None:

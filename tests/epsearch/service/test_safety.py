@@ -316,7 +316,7 @@ def test_folders_of_images_lie_below_those_of_the_service(tmp_path):
         for name in ("birds", str(inside / "birds"), "mine", "./birds", "x/../birds"):
             answer = client.post("/api/v1/studies", json=plain | {"dataset": f"folder:{name}"})
             assert answer.status_code == (201 if name == "birds" else 200), answer.text  # it is one study
-            assert answer.json()["dataset"] == f"folder:{(inside / 'birds').resolve()}"
+            assert answer.json()["dataset"] == "folder:birds", "as clients name it"
         wrong = ["..", "../outside/cats", "link", "link/cats", "circle", "nothing", str(outside), "/etc", "~", "\x00"]
         for name in [*wrong, "x" * 5000, "a/" * 3000, "\ud800"]:
             text = json.dumps(plain | {"dataset": f"folder:{name}"})
