@@ -19,6 +19,7 @@ session                            one training: ledger, runner, progress; the p
 checking                           checks of plug-in trainers
 preparation                        from options to a study that can start
 runners                            threads, Ray Tune; progress and time to go
+notice                             messages at the end of a study
 status                             how a study stands: one value
 events                             events of a training, and listeners
 loop                               members that a study needs, and their results
@@ -87,6 +88,7 @@ ROOMS = (
         "checking",
         "preparation",
         "runners",
+        "notice",
         "status",
         "events",
     ),

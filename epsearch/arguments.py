@@ -40,6 +40,12 @@ Out = Annotated[
     Path,
     typer.Option("--out", help="Folder of the ledger and the reports.", parser=OUT.parse, metavar="DIRECTORY"),
 ]
+Notify = Annotated[
+    str | None,
+    typer.Option(
+        help="Send a message to this URL at the end, as JSON with `text`.", metavar="URL", rich_help_panel=OUTPUT
+    ),
+]
 Live = Annotated[
     list[str] | None,
     typer.Option(
@@ -207,6 +213,7 @@ def besides(  # noqa: PLR0913  an option each
         bool, typer.Option("--json", help="Print JSON on standard output.", rich_help_panel=OUTPUT)
     ] = False,
     live: Live = None,
+    notify: Notify = None,
 ) -> None:
     """Declares the options of commands that take a study, besides the study's own.
 

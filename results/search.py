@@ -162,6 +162,8 @@ class SearchResults:
     """Whether the sizes are the paper's, so that its printed rows can be compared with the evaluation."""
     with_printed: bool = False
     """Whether the paper's printed rows are in the evaluation's table although the sizes are others."""
+    leading: bool = False
+    """Whether no round is finished yet, so that `chosen` is only the value that leads."""
 
     def __post_init__(self) -> None:
         # Only how many: which values a point may have is the strategy's concern.
@@ -179,6 +181,11 @@ class SearchResults:
     def searching(self) -> tuple[SearchRound, ...]:
         """The rounds of the search itself: not that of the point which the curve names."""
         return tuple(one for one in self.rounds if not one.named)
+
+    @property
+    def role(self) -> str:
+        """What figures call the chosen value."""
+        return "leading" if self.leading else "chosen"
 
     @property
     def by_curve(self) -> bool:

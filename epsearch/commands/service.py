@@ -44,6 +44,10 @@ def serve(  # noqa: PLR0913  an option each
     allow_host: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A further name of this service, as browsers type it.")
     ] = None,
+    notify_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A host to which messages at the end of studies may be sent."),
+    ] = None,
     images: Annotated[
         list[Path] | None, typer.Option(metavar="DIRECTORY", help="Folder below which folder:NAME may be a dataset.")
     ] = None,
@@ -77,6 +81,7 @@ def serve(  # noqa: PLR0913  an option each
         modules=allow_modules,
         url=None if url is None else parse(url),
         names=tuple(allow_host or ()),
+        notify_hosts=tuple(name.lower() for name in notify_host or ()),
         tokens=of_tokens.read(tokens),
     )
     serve(settings, partial(err.print, soft_wrap=True, highlight=False))

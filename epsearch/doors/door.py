@@ -29,6 +29,8 @@ class Request:
     """True to set the paper's printed rows beside results of other sizes, too."""
     metrics: Sequence[str] = ()
     """Metrics of the LaTeX table, in its order; empty for all."""
+    notify: str | None = None
+    """URL that gets a message at the end."""
 
 
 @dataclass(frozen=True)

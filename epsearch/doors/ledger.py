@@ -1,18 +1,19 @@
 """The door to a ledger: trains, reads and changes studies in this process."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from epsearch.doors.door import Request, View
 from epsearch.events import Listener, Warned, together, warner
-from epsearch.failures.errors import UsageError
+from epsearch.failures.errors import Unavailable, UsageError
 from epsearch.ledger.location import ledger_url
 from epsearch.status import StudyStatus
 from epsearch.study.description import Study
 from results.ledger.url import LedgerUrl
+from results.ledger.writers.states import FAILED
 
 
 class LedgerDoor:
@@ -70,7 +71,9 @@ class LedgerDoor:
 
     def run(self, request: Request, listener: Listener, resume: bool = False) -> View:
         """Trains a study in this process. Raises Cancelled for a cancelled one, unless resumed."""
-        return _train(described(request), request, listener, resume)
+        study = described(request)
+        with _notified(study, request.notify, listener):
+            return _train(study, request, listener, resume)
 
     def resume(
         self, name: str | None, failed: bool, options: Mapping[str, Any], wait: bool, live: Sequence[str]
@@ -141,6 +144,35 @@ def _train(study: Study, request: Request, listener: Listener, resume: bool) -> 
         except UsageError as error:  # the training has succeeded all the same
             listener(Warned(str(error)))
     return _outcome(result)
+
+
+@contextmanager
+def _notified(study: Study, url: str | None, listener: Listener) -> Iterator[None]:
+    """Sends a message to a URL when the block has ended, however it ends; None for no message."""
+    from epsearch import notice
+
+    if url is None:
+        yield
+        return
+    notice.check_url(url)
+    error = ""
+    try:
+        yield
+    except Exception as failure:
+        error = str(failure)
+        raise
+    finally:
+        if why := notice.send(url, notice.message(_status(study, error))):
+            listener(Warned(f"no message could be sent: {why}"))
+
+
+def _status(study: Study, error: str) -> StudyStatus:
+    """Returns how a study stands at the end of its run; error: why it failed before the ledger had it."""
+    from epsearch.findings.listing import opened, status
+
+    with suppress(UsageError, Unavailable), opened(study.storage) as store:
+        return status(store, str(study.name), study.storage, study.out)
+    return StudyStatus(name=str(study.name), state=FAILED, reason=error)
 
 
 def _outcome(result: Any) -> View:

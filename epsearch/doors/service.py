@@ -69,12 +69,12 @@ class ServiceDoor:
         name = str(options.get("name") or "")
         last = self._last_event(name) if name else 0
         if not request.extend:
-            answer = self._client.post("/studies", {"kind": request.kind.kind, **options})
+            answer = self._client.post("/studies", {"kind": request.kind.kind, **options}, notify=request.notify)
         elif not name:
             raise UsageError("--extend needs --name, the study to extend")
         else:
             del options["name"]
-            answer = self._client.post(f"/studies/{quoted(name)}/extend", options)
+            answer = self._client.post(f"/studies/{quoted(name)}/extend", options, notify=request.notify)
         return self._follow(read_status(answer), last, listener)
 
     def resume(

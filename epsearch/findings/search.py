@@ -65,7 +65,7 @@ def search_so_far(loop: SearchLoop, waiting: RetryPolicy | None = None) -> Searc
     if not means:
         return None
     leading = max(means, key=means.__getitem__)
-    return _so_far(loop, leading, means[leading], waiting)
+    return replace(_so_far(loop, leading, means[leading], waiting), leading=True)
 
 
 def _so_far(loop: SearchLoop, chosen: Point, score: float, waiting: RetryPolicy | None) -> SearchResults:

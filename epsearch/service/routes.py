@@ -48,6 +48,9 @@ Options = Annotated[
         examples=[{"kind": "run", "dataset": "permuted_digits", "points": 5, "seeds": 3}],
     ),
 ]
+Notify = Annotated[
+    str | None, Query(max_length=2000, description="https URL that gets a message at the end; of an allowed host.")
+]
 Priority = Annotated[int, Query(description="Of two waiting studies, the one of the higher priority is first.")]
 PER_PAGE = 50
 
@@ -263,9 +266,12 @@ def _changes(api: APIRouter, service: Service) -> None:
         return (await service.planner.plan(partial(studies.build, options), token_of(request).name))[1]
 
     @api.post("/studies", status_code=201, responses=answers.UNCHANGED)
-    def submit_study(request: Request, response: Response, options: Options, priority: Priority = 0) -> StudyStatus:
+    def submit_study(
+        request: Request, response: Response, options: Options, priority: Priority = 0, notify: Notify = None
+    ) -> StudyStatus:
         """Queues a study; a repeated request changes nothing, and the answer has a note."""
-        status = studies.submit(studies.build(options), token_of(request), parse_priority(priority))
+        study, target = studies.build(options), studies.check_notify(notify)
+        status = studies.submit(study, token_of(request), parse_priority(priority), notify=target)
         response.status_code = 200 if status.note else 201
         response.headers["Location"] = f"/api/v1/studies/{quote(status.name, safe='')}"
         return status
@@ -287,9 +293,12 @@ def _changes(api: APIRouter, service: Service) -> None:
         return studies.resume(name, token_of(request), parse_priority(priority))
 
     @api.post("/studies/{name}/extend")
-    def extend_study(request: Request, name: Name, options: Options, priority: Priority = 0) -> StudyStatus:
+    def extend_study(
+        request: Request, name: Name, options: Options, priority: Priority = 0, notify: Notify = None
+    ) -> StudyStatus:
         """Extends a search: more seeds, points, repeats, another interval or strategy."""
-        return studies.extend(name, options, token_of(request), parse_priority(priority))
+        target = studies.check_notify(notify)
+        return studies.extend(name, options, token_of(request), parse_priority(priority), target)
 
     @api.put("/studies/{name}/labels")
     def label_study(request: Request, name: Name, labels: answers.StudyLabels) -> StudyStatus:

@@ -49,6 +49,8 @@ class Settings:
     """The URL of its users where it is not its own address, as behind a proxy."""
     names: tuple[str, ...] = ()
     """Further host names of the service, besides its own address and name, loopback, and that of its URL."""
+    notify_hosts: tuple[str, ...] = ()
+    """Hosts to which messages at the end of studies may be sent."""
     tokens: Tokens = NOBODY
     """Tokens of its clients; without any, every client may do everything, so the host must be loopback."""
 

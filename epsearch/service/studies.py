@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from epsearch import notice
 from epsearch.api import build_extension
 from epsearch.control.cancelling import cancel
 from epsearch.control.removing import Removal, delete
@@ -131,11 +132,18 @@ class Studies:
         return build_study(request, self.settings)
 
     def submit(
-        self, study: Study, who: Token, priority: int = 0, extend: bool = False, action: str = "submit"
+        self,
+        study: Study,
+        who: Token,
+        priority: int = 0,
+        extend: bool = False,
+        action: str = "submit",
+        notify: str | None = None,
     ) -> StudyStatus:
         """Queues a study, unless it is finished or queued already.
 
-        A new study belongs to the owner of the token. Raises UsageError, Busy, NotOwner, and TooMany for a full queue.
+        notify: URL that gets a message at its end, see `check_notify`. A new study belongs to the owner of the token.
+        Raises UsageError, Busy, NotOwner, and TooMany for a full queue.
         """
         name = study.name
         check_priority(priority, who)
@@ -155,8 +163,10 @@ class Studies:
                 if earlier.open and is_same(earlier, study, extend, self.settings):
                     return self._unchanged(name)
                 raise
+        # The URL, which may be a secret, is in no log.
+        given = request if notify is None else request | {"notify": notify}
         try:
-            before = self.store.queue.submit(name, request, priority, who.owner, self.settings.limits)
+            before = self.store.queue.submit(name, given, priority, who.owner, self.settings.limits)
         except LeaseHeld as error:
             raise Busy(f"{error}; cancel it, or wait for its end") from error
         except QueueFull as error:
@@ -171,6 +181,10 @@ class Studies:
             f"study {name!r} was submitted{by} with other options, and {self._in_queue(name)}; cancel it, or choose "
             "another name"
         )
+
+    def check_notify(self, url: str | None) -> str | None:
+        """Returns the URL for a message at the end of a study. Raises UsageError for a host that is not allowed."""
+        return None if url is None else notice.check_url(url, self.settings.notify_hosts)
 
     def _in_queue(self, name: str) -> str:
         """Returns what a study of the queue does, in words."""
@@ -193,7 +207,9 @@ class Studies:
             return stored_loop(row, self.store, self.settings.storage, self.settings.out).done
         return False
 
-    def extend(self, name: str, request: Mapping[str, Any], who: Token, priority: int = 0) -> StudyStatus:
+    def extend(
+        self, name: str, request: Mapping[str, Any], who: Token, priority: int = 0, notify: str | None = None
+    ) -> StudyStatus:
         """Extends a stored search, and queues it. Raises as `submit`, and NoStudy."""
         self.status(name)
         check_change(name, self.owner(name), who)
@@ -203,7 +219,7 @@ class Studies:
                 raise UsageError(f"{fixed} cannot be changed by extend")
         options = {**self._run_options(name), **options, **server_options(self.settings)}
         study = build_extension(options | {"name": name, "data_dir": None})
-        return self.submit(study, who, priority, extend=True, action="extend")
+        return self.submit(study, who, priority, extend=True, action="extend", notify=notify)
 
     def resume(self, name: str, who: Token, priority: int = 0) -> StudyStatus:
         """Queues a cancelled, failed or interrupted study again. Raises as `submit`, and NoStudy."""
@@ -212,8 +228,8 @@ class Studies:
         row, own = history.find(self.store, name), self.settings
         study = self.study(name) if row is None else stored_study(name, own.storage, own.out, self._run_options(name))
         earlier = self.store.queue.submission(name)
-        extend = earlier is not None and bool(earlier.given.get("extend"))
-        return self.submit(study, who, priority, extend, action="resume")
+        before = {} if earlier is None else earlier.given
+        return self.submit(study, who, priority, bool(before.get("extend")), "resume", before.get("notify"))
 
     def cancel(self, name: str, who: Token, deadline: float = CANCEL_SECONDS) -> StudyStatus:
         """Cancels a study; kills its process after the deadline, in seconds, if it has not stopped.

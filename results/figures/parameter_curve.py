@@ -49,6 +49,7 @@ def numbers(results: SearchResults, metric: str = "A_T") -> ParameterCurve:
         parameter=name,
         log=name in results.log,
         chosen=float(results.chosen[0]),
+        role=results.role,
         baseline=None if results.baseline is None else float(results.baseline[0]),
         baseline_text=wording.baseline(results).removeprefix("the "),  # a legend has no articles
         zero_is_agem=results.zero_is_agem,
@@ -131,7 +132,7 @@ def _curve_caption(curve: ParameterCurve) -> str:
 
 def _star(curve: ParameterCurve) -> str:
     """Returns what the star is: the choice, and by which rule it was made."""
-    chosen = f"Star: the chosen {curve.label} = {value_text(curve.chosen)}"
+    chosen = f"Star: the {curve.role} {curve.label} = {value_text(curve.chosen)}"
     if curve.metric != curve.objective:
         return f"{chosen}, by {curve.objective}."
     if curve.by_curve:

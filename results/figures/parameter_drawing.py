@@ -49,6 +49,8 @@ class ParameterCurve(NamedTuple):
     """Whether its axis is logarithmic."""
     chosen: float
     """The chosen value."""
+    role: str
+    """What it is called: "chosen", or "leading" before the first round is finished."""
     baseline: float | None
     """The value of the baseline; None if there is none."""
     baseline_text: str
@@ -233,9 +235,9 @@ def _add_curve(figure: Any, curve: ParameterCurve) -> None:
         y=[height],
         mode="markers",
         marker={"symbol": "star", "size": 14, "color": ORANGE, "line": {"width": 1, "color": INK}},
-        name="chosen",
+        name=curve.role,
         legendrank=4,
-        hovertemplate=f"chosen {curve.label} = %{{x:.4g}}<extra></extra>",
+        hovertemplate=f"{curve.role} {curve.label} = %{{x:.4g}}<extra></extra>",
         row=1,
         col=1,
     )
@@ -280,7 +282,7 @@ def _add_reference_lines(figure: Any, curve: ParameterCurve) -> None:
         y=1,
         xref="x",
         yref="y domain",
-        text=f"chosen {curve.label} = {value_text(curve.chosen)}",
+        text=f"{curve.role} {curve.label} = {value_text(curve.chosen)}",
         font={"color": BLUE, "size": 12},
         showarrow=False,
         yanchor="bottom",

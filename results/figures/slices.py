@@ -15,17 +15,20 @@ from results.verdict import wording
 
 PANELS_A_ROW = 3
 """Most panels in a row; four panels are two and two."""
-TRIED, CHOSEN, BASELINE = "tried", "chosen", "baseline"
-STYLES = {TRIED: (FAINT, "circle"), BASELINE: (VERMILLION, "square"), CHOSEN: (BLUE, "diamond")}
+TRIED, CHOSEN, LEADING, BASELINE = "tried", "chosen", "leading", "baseline"
+STYLES = {
+    **{TRIED: (FAINT, "circle"), BASELINE: (VERMILLION, "square")},
+    **{CHOSEN: (BLUE, "diamond"), LEADING: (BLUE, "diamond")},
+}
 """Colour and marker of each kind; drawn in this order, so that the chosen point is on top."""
 
 
 def numbers(results: SearchResults) -> Scores:
     """Returns every tried point with its mean over the seeds that did not diverge.
 
-    Columns: one for each parameter, n, diverged, mean, std (percent), kind ("tried" | "chosen" | "baseline"), text.
-    Points come in the order of `SearchResults.points`. Each has one kind: the chosen point is "chosen" also where it is
-    the baseline.
+    Columns: one for each parameter, n, diverged, mean, std (percent), kind (a key of STYLES), text.
+    Points come in the order of `SearchResults.points`. Each has one kind: the chosen point is "chosen", or
+    "leading" before the first round is finished, also where it is the baseline.
     """
     groups = {point: results.members_of(point) for point in results.points}
     table = by_point(groups, results.parameters).rename(
@@ -62,6 +65,7 @@ def draw(slices: Scores) -> Any:
 
 def caption(slices: Scores) -> str:
     """Returns the caption."""
+    role = LEADING if (slices.points["kind"] == LEADING).any() else CHOSEN
     square = "; square: the baseline" if (slices.points["kind"] == BASELINE).any() else ""
     panels = (
         "bars are ± one standard deviation"
@@ -71,7 +75,7 @@ def caption(slices: Scores) -> str:
     what, stream = wording.objective(slices.objective), STREAM_LABELS[slices.stream]
     return (
         f"{what} of every tried point on the {stream}, mean over the seeds "
-        f"that did not diverge; {panels}. Diamond: the chosen point{square}. Hover over a marker to see the whole "
+        f"that did not diverge; {panels}. Diamond: the {role} point{square}. Hover over a marker to see the whole "
         "point."
     )
 
@@ -83,7 +87,7 @@ def tables(slices: Scores) -> dict[str, pd.DataFrame]:
 
 def _kind(results: SearchResults, point: Point) -> str:
     if point == results.chosen:
-        return CHOSEN
+        return results.role
     return BASELINE if point == results.baseline else TRIED
 
 

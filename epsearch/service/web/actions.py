@@ -29,6 +29,8 @@ from results.ledger.writers.states import QUEUED, RUNNING
 
 CANCELLABLE = (QUEUED, RUNNING)
 """States of a study that can be cancelled."""
+OF_REQUESTS = ("do", "kind", "priority", "notify")
+"""Fields of the form for a new study that are no options of it."""
 READS = "Your token may only read."
 
 Text = Annotated[str, Form()]
@@ -49,6 +51,7 @@ def new_page(request: Request, kind: str, values: dict[str, str], code: int = 20
         "plan": None,
         "kind": kind,
         "kinds": tuple(KINDS),
+        "notifies": request.app.state.service.settings.notify_hosts,
         "values": values,
     } | more
     groups = forms.study_form(kind, values, request.app.state.service.settings, str(parts["error"]))
@@ -64,11 +67,13 @@ def _status(error: Exception) -> int:
 
 def _new(pages: ThreadedRouter, service: Service) -> None:
     def build(values: Values) -> Study:
-        options = {name: value for name, value in values.items() if name not in ("do", "kind", "priority")}
+        options = {name: value for name, value in values.items() if name not in OF_REQUESTS}
         return service.studies.build({**options, "kind": values.get("kind", Search.kind)})
 
     def submit(request: Request, values: Values) -> Response:
-        status = service.studies.submit(build(values), token_of(request), parse_priority(values.get("priority")))
+        study, notify = build(values), service.studies.check_notify(values.get("notify"))
+        priority = parse_priority(values.get("priority"))
+        status = service.studies.submit(study, token_of(request), priority, notify=notify)
         return _back(status.name, already=bool(status.note))
 
     async def plan(request: Request, values: Values) -> Response:

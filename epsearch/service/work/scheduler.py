@@ -16,6 +16,7 @@ from time import monotonic
 from epsearch.failures.errors import Unavailable, UsageError
 from epsearch.preparation.build import check_name
 from epsearch.service.settings import Settings
+from epsearch.service.work import notices
 from epsearch.service.work.processes import StudyProcess, probe
 from results.labels import count_text
 from results.ledger.errors import StoreError
@@ -82,7 +83,8 @@ class Scheduler:
             if current is None:
                 continue
             if ended(current.state, current.held):
-                self._store.queue.close(name)
+                if self._store.queue.close(name):
+                    notices.send(submission, self._settings, self._store)
             elif current.held and current.state != QUEUED:
                 busy.add(name)
             elif current.state == CANCELLING:  # its process was killed
@@ -116,12 +118,12 @@ class Scheduler:
         """Starts the process of a study; returns False if a trouble of the machine prevents it."""
         name, tries = submission.study, submission.tries
         if tries >= MOST_TRIES:
-            self._store.queue.fail(name, f"its process ended {count_text(tries, 'time')} without a message")
+            self._fail(submission, f"its process ended {count_text(tries, 'time')} without a message")
             return True
         try:
             check_name(name, self._settings.out, self._settings.storage)
         except UsageError as error:  # submitted to an earlier version: its folder must not be made
-            self._store.queue.fail(name, str(error))
+            self._fail(submission, str(error))
             return True
         try:
             probe(self._settings.out)
@@ -131,11 +133,15 @@ class Scheduler:
             if error.errno in TRANSIENT:
                 self._wait_for_machine(reason)
                 return False
-            self._store.queue.fail(name, reason)
+            self._fail(submission, reason)
             return True
         self._processes[name] = process
         self._store.queue.begin(submission)
         return True
+
+    def _fail(self, submission: Submission, reason: str) -> None:
+        if self._store.queue.fail(submission.study, reason):
+            notices.send(submission, self._settings, self._store)
 
     def _reap(self, states: dict[str, LeaseState], submissions: dict[str, Submission]) -> None:
         """Forgets processes that have ended; fails studies that they refused to train."""
@@ -151,9 +157,9 @@ class Scheduler:
                 self._store.queue.set_tries(name, max(0, submissions[name].tries - 1))  # not the study's own fault
                 self._wait_for_machine(f"{name}: {trouble}")
             elif status == REFUSED:
-                self._store.queue.fail(name, process.last_error() or "it was refused")
+                self._fail(submissions[name], process.last_error() or "it was refused")
             elif status > 0 and submissions[name].tries >= MOST_TRIES:
-                self._store.queue.fail(name, process.last_error() or f"its process ended with status {status}")
+                self._fail(submissions[name], process.last_error() or f"its process ended with status {status}")
 
     def _trouble_of(self, process: StudyProcess) -> str:
         """Returns the trouble of the machine that ended a process; empty for none."""

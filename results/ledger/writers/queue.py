@@ -154,9 +154,9 @@ class Queue(Repository):
         )
 
     @writes
-    def close(self, connection: Connection, name: str) -> None:
-        """Closes a submission: its study has ended."""
-        _close(connection, name)
+    def close(self, connection: Connection, name: str) -> bool:
+        """Closes a submission, as its study has ended; returns whether this has closed it, and not another service."""
+        return _close(connection, name)
 
     @reads(queue, lambda: None)
     def submission(self, connection: Connection, name: str) -> Submission | None:
@@ -319,8 +319,9 @@ def _leave(connection: Connection, name: str, state: str, reason: str = "") -> b
     return True
 
 
-def _close(connection: Connection, name: str) -> None:
-    connection.execute(queue.update().where(queue.c.study == name).values(open=0))
+def _close(connection: Connection, name: str) -> bool:
+    still_open = (queue.c.study == name) & (queue.c.open != 0)
+    return connection.execute(queue.update().where(still_open).values(open=0)).rowcount == 1
 
 
 def _enter(connection: Connection, name: str, state: str, reason: str = "") -> None:

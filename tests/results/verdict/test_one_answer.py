@@ -42,7 +42,7 @@ PLACES = np.linspace(0, 1, 1001)[1:]
 NAMED_BY_A_RULE = (
     "the highest of their means is that of ",
     "the highest mean of a round is that of ",
-    "; the curve is highest at ",
+    "; the curve names ",
     "another formula",
     "take ",  # the natural end of an interval
     "or ",
