@@ -27,12 +27,9 @@ class Client:
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}
         self.url = str(server)
         self._has_token = bool(secret)
-        self._http = httpx.Client(
-            headers=headers,
-            timeout=httpx.Timeout(SECONDS, connect=10.0),
-            transport=transport,
-            trust_env=not is_loopback(server.host),  # a proxy of the environment reaches its own loopback
-        )
+        if transport is None and is_loopback(server.host):
+            transport = httpx.HTTPTransport()  # a proxy of the environment would reach its own loopback
+        self._http = httpx.Client(headers=headers, timeout=httpx.Timeout(SECONDS, connect=10.0), transport=transport)
 
     def __enter__(self) -> "Client":
         return self
