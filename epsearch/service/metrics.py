@@ -1,9 +1,11 @@
-"""Metrics of a service, for Prometheus."""
+"""Metrics of a service, by the conventions of Prometheus: base units, `_total` for counters, labels of few values."""
 
+import platform
 import time
+from importlib.metadata import version
 
 import psutil
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -16,6 +18,8 @@ from results.ledger.writers.states import CANCELLED, FAILED, FINISHED, INTERRUPT
 
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 STATES = (QUEUED, RUNNING, CANCELLED, FAILED, FINISHED, INTERRUPTED)
+# Gauges of the times at which counters began: a series more for each.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics(Collector):
@@ -27,7 +31,10 @@ class Metrics(Collector):
         labels = ("method", "route", "status")
         self._requests = Counter("epsearch_requests", "Requests answered.", labels, registry=self._registry)
         self._seconds = Histogram(
-            "epsearch_request_seconds", "Until the answer began.", labels[:2], registry=self._registry
+            "epsearch_request_duration_seconds",
+            "Time from a request to the beginning of its answer.",
+            labels[:2],
+            registry=self._registry,
         )
         self._refusals = Counter(
             "epsearch_refusals", "Requests refused before a route has them.", ["reason"], registry=self._registry
@@ -61,21 +68,40 @@ class Metrics(Collector):
         )
         for status, count in heads_refused.items():
             heads.add_metric([status.partition(" ")[0]], count)
-        times = self._process.cpu_times()
+        waiting = sum(submission.open for submission in submissions.values())
         return [
             studies,
             heads,
-            _gauge(
-                "epsearch_queue_open",
-                "Submitted studies that have not ended.",
-                sum(submission.open for submission in submissions.values()),
+            GaugeMetricFamily("epsearch_open_submissions", "Submitted studies that have not ended.", waiting),
+            GaugeMetricFamily(
+                "epsearch_study_processes", "Running processes of studies, of this service.", len(self._scheduler.pids)
             ),
-            _gauge(
-                "epsearch_processes", "Studies' processes that this service has started.", len(self._scheduler.pids)
+            GaugeMetricFamily("epsearch_open_streams", "Streams of events.", self._streams.open),
+            *self._of_process(),
+        ]
+
+    def _of_process(self) -> list[Metric]:
+        """Returns the metrics of the service's own process, and of its version."""
+        times = self._process.cpu_times()
+        build = GaugeMetricFamily(
+            "epsearch_build_info", "Always 1; its labels are the versions.", labels=["version", "python_version"]
+        )
+        build.add_metric([version("epsearch"), platform.python_version()], 1)
+        return [
+            build,
+            CounterMetricFamily(
+                "epsearch_process_cpu_seconds", "Processor time of the service itself.", times.user + times.system
             ),
-            _gauge("epsearch_streams_open", "Streams of events.", self._streams.open),
-            _gauge("epsearch_service_cpu_seconds", "Of the service itself.", times.user + times.system),
-            _gauge("epsearch_service_memory_bytes", "Resident, of the service.", self._process.memory_info().rss),
+            GaugeMetricFamily(
+                "epsearch_process_resident_memory_bytes",
+                "Resident memory of the service itself.",
+                self._process.memory_info().rss,
+            ),
+            GaugeMetricFamily(
+                "epsearch_process_start_time_seconds",
+                "Start of the service, since the Unix epoch.",
+                self._process.create_time(),
+            ),
         ]
 
     def counting(self, app: ASGIApp) -> ASGIApp:
@@ -111,7 +137,3 @@ def _route(scope: Scope) -> str:
 def _method(scope: Scope) -> str:
     """Returns the method: clients may send any word."""
     return str(scope["method"]) if scope["method"] in METHODS else "other"
-
-
-def _gauge(name: str, help: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, help, value=value)

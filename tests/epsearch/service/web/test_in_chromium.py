@@ -239,7 +239,7 @@ def test_eight_tabs_stay_live(visitor, url):
         tab.wait_for_selector("#study-eight .state.finished")
         assert tab.evaluate("window.loaded") == 1
     metrics = httpx.get(f"{url}/metrics", timeout=HANGS).text
-    assert "epsearch_streams_open 1.0" in metrics
+    assert "epsearch_open_streams 1.0" in metrics
 
 
 def test_a_page_says_that_the_service_has_gone_and_finds_it_again(chrome, tmp_path):
