@@ -28,6 +28,7 @@ MORE: tuple[str, ...] = (
         "StudyLabels",
         "Sender",
     ),
+    "LogHandler",
 )
 """Names of the public classes beyond these ceilings."""
 IMPORT = (ast.Import, ast.ImportFrom)

@@ -1,8 +1,8 @@
 """Commands of the service: serve, and tokens for it."""
 
-from functools import partial
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -11,13 +11,18 @@ from epsearch.arguments import DATA, OUT, Commands, DataDir, Json, Out, Storage
 from epsearch.commands.printing import err, printed, url_of
 from epsearch.failures.errors import UsageError
 from epsearch.study.description import Study
-from epsearch.study.parsers import duration
+from epsearch.study.parsers import duration, one_of
 
 File = Annotated[Path | None, typer.Option("--tokens", metavar="FILE", help="File of tokens, see `epsearch token`.")]
 
 
 def _expires(value: str) -> float:
     return duration(value, "expires")
+
+
+def _print(event: str, message: str, **fields: Any) -> None:
+    """Prints the message of an event."""
+    err.print(message, soft_wrap=True, highlight=False)
 
 
 def serve(  # noqa: PLR0913  an option each
@@ -58,33 +63,43 @@ def serve(  # noqa: PLR0913  an option each
     checkpoints: Annotated[
         str | None, typer.Option(metavar="PLACE", help="Folder or URL that keeps runs which are killed.")
     ] = None,
+    log_format: Annotated[str, typer.Option(metavar="text|json", help="Format of the lines that it writes.")] = "text",
 ) -> None:
     """Serve studies over HTTP: pages for people, an API for programs, a queue that survives everything."""
-    from epsearch.service.access import tokens as of_tokens
-    from epsearch.service.app import serve
-    from epsearch.service.settings import Settings
-    from epsearch.service_url import parse
-    from results.ledger.writers.queue import Limits
+    from epsearch.service import logs
 
-    settings = Settings(
-        storage=url_of(folder, storage),
-        out=folder,
-        data_dir=data_dir,
-        host=host,
-        port=port,
-        parallel=parallel,
-        parallel_each=parallel_each,
-        limits=Limits(max_queued_each, max_queued),
-        address=Study.options()["address"].parse(address),
-        checkpoints=None if checkpoints is None else Study.options()["checkpoints"].parse(checkpoints),
-        roots=tuple(images or ()),
-        modules=allow_modules,
-        url=None if url is None else parse(url),
-        names=tuple(allow_host or ()),
-        notify_hosts=tuple(name.lower() for name in notify_host or ()),
-        tokens=of_tokens.read(tokens),
-    )
-    serve(settings, partial(err.print, soft_wrap=True, highlight=False))
+    as_json = one_of(log_format, "log-format", logs.FORMATS) == logs.JSON
+    with logs.structured() if as_json else nullcontext() as handler:
+        # Imported now, as a signal may come meanwhile.
+        from epsearch.service.access import tokens as of_tokens
+        from epsearch.service.app import serve
+        from epsearch.service.settings import Settings
+        from epsearch.service_url import parse
+        from results.ledger.writers.queue import Limits
+
+        ledger = url_of(folder, storage)
+        if handler is not None:
+            handler.urls.append(ledger)
+        settings = Settings(
+            storage=ledger,
+            out=folder,
+            data_dir=data_dir,
+            host=host,
+            port=port,
+            parallel=parallel,
+            parallel_each=parallel_each,
+            limits=Limits(max_queued_each, max_queued),
+            address=Study.options()["address"].parse(address),
+            checkpoints=None if checkpoints is None else Study.options()["checkpoints"].parse(checkpoints),
+            roots=tuple(images or ()),
+            modules=allow_modules,
+            url=None if url is None else parse(url),
+            names=tuple(allow_host or ()),
+            notify_hosts=tuple(name.lower() for name in notify_host or ()),
+            log_format=log_format,
+            tokens=of_tokens.read(tokens),
+        )
+        serve(settings, _print if handler is None else logs.log)
 
 
 def token(

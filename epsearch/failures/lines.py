@@ -57,7 +57,7 @@ def explain(error: BaseException) -> int:
     crash = f"; {_crash_report(error, traceback)}" if status == OURS else ""
     if isinstance(error, BrokenPipeError):
         _drop_output()
-    print_line(message + crash)
+    print_line(message + crash, status, error)
     return status
 
 
@@ -163,9 +163,9 @@ def one_line(text: str) -> str:
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
 
 
-def print_line(message: str) -> None:
-    """Prints a message as one line on standard error, if that is open."""
-    line = f"epsearch: {one_line(without_passwords(message, given_urls()))}"
+def print_line(message: str, status: int = USAGE, error: BaseException | None = None) -> None:
+    """Prints the last message of a command as one line on standard error, if that is open."""
+    line = stopping.last_line(one_line(without_passwords(message, given_urls())), status, error)
     try:
         if sys.stderr.isatty() and "NO_COLOR" not in os.environ:
             line = f"\033[31m{line}\033[0m"

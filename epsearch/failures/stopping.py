@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections.abc import Callable
 from threading import Event
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
@@ -21,6 +22,19 @@ TRAINS = Event()
 """Set by commands that train: only their last line says how to resume."""
 CONFIRMED = Event()
 """Set once the ledger was read back at the end, and has all results."""
+Layout = Callable[[str, int, BaseException | None], str]
+"""Returns the last line of a command from its message, the exit status and the error."""
+_layouts: list[Layout] = []
+
+
+def lay_out(layout: Layout | None) -> None:
+    """Sets the layout of the last line of a command; None for the usual one."""
+    _layouts[:] = [] if layout is None else [layout]
+
+
+def last_line(message: str, status: int, error: BaseException | None = None) -> str:
+    """Returns the last line of a command, without colours."""
+    return _layouts[0](message, status, error) if _layouts else f"epsearch: {message}"
 
 
 def with_resume_hint(words: str) -> str:
@@ -75,7 +89,7 @@ def end(words: str = WORDS, status: int = STATUS) -> NoReturn:
     cursor = SHOW_CURSOR if sys.stderr is not None and sys.stderr.isatty() else ""  # a progress line hides it
     try:
         # Not through sys.stderr, as the signal may come while it writes.
-        os.write(2, f"epsearch: {with_resume_hint(words)}{cursor}\n".encode())
+        os.write(2, f"{last_line(with_resume_hint(words), status)}{cursor}\n".encode())
     finally:
         os._exit(status)
 

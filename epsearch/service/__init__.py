@@ -1,6 +1,7 @@
 """The service: studies over HTTP, and web pages.
 
 settings                         settings of a service
+logs                             log on standard error, as text or JSON
 access                           tokens, sessions, limits of requests
 sending                          answers without paths of this machine, with ETags
 problems                         refusals for programs

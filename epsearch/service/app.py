@@ -1,6 +1,7 @@
 """A service as one application, and the server that runs it."""
 
 import asyncio
+import logging
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -15,6 +16,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from uvicorn.config import LOGGING_CONFIG
 
 from epsearch.failures.crash_report import write
 from epsearch.failures.errors import UsageError, brief
@@ -24,6 +26,7 @@ from epsearch.ledger.location import hide_storage
 from epsearch.service import monitoring, problems
 from epsearch.service.access.limits import TooMany, in_thread
 from epsearch.service.access.protocol import LimitedProtocol
+from epsearch.service.logs import JSON, log
 from epsearch.service.metrics import Metrics
 from epsearch.service.people import People
 from epsearch.service.reporting import Reporter
@@ -91,10 +94,11 @@ def application(settings: Settings, store: Store, works: bool = True) -> FastAPI
     return app
 
 
-def serve(settings: Settings, notify: Callable[[str], None]) -> None:
+def serve(settings: Settings, notify: Callable[..., None]) -> None:
     """Serves until SIGTERM or Ctrl-C; studies that run then are interrupted, and queued for the next service.
 
-    notify: called with messages for the user. Raises UsageError for impossible settings, and if the port is in use.
+    notify: called as `logs.log`, with messages for the user. Raises UsageError for impossible settings, and if the port
+    is in use.
     """
     check(settings)
     make_folder(settings.out)
@@ -106,10 +110,10 @@ def serve(settings: Settings, notify: Callable[[str], None]) -> None:
             end()
 
 
-def _serve(settings: Settings, notify: Callable[[str], None]) -> None:
+def _serve(settings: Settings, notify: Callable[..., None]) -> None:
     with (
         hide_storage(),
-        open_store(settings.storage, retries=RetryPolicy(notify=notify)) as store,
+        open_store(settings.storage, retries=RetryPolicy(notify=partial(notify, "ledger_retried"))) as store,
         _bind(settings) as listening,
     ):
         store.limit_waits(LEDGER_SECONDS)
@@ -119,12 +123,14 @@ def _serve(settings: Settings, notify: Callable[[str], None]) -> None:
         tokens = (
             f"{len(settings.tokens.valid)} tokens" if settings.tokens.needed else "without tokens, for this machine"
         )
-        notify(f"epsearch serves {url} ({tokens}), ledger {settings.storage}")
+        line, number = f"epsearch serves {url} ({tokens}), ledger {settings.storage}", len(settings.tokens.valid)
+        notify("serving", line, url=url, address=address, tokens=number, ledger=str(settings.storage))
         app = application(settings, store)
         config = uvicorn.Config(
             app,
             log_level="warning",
             access_log=False,
+            log_config=None if settings.log_format == JSON else LOGGING_CONFIG,
             timeout_graceful_shutdown=LAST_SECONDS,
             limit_concurrency=MOST_CONNECTIONS,
             timeout_keep_alive=IDLE_SECONDS,
@@ -189,8 +195,9 @@ def _answer_errors(app: FastAPI, settings: Settings) -> Callable[[Exception], Re
         return _refusal(request, "bad-input", message("; ".join(dict.fromkeys(map(_invalid, error.errors())))))
 
     def bug(error: Exception) -> Response:
-        report = write(error, urls=[settings.storage])
-        return problems.answer("bug", message(f"a bug in epsearch: {type(error).__name__}; {report}"))
+        text = message(f"a bug in epsearch: {type(error).__name__}; {write(error, urls=[settings.storage])}")
+        log("bug", text, logging.ERROR, error, status=500)
+        return problems.answer("bug", text)
 
     return bug
 

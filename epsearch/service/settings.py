@@ -6,6 +6,7 @@ from pathlib import Path
 
 from epsearch.failures.errors import UsageError
 from epsearch.service.access.tokens import Tokens
+from epsearch.service.logs import TEXT
 from epsearch.service_url import ServiceUrl, is_loopback
 from results.ledger.url import LedgerUrl
 from results.ledger.writers.queue import NO_LIMITS, Limits
@@ -51,6 +52,8 @@ class Settings:
     """Further host names of the service, besides its own address and name, loopback, and that of its URL."""
     notify_hosts: tuple[str, ...] = ()
     """Hosts to which messages at the end of studies may be sent."""
+    log_format: str = TEXT
+    """Format of the log on standard error, one of `logs.FORMATS`."""
     tokens: Tokens = NOBODY
     """Tokens of its clients; without any, every client may do everything, so the host must be loopback."""
 

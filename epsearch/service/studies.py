@@ -27,6 +27,7 @@ from epsearch.service import answers
 from epsearch.service.access.limits import TooMany
 from epsearch.service.access.permissions import NotOwner, check_change, check_priority
 from epsearch.service.access.tokens import Token
+from epsearch.service.logs import log
 from epsearch.service.requests import (
     SERVER_SET,
     build_study,
@@ -58,6 +59,15 @@ from results.ledger.writers.states import (
 STATES = (QUEUED, RUNNING, CANCELLING, CANCELLED, FAILED, FINISHED, INTERRUPTED)
 LIST_SECONDS = 1.0  # for which a list is answered again, however many clients poll it
 MOST_PAGES = 100  # encoded pages of a list
+LOGGED = {
+    "submit": "study_submitted",
+    "cancel": "study_cancelled",
+    "resume": "study_resumed",
+    "extend": "study_extended",
+    "delete": "study_deleted",
+    "label": "study_labelled",
+}
+"""Change -> its event in the log."""
 FULL_SECONDS = 60.0  # after which a client may try again if the queue is full
 
 
@@ -104,6 +114,9 @@ class Studies:
         """Logs a change, and discards the cached list."""
         self._until = 0.0
         self.store.queue.audit(who.name, action, name, detail)
+        event = LOGGED.get(action, f"study_{action}")
+        by = f" by {who.name}" if who.name else ""
+        log(event, f"study {name!r} was {event.removeprefix('study_')}{by}", study=name, token=who.name)
 
     def owner(self, name: str) -> str:
         """Returns the owner of a study; empty for one that was not submitted with a token."""

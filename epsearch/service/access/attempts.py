@@ -1,7 +1,9 @@
 """Wrong tokens by address: counted, reported to the log, and answered slowly."""
 
-import sys
+import logging
 import time
+
+from epsearch.service.logs import log
 
 WINDOW = 60.0  # seconds for which an address is remembered
 FREE = 5  # wrong tokens in that time that are answered at once
@@ -24,6 +26,9 @@ class Attempts:
         self._counts[address] = since, count + 1
         if len(self._counts) > MOST_ADDRESSES:
             del self._counts[next(iter(self._counts))]
-        if count == FREE:
-            print(f"epsearch: {count + 1} wrong tokens from {address}; further ones are slowed", file=sys.stderr)
-        return SLOW_SECONDS if count >= FREE else 0.0
+        if count < FREE:
+            return 0.0
+        first, message = count == FREE, f"{count + 1} wrong tokens from {address}"
+        level, message = (logging.WARNING, f"{message}; further ones are slowed") if first else (logging.INFO, message)
+        log("refusal_slowed", message, level, address=address, count=count + 1, status=401)
+        return SLOW_SECONDS

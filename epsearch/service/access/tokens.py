@@ -2,9 +2,9 @@
 
 import hashlib
 import hmac
+import logging
 import os
 import secrets
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -16,6 +16,7 @@ from epsearch.failures.errors import UsageError, unknown
 from epsearch.service.access.private import read_private, stamp, write_private
 from epsearch.service.access.sessions import SESSION_SECONDS as SESSION_SECONDS
 from epsearch.service.access.sessions import Sessions
+from epsearch.service.logs import log
 
 VARIABLE = TOKENS
 READ, WRITE, ADMIN = "read", "write", "admin"
@@ -89,7 +90,7 @@ class Tokens:
                 _check_names(self._all)
             except UsageError as error:
                 self._all = self._fixed
-                print(f"epsearch: {error}; its tokens are refused until then", file=sys.stderr, flush=True)
+                log("tokens_unreadable", f"{error}; its tokens are refused until then", logging.WARNING)
         return tuple(token for token in self._all if token.until is None or token.until > time.time())
 
     def of_secret(self, secret: str) -> Token | None:
@@ -109,7 +110,7 @@ class Tokens:
         try:
             return next((token for token in self.valid if self._sessions.holds(cookie, token.digest, now)), None)
         except UsageError as error:  # the file was changed
-            print(f"epsearch: {error}", file=sys.stderr, flush=True)
+            log("sessions_unreadable", str(error), logging.WARNING)
             return None
 
     def end_session(self, cookie: str) -> None:

@@ -1,6 +1,6 @@
 """Messages at the end of submitted studies, sent in a thread: whoever waits for them waits for no other host."""
 
-import sys
+import logging
 import threading
 from contextlib import suppress
 from urllib.parse import quote
@@ -8,6 +8,7 @@ from urllib.parse import quote
 from epsearch import notice
 from epsearch.failures.errors import Unavailable, UsageError
 from epsearch.findings import listing
+from epsearch.service.logs import log
 from epsearch.service.settings import Settings
 from results.ledger.errors import StoreError
 from results.ledger.store import Store
@@ -32,4 +33,4 @@ def _send(url: str, name: str, settings: Settings, store: Store) -> None:
         except (UsageError, Unavailable) as error:
             why = str(error)
         if why:
-            print(f"epsearch: no message about {name} could be sent: {why}", file=sys.stderr, flush=True)
+            log("message_unsent", f"no message about {name} could be sent: {why}", logging.WARNING, study=name)

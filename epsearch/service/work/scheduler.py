@@ -7,14 +7,15 @@ again goes on by the leases of what runs; and several services may work on one q
 """
 
 import errno
+import logging
 import os
-import sys
 import threading
 from collections import Counter
 from time import monotonic
 
 from epsearch.failures.errors import Unavailable, UsageError
 from epsearch.preparation.build import check_name
+from epsearch.service.logs import log
 from epsearch.service.settings import Settings
 from epsearch.service.work import notices
 from epsearch.service.work.processes import StudyProcess, probe
@@ -22,7 +23,7 @@ from results.labels import count_text
 from results.ledger.errors import StoreError
 from results.ledger.store import Store
 from results.ledger.writers.queue import Submission, ended, in_turn, waits
-from results.ledger.writers.states import CANCELLING, QUEUED, RUNNING, LeaseState
+from results.ledger.writers.states import CANCELLING, FAILED, QUEUED, RUNNING, LeaseState
 
 POLL_SECONDS = 1.0
 LAST_SECONDS = 2.0  # that `stop` waits for the step under way
@@ -43,6 +44,7 @@ class Scheduler:
     def __init__(self, settings: Settings, store: Store) -> None:
         self._settings, self._store = settings, store
         self._processes: dict[str, StudyProcess] = {}
+        self._logged: set[str] = set()  # studies whose end is logged, until their submissions are closed
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="queue", daemon=True)
         self.problem = ""
@@ -59,8 +61,9 @@ class Scheduler:
         self._over.set()
         if self._thread.is_alive():
             self._thread.join(LAST_SECONDS)  # the thread may wait for the ledger
-        for process in list(self._processes.values()):
+        for name, process in list(self._processes.items()):
             process.interrupt()
+            log("study_interrupted", f"study {name!r} is interrupted, and queued again", study=name, pid=process.pid)
 
     @property
     def pids(self) -> dict[str, int]:
@@ -85,6 +88,9 @@ class Scheduler:
             if ended(current.state, current.held):
                 if self._store.queue.close(name):
                     notices.send(submission, self._settings, self._store)
+                if name not in self._logged and name not in self._processes:  # another service has started its process
+                    _log_end(name, current.now, current.reason)
+                self._logged.discard(name)
             elif current.held and current.state != QUEUED:
                 busy.add(name)
             elif current.state == CANCELLING:  # its process was killed
@@ -109,7 +115,7 @@ class Scheduler:
     def _wait_for_machine(self, trouble: str) -> None:
         """Delays studies while the machine has a trouble, which is printed once; empty for none."""
         if trouble and trouble != self._trouble:
-            print(f"epsearch: studies of the queue wait: {trouble}", file=sys.stderr, flush=True)
+            log("queue_waits", f"studies of the queue wait: {trouble}", logging.WARNING)
         self._trouble = trouble
         self._until = monotonic() + self._pause if trouble else 0.0
         self._pause = min(2 * self._pause, LONGEST_PAUSE) if trouble else FIRST_PAUSE
@@ -136,12 +142,16 @@ class Scheduler:
             self._fail(submission, reason)
             return True
         self._processes[name] = process
+        self._logged.discard(name)
         self._store.queue.begin(submission)
+        log("study_begun", f"study {name!r} begins", study=name, owner=submission.submitter, pid=process.pid)
         return True
 
-    def _fail(self, submission: Submission, reason: str) -> None:
+    def _fail(self, submission: Submission, reason: str, status: int | None = None) -> None:
+        """Fails a study, logs its end, and sends its messages; status: of its process."""
         if self._store.queue.fail(submission.study, reason):
             notices.send(submission, self._settings, self._store)
+        _log_end(submission.study, FAILED, reason, status)
 
     def _reap(self, states: dict[str, LeaseState], submissions: dict[str, Submission]) -> None:
         """Forgets processes that have ended; fails studies that they refused to train."""
@@ -151,15 +161,22 @@ class Scheduler:
             del self._processes[name]
             states.pop(name, None)  # read before the process ended: left to the next step
             current = self._store.leases.state_of(name)
+            if name in submissions:
+                self._logged.add(name)
             if current is None or current.held or name not in submissions or current.state not in (QUEUED, RUNNING):
+                state, reason = ("deleted", "") if current is None else (current.now, current.reason)
+                _log_end(name, state, reason, status)
                 continue
             if status > 0 and (trouble := self._trouble_of(process)):
                 self._store.queue.set_tries(name, max(0, submissions[name].tries - 1))  # not the study's own fault
                 self._wait_for_machine(f"{name}: {trouble}")
             elif status == REFUSED:
-                self._fail(submissions[name], process.last_error() or "it was refused")
+                self._fail(submissions[name], process.last_error() or "it was refused", status)
+                continue
             elif status > 0 and submissions[name].tries >= MOST_TRIES:
-                self._fail(submissions[name], process.last_error() or f"its process ended with status {status}")
+                self._fail(submissions[name], process.last_error() or f"its process ended with status {status}", status)
+                continue
+            _log_end(name, current.now, process.last_error(), status)
 
     def _trouble_of(self, process: StudyProcess) -> str:
         """Returns the trouble of the machine that ended a process; empty for none."""
@@ -176,6 +193,18 @@ class Scheduler:
                 self.step()
                 self.problem = self._trouble and f"studies of the queue wait: {self._trouble}"
             except StoreError as error:  # the next step tries again
-                self.problem = str(error)
+                self._log_problem(str(error))
             except Exception as error:  # noqa: BLE001  a thread that ended would leave the queue without a message
-                self.problem = f"a bug in epsearch: {type(error).__name__}: {error}"
+                self._log_problem(f"a bug in epsearch: {type(error).__name__}: {error}", error)
+
+    def _log_problem(self, problem: str, bug: Exception | None = None) -> None:
+        """Stores the error of a step, and logs it once."""
+        if problem != self.problem:
+            log("queue_failed", f"the queue: {problem}", logging.WARNING if bug is None else logging.ERROR, bug)
+        self.problem = problem
+
+
+def _log_end(name: str, state: str, reason: str, status: int | None = None) -> None:
+    """Logs the end of a study; status: of its process, None for one of another service."""
+    message = f"study {name!r} has ended: {state}" + (f", {reason}" if reason else "")
+    log("study_ended", message, study=name, state=state, reason=reason, exit_status=status)
