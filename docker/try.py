@@ -36,8 +36,7 @@ POSTGRES = r"""
 set -e
 PATH=$(echo /usr/lib/postgresql/*/bin):$PATH
 if ! [ -s "$PGDATA/PG_VERSION" ]; then
-    printf %s "$POSTGRES_PASSWORD" > /tmp/password
-    initdb --username="$POSTGRES_USER" --pwfile=/tmp/password --auth-host=scram-sha-256 \
+    initdb --username="$POSTGRES_USER" --pwfile="$POSTGRES_PASSWORD_FILE" --auth-host=scram-sha-256 \
         --encoding=UTF8 --locale=C.UTF-8 >/dev/null
     echo "host all all all scram-sha-256" >> "$PGDATA/pg_hba.conf"
     echo "CREATE DATABASE $POSTGRES_DB" | postgres --single postgres >/dev/null
@@ -118,10 +117,14 @@ class Compose:
 
     def __init__(self, buildah: Buildah, stack: ExitStack) -> None:
         self.buildah, self.stack, self.folder = buildah, stack, buildah.folder
-        values = {name: secrets.token_hex(32) for name in ("RAY_AUTH_TOKEN", "POSTGRES_PASSWORD", "EPSEARCH_TOKEN")}
-        self.token = values["EPSEARCH_TOKEN"]
-        text = re.sub(r"\$\{(\w+)[^}]*\}", lambda found: values[found[1]], (HERE / "compose.yaml").read_text())
-        self.services = yaml.safe_load(text.replace("$$", "$"))["services"]
+        ray_token = secrets.token_hex(32)
+        text = re.sub(r"\$\{RAY_AUTH_TOKEN[^}]*\}", ray_token, (HERE / "compose.yaml").read_text())
+        described = yaml.safe_load(text.replace("$$", "$"))
+        self.services = described["services"]
+        self.secrets = {name: secrets.token_hex(32) for name in described["secrets"]}
+        (self.folder / "secrets").mkdir(mode=0o700, exist_ok=True)
+        for name, secret in self.secrets.items():
+            (self.folder / "secrets" / name).write_text(f"{secret}\n")
         self.hosts = self.folder / "hosts"
         self.hosts.write_text("127.0.0.1 localhost\n")
         self.switch = f"epsearch-{os.getpid()}"
@@ -183,6 +186,8 @@ class Container:
         for volume in self.described.get("volumes", ()):
             name, place = volume.split(":")
             words.append(f"--volume={self._volume(name, place)}:{place}")
+        for secret in self.described.get("secrets", ()):
+            words.append(f"--volume={self.compose.folder / 'secrets' / secret}:/run/secrets/{secret}:ro")
         return [*words, self.name, "--", *command]
 
     def _volume(self, name: str, place: str) -> Path:
@@ -278,6 +283,8 @@ def study(buildah: Buildah, options: Sequence[str]) -> None:
         # Neither volumes nor Ray: all that a report needs is in the database.
         entry, volumes = compose.services["study"].pop("entrypoint"), compose.services["study"].pop("volumes")
         assert entry and volumes
+        storage = f"postgresql://epsearch:{compose.secrets['database-password']}@database/epsearch"
+        compose.services["study"]["environment"] = {"EPSEARCH_STORAGE": storage}
         report = compose.prepare("study")
         report.run(["report", command[command.index("--name") + 1]])
         report.wait()
@@ -287,9 +294,8 @@ def study(buildah: Buildah, options: Sequence[str]) -> None:
 
 def by_http(compose: Compose, options: Sequence[str]) -> None:
     """The service; a study that another container submits and follows; the service is killed meanwhile, and goes on."""
-    client = compose.services["study"]["environment"]
-    del client["EPSEARCH_STORAGE"]
-    client |= {"EPSEARCH_SERVER": "http://service:8470", "EPSEARCH_TOKEN": compose.token}
+    client = {"EPSEARCH_SERVER": "http://service:8470", "EPSEARCH_TOKEN": compose.secrets["token"]}
+    compose.services["study"]["environment"] = client
     first = compose.start("service")
     submitted = compose.prepare("study")
     submitted.run(["run", "--name", "by-http", *options])

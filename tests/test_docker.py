@@ -2,12 +2,14 @@
 
 import copy
 import json
+import os
 import re
 import shlex
 import subprocess
 import sys
 import tomllib
 from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import compose_spec
@@ -16,6 +18,8 @@ import kubernetes_validate
 import pytest
 import ray.autoscaler
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from epsearch import cli
 from epsearch.service import app
@@ -37,6 +41,33 @@ def studied(command, capsys, monkeypatch, tmp_path):
         cli.main()
     assert end.value.code in (0, None)
     return yaml.safe_load(capsys.readouterr().out)
+
+
+def served(arguments, monkeypatch, tmp_path):
+    """Settings that `epsearch serve` makes of its arguments, as far as it goes before it listens."""
+    settings = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(app, "serve", lambda own, notify: settings.append(own))
+    monkeypatch.setattr(sys, "argv", ["epsearch", *arguments])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code in (0, None)
+    check(*settings)
+    return settings[0]
+
+
+def installed(name, extras, seen):
+    """Adds {name: version} of a package and of all that it needs here, where it is installed."""
+    try:
+        package = distribution(name)
+    except PackageNotFoundError:
+        return
+    seen[canonicalize_name(name)] = package.version.partition("+")[0]
+    for line in package.requires or ():
+        needed = Requirement(line)
+        wanted = any(needed.marker is None or needed.marker.evaluate({"extra": extra}) for extra in ("", *extras))
+        if wanted and canonicalize_name(needed.name) not in seen:
+            installed(needed.name, needed.extras, seen)
 
 
 def changed(described, path, value):
@@ -70,7 +101,8 @@ class TestDockerfile:
     def test_images_run_epsearch_as_an_ordinary_user(self, stages, target):
         lines = stages[target]
         (user,) = (line.split()[1] for line in lines if line.startswith("USER"))
-        assert re.search(rf"useradd \S+ --uid {user} epsearch", "\n".join(lines)) and user.isdecimal() and user != "0"
+        made = rf"groupadd --gid {user} epsearch && useradd --create-home --uid {user} --gid {user} epsearch "
+        assert re.search(made, "\n".join(lines)) and user.isdecimal() and user != "0"
         assert 'ENTRYPOINT ["epsearch"]' in lines
         assert f"COPY --from={target}-build /opt/epsearch /opt/epsearch" in lines
         assert not any("pip install" in line for line in lines)
@@ -88,6 +120,21 @@ class TestDockerfile:
         )
         assert dict(line.split("==") for line in made.stdout.splitlines()) == PINNED
         assert {"torch", "torchvision", "ray"} <= PINNED.keys()
+
+    def test_all_that_epsearch_needs_is_pinned_to_what_the_tests_ran_with(self):
+        seen = {}
+        installed("epsearch", ("postgres", "s3"), seen)
+        installed("ray", ("default", "tune"), seen)
+        del seen["epsearch"]
+        assert len(seen) > 80 and {"fastapi", "uvicorn", "starlette", "pydantic", "aiohttp", "psycopg"} <= seen.keys()
+        assert {name: PINNED.get(name) for name in seen} == seen
+
+    def test_images_are_named_without_a_registry_and_so_are_packages(self, stages):
+        text = (DOCKER / "Dockerfile").read_text(encoding="utf-8")
+        bases = set(re.findall(r"^FROM (\S+)", text, flags=re.MULTILINE)) - stages.keys()
+        assert bases == {"python:3.11-slim"}
+        for lines in stages.values():
+            assert not any(re.search(r"://|index-url|PIP_INDEX|--trusted-host", line) for line in lines)
 
     def test_torch_without_cuda_is_the_default_of_the_cpu_image_alone(self, stages):
         assert "ARG TORCH_BACKEND=cpu" in stages["cpu-build"]
@@ -107,11 +154,9 @@ class TestDockerfile:
             assert (ROOT / name).exists() and f"!{name}" in passed
 
 
-SECRETS = {
-    "RAY_AUTH_TOKEN": "token",
-    "POSTGRES_PASSWORD": "password",
-    "EPSEARCH_TOKEN": "twenty-letters-or-so",
-}
+SECRETS = {"RAY_AUTH_TOKEN": "token"}
+FILES = {"database-password": "p4ss-w0rd", "token": "twenty-letters-or-so"}
+"""Secret -> what the test writes into its file."""
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +187,10 @@ class TestCompose:
             (("head", "healthcheck", "interval"), "soon"),
             (("study", "depends_on", "head", "condition"), "service_well"),
             (("study", "deploy", "restart_policy", "condition"), "sometimes"),
+            (("service", "read_only"), "mostly"),
+            (("service", "cap_drop"), "ALL"),
+            (("service", "security_opt"), "no-new-privileges"),
+            (("service", "tmpfs"), {"/tmp": "1g"}),
         ],
     )
     def test_what_compose_would_refuse_is_refused_here(self, compose, path, value):
@@ -152,19 +201,71 @@ class TestCompose:
     def test_no_secret_stands_in_it_and_none_has_a_default(self, text):
         assert set(re.findall(r"\$\{(\w+):\?", text)) == SECRETS.keys()
         assert len(re.findall(r"\$\{", text)) == len(re.findall(r"\$\{\w+:\?", text))
-        assert ".env" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+        assert {".env", "docker/secrets/"} <= {*(ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()}
+
+    def test_secrets_are_files_that_the_page_makes_and_git_ignores(self, compose, text):
+        assert compose["secrets"] == {name: {"file": f"./secrets/{name}"} for name in FILES}
+        commands = [line.removeprefix("#").strip() for line in text.splitlines()]
+        page = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8").splitlines()
+        for line in commands[2 : commands.index("docker compose build head")]:
+            assert line in page
+        assert f"for name in {' '.join(FILES)}; do" in text and "mkdir -m 700 secrets" in commands
 
     def test_the_database_and_its_password_are_for_the_driver_alone(self, compose):
         services = compose["services"]
-        assert {name for name, service in services.items() if "password" in str(service)} == {
-            "database",
-            "study",
-            "service",
+        assert {name: service["secrets"] for name, service in services.items() if "secrets" in service} == {
+            "database": ["database-password"],
+            "study": ["database-password"],
+            "service": ["database-password", "token"],
         }
-        assert (
-            services["study"]["environment"]["EPSEARCH_STORAGE"] == "postgresql://epsearch:password@database/epsearch"
-        )
-        assert not any("password" in word for word in services["study"]["command"])
+        assert services["database"]["environment"]["POSTGRES_PASSWORD_FILE"] == "/run/secrets/database-password"
+        for service in services.values():
+            assert not {"EPSEARCH_STORAGE", "EPSEARCH_TOKENS", "POSTGRES_PASSWORD"} & service["environment"].keys()
+
+    @pytest.mark.parametrize("name", ["study", "service"])
+    def test_secrets_are_in_the_environment_of_epsearch_and_not_of_ray(self, compose, tmp_path, name):
+        """The entry point with stand-ins for both programs, which tell their environment and arguments."""
+        own, secrets = compose["services"][name], tmp_path / "secrets"
+        secrets.mkdir()
+        for secret in own["secrets"]:
+            (secrets / secret).write_text(f"{FILES[secret]}\n")
+        for program in ("ray", "epsearch"):
+            file = tmp_path / program
+            file.write_text(
+                f'#!/bin/sh\nenv > {tmp_path}/{program}.env\nprintf "%s\\n" "$@" > {tmp_path}/{program}.args\n'
+            )
+            file.chmod(0o755)
+        shell, options, script, *rest = own["entrypoint"]
+        command = [shell, options, script.replace("/run/secrets", str(secrets)), *rest, *own["command"]]
+        environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        subprocess.run(command, env=environment, check=True)
+        ray, ours = ((tmp_path / f"{program}.env").read_text() for program in ("ray", "epsearch"))
+        assert not any(value in ray for value in FILES.values())
+        assert f"EPSEARCH_STORAGE=postgresql://epsearch:{FILES['database-password']}@database/epsearch\n" in ours
+        assert (f"EPSEARCH_TOKENS=admin:write:{FILES['token']}\n" in ours) == (name == "service")
+        assert (tmp_path / "epsearch.args").read_text().splitlines() == own["command"]
+        (secrets / "database-password").unlink()
+        (tmp_path / "epsearch.args").unlink()
+        assert subprocess.run(command, env=environment, capture_output=True).returncode
+        assert not (tmp_path / "epsearch.args").exists(), "nothing starts without its secrets"
+
+    def test_the_service_may_do_no_more_than_it_must(self, compose):
+        service = compose["services"]["service"]
+        user = re.search(r"^USER (\d+)$", (DOCKER / "Dockerfile").read_text(encoding="utf-8"), flags=re.MULTILINE)[1]
+        assert service["user"] == f"{user}:{user}" and service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"] and service["security_opt"] == ["no-new-privileges:true"]
+        assert not {"cap_add", "privileged", "pid", "ipc", "devices"} & service.keys()
+        assert re.fullmatch(r"\d+g", service["mem_limit"]) and service["pids_limit"] > 0 and service["cpus"] > 0
+        written = {place.partition(":")[0]: place.partition(":")[2] for place in service["tmpfs"]}
+        assert written.keys() == {"/tmp", "/home/epsearch"} and all("size=" in how for how in written.values())
+        assert f"uid={user},gid={user}" in written["/home/epsearch"]
+        assert [volume.split(":")[1] for volume in service["volumes"]] == ["/results", "/data"]
+        assert service["restart"] == "unless-stopped" and service["healthcheck"]["test"][-1].endswith(":8470/ready")
+
+    def test_no_container_of_our_image_has_capabilities(self, compose):
+        for name, service in compose["services"].items():
+            if name != "database":
+                assert service["cap_drop"] == ["ALL"] and service["security_opt"] == ["no-new-privileges:true"]
 
     def test_nothing_is_published_and_every_node_has_the_token(self, compose):
         for name, service in compose["services"].items():
@@ -185,17 +286,10 @@ class TestCompose:
 
     def test_the_service_can_start(self, compose, monkeypatch, tmp_path):
         """With its own command and environment, as far as it goes before it listens."""
-        own, served = compose["services"]["service"], []
-        monkeypatch.chdir(tmp_path)
-        for name in ("EPSEARCH_STORAGE", "EPSEARCH_TOKENS"):
-            monkeypatch.setenv(name, own["environment"][name])
-        monkeypatch.setattr(app, "serve", lambda settings, tell: served.append(settings))
-        monkeypatch.setattr(sys, "argv", ["epsearch", *own["command"]])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        assert end.value.code in (0, None)
-        (settings,) = served
-        check(settings)
+        monkeypatch.setenv("EPSEARCH_STORAGE", "postgresql://epsearch:password@database/epsearch")
+        monkeypatch.setenv("EPSEARCH_TOKENS", f"admin:write:{FILES['token']}")
+        settings = served(compose["services"]["service"]["command"], monkeypatch, tmp_path)
+        assert settings.log_format == "json"
         assert settings.address == "head:6379" and "service" in settings.hosts and settings.port == 8470
         assert [token.name for token in settings.tokens.valid] == ["admin"]
 
@@ -263,7 +357,8 @@ def ray_schema(kind):
 
 
 def manifest(name):
-    return list(yaml.safe_load_all((DOCKER / "kuberay" / name).read_text(encoding="utf-8")))
+    (path,) = (path for path in MANIFESTS if path.name == name)
+    return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
 
 
 def spec_of_cluster(described):

@@ -124,7 +124,8 @@ def _serve(settings: Settings, notify: Callable[..., None]) -> None:
             f"{len(settings.tokens.valid)} tokens" if settings.tokens.needed else "without tokens, for this machine"
         )
         line, number = f"epsearch serves {url} ({tokens}), ledger {settings.storage}", len(settings.tokens.valid)
-        notify("serving", line, url=url, address=address, tokens=number, ledger=str(settings.storage))
+        public = str(settings.url or address)
+        notify("serving", line, url=public, address=address, tokens=number, ledger=str(settings.storage))
         app = application(settings, store)
         config = uvicorn.Config(
             app,
