@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import stat
 import subprocess
 import sys
 import tomllib
@@ -23,7 +24,11 @@ from packaging.utils import canonicalize_name
 
 from epsearch import cli
 from epsearch.service import app
+from epsearch.service.access import tokens
+from epsearch.service.app import LAST_SECONDS
+from epsearch.service.safety import PROBES
 from epsearch.service.settings import check
+from epsearch.service.work import scheduler
 
 ROOT = Path(__file__).parent.parent
 DOCKER = ROOT / "docker"
@@ -344,7 +349,7 @@ class TestRayUp:
         assert any("--num-cpus=0" in command for command in cluster["head_start_ray_commands"])
 
 
-MANIFESTS = sorted((DOCKER / "kuberay").glob("*.yaml"))
+MANIFESTS = sorted([*(DOCKER / "kuberay").glob("*.yaml"), *(DOCKER / "kubernetes").glob("*.yaml")])
 
 
 @cache
@@ -396,7 +401,8 @@ class TestKubernetes:
 
     def test_there_is_one_of_each(self):
         kinds = [one["kind"] for path in MANIFESTS for one in manifest(path.name)]
-        assert sorted(kinds) == ["RayCluster", "RayJob", "Service", "StatefulSet"]
+        of_the_service = ["Deployment", "Ingress", "Namespace", "NetworkPolicy", "PersistentVolumeClaim", "Service"]
+        assert sorted(kinds) == sorted([*of_the_service, "RayCluster", "RayJob", "Service", "StatefulSet"])
 
     @pytest.mark.parametrize(
         ("path", "value"),
@@ -458,3 +464,220 @@ class TestKubernetes:
         cores = int(group["template"]["spec"]["containers"][0]["resources"]["limits"]["cpu"])
         assert described["workers"] == cores * group["maxReplicas"]
         assert group["minReplicas"] > 0  # a cluster without a core is refused
+
+
+# The Pod Security Standard *restricted*, with what it takes over from *baseline*.
+VOLUMES = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
+SYSCTLS = {
+    *("kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_unprivileged_port_start"),
+    *("net.ipv4.tcp_syncookies", "net.ipv4.ping_group_range", "net.ipv4.ip_local_reserved_ports"),
+    *("net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_keepalive_intvl"),
+    *("net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"),
+}
+SELINUX = {None, "", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"}
+APPARMOR, SECCOMP = {None, "RuntimeDefault", "Localhost"}, {"RuntimeDefault", "Localhost"}
+
+
+def containers(pod):
+    return [one for kind in ("initContainers", "containers", "ephemeralContainers") for one in pod.get(kind, ())]
+
+
+def contexts(pod):
+    """The security contexts of the pod and of its containers."""
+    return [pod.get("securityContext", {}), *(one.get("securityContext", {}) for one in containers(pod))]
+
+
+def effective(pod, name):
+    """The value of a setting for each container: its own, or else the pod's."""
+    of_pod, *own = contexts(pod)
+    return [one.get(name, of_pod.get(name)) for one in own]
+
+
+def handlers(pod):
+    """The requests and sockets of all probes and hooks."""
+    hooks = [
+        one.get(kind, {}) for one in containers(pod) for kind in ("startupProbe", "readinessProbe", "livenessProbe")
+    ]
+    hooks += [hook for one in containers(pod) for hook in one.get("lifecycle", {}).values()]
+    return [hook[kind] for hook in hooks for kind in ("httpGet", "tcpSocket") if kind in hook]
+
+
+def capabilities(pod, what):
+    return [set(one.get("securityContext", {}).get("capabilities", {}).get(what, ())) for one in containers(pod)]
+
+
+RULES = {
+    "no process of a Windows host": lambda pod: (
+        not any(one.get("windowsOptions", {}).get("hostProcess") for one in contexts(pod))
+    ),
+    "no namespace of the host": lambda pod: not any(pod.get(name) for name in ("hostNetwork", "hostPID", "hostIPC")),
+    "no privileged container": lambda pod: not any(one.get("privileged") for one in contexts(pod)),
+    "all capabilities are dropped": lambda pod: all("ALL" in one for one in capabilities(pod, "drop")),
+    "none is added but that of low ports": lambda pod: all(
+        one <= {"NET_BIND_SERVICE"} for one in capabilities(pod, "add")
+    ),
+    "volumes of these types alone": lambda pod: all({*one} - {"name"} <= VOLUMES for one in pod.get("volumes", ())),
+    "no port of the host": lambda pod: (
+        not any(port.get("hostPort") for one in containers(pod) for port in one.get("ports", ()))
+    ),
+    "no probe of another host": lambda pod: not any(one.get("host") for one in handlers(pod)),
+    "AppArmor": lambda pod: all(one.get("appArmorProfile", {}).get("type") in APPARMOR for one in contexts(pod)),
+    "SELinux": lambda pod: all(
+        one.get("seLinuxOptions", {}).get("type") in SELINUX
+        and not {"user", "role"} & {name for name, value in one.get("seLinuxOptions", {}).items() if value}
+        for one in contexts(pod)
+    ),
+    "the default mount of /proc": lambda pod: all(one.get("procMount") in (None, "Default") for one in contexts(pod)),
+    "safe sysctls": lambda pod: {one["name"] for one in contexts(pod)[0].get("sysctls", ())} <= SYSCTLS,
+    "no more rights than the parent": lambda pod: all(
+        one.get("securityContext", {}).get("allowPrivilegeEscalation") is False for one in containers(pod)
+    ),
+    "not as root": lambda pod: all(one is True for one in effective(pod, "runAsNonRoot")),
+    "no user 0": lambda pod: not any(one.get("runAsUser") == 0 for one in contexts(pod)),
+    "seccomp": lambda pod: all((one or {}).get("type") in SECCOMP for one in effective(pod, "seccompProfile")),
+}
+MAIN, FIRST, OF_POD = ("containers", 0), ("initContainers", 0), ("securityContext",)
+VIOLATIONS = [
+    ("no process of a Windows host", (*OF_POD, "windowsOptions"), {"hostProcess": True}),
+    ("no namespace of the host", ("hostNetwork",), True),
+    ("no namespace of the host", ("hostPID",), True),
+    ("no privileged container", (*MAIN, "securityContext", "privileged"), True),
+    ("all capabilities are dropped", (*MAIN, "securityContext", "capabilities"), None),
+    ("all capabilities are dropped", (*FIRST, "securityContext", "capabilities", "drop"), ["NET_RAW"]),
+    ("none is added but that of low ports", (*MAIN, "securityContext", "capabilities", "add"), ["SYS_PTRACE"]),
+    ("volumes of these types alone", ("volumes", 0), {"name": "work", "hostPath": {"path": "/"}}),
+    ("no port of the host", (*MAIN, "ports", 0, "hostPort"), 80),
+    ("no probe of another host", (*MAIN, "livenessProbe", "httpGet", "host"), "10.0.0.1"),
+    ("AppArmor", (*MAIN, "securityContext", "appArmorProfile"), {"type": "Unconfined"}),
+    ("SELinux", (*OF_POD, "seLinuxOptions"), {"type": "spc_t"}),
+    ("SELinux", (*OF_POD, "seLinuxOptions"), {"user": "root"}),
+    ("the default mount of /proc", (*MAIN, "securityContext", "procMount"), "Unmasked"),
+    ("safe sysctls", (*OF_POD, "sysctls"), [{"name": "kernel.msgmax", "value": "1"}]),
+    ("no more rights than the parent", (*FIRST, "securityContext", "allowPrivilegeEscalation"), None),
+    ("not as root", (*OF_POD, "runAsNonRoot"), None),
+    ("not as root", (*MAIN, "securityContext", "runAsNonRoot"), False),
+    ("no user 0", (*FIRST, "securityContext", "runAsUser"), 0),
+    ("seccomp", (*OF_POD, "seccompProfile"), None),
+    ("seccomp", (*MAIN, "securityContext", "seccompProfile"), {"type": "Unconfined"}),
+]
+
+
+@pytest.fixture(scope="module")
+def service():
+    """Kind -> the service's manifest of it."""
+    return {one["kind"]: one for one in manifest("service.yaml")}
+
+
+@pytest.fixture(scope="module")
+def pod(service):
+    return service["Deployment"]["spec"]["template"]["spec"]
+
+
+class TestServiceOnKubernetes:
+    @pytest.mark.parametrize("rule", RULES)
+    def test_the_pod_keeps_each_rule_of_the_restricted_standard(self, pod, rule):
+        assert RULES[rule](pod)
+
+    @pytest.mark.parametrize(("rule", "path", "value"), VIOLATIONS, ids=[f"{one[0]}: {one[2]}" for one in VIOLATIONS])
+    def test_what_breaks_a_rule_is_seen(self, service, pod, rule, path, value):
+        wrong = changed(pod, path, value)
+        assert {name for name, kept in RULES.items() if not kept(wrong)} == {rule}
+        whole = changed(service["Deployment"], ("spec", "template", "spec"), wrong)
+        kubernetes_validate.validate(whole, desired_version=kubernetes_validate.latest_version(), strict=True)
+
+    def test_every_rule_has_a_violation(self):
+        assert {one[0] for one in VIOLATIONS} == RULES.keys()
+
+    def test_the_namespace_admits_nothing_else(self, service):
+        labels = service["Namespace"]["metadata"]["labels"]
+        for mode in ("enforce", "audit", "warn"):
+            assert labels[f"pod-security.kubernetes.io/{mode}"] == "restricted"
+        own = service["Namespace"]["metadata"]["name"]
+        assert all(one["metadata"]["namespace"] == own for kind, one in service.items() if kind != "Namespace")
+
+    def test_more_than_the_standard_asks_for(self, pod):
+        user = int(re.search(r"USER (\d+)$", (DOCKER / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)[1])
+        assert {pod["securityContext"][name] for name in ("runAsUser", "runAsGroup", "fsGroup")} == {user}
+        assert pod["automountServiceAccountToken"] is pod["enableServiceLinks"] is False
+        for container in containers(pod):
+            assert container["image"] == "epsearch:cpu"
+            assert container["securityContext"]["readOnlyRootFilesystem"] is True
+            assert {"cpu", "memory"} <= container["resources"]["requests"].keys()
+            assert "memory" in container["resources"]["limits"]
+        (main,) = pod["containers"]
+        assert main["resources"]["limits"].keys() == {"cpu", "memory", "ephemeral-storage"}
+
+    def test_all_that_is_written_is_a_volume(self, pod):
+        (main,) = pod["containers"]
+        volumes = {volume["name"]: volume for volume in pod["volumes"]}
+        mounts = {mount["mountPath"]: volumes[mount["name"]] for mount in main["volumeMounts"]}
+        kept = {place for place, volume in mounts.items() if "persistentVolumeClaim" in volume}
+        assert kept == {"/results", "/data", "/tokens"}
+        assert {place for place, volume in mounts.items() if "emptyDir" in volume} == {
+            "/tmp",
+            "/home/epsearch",
+            "/dev/shm",
+        }
+        assert all("sizeLimit" in volume["emptyDir"] for volume in volumes.values() if "emptyDir" in volume)
+        paths = [mount["subPath"] for mount in main["volumeMounts"] if mount["name"] == "work"]
+        assert len({*paths}) == len(paths)
+
+    def test_one_pod_at_a_time_writes_to_the_file_and_has_time_to_end(self, service, pod):
+        spec = service["Deployment"]["spec"]
+        assert spec["replicas"] == 1 and spec["strategy"] == {"type": "Recreate"}
+        assert pod["terminationGracePeriodSeconds"] >= 5 * (LAST_SECONDS + scheduler.LAST_SECONDS)
+        assert service["PersistentVolumeClaim"]["metadata"]["name"] in str(pod["volumes"])
+
+    def test_probes_ask_what_answers_to_every_host_name(self, pod):
+        (main,) = pod["containers"]
+        asked = {kind: main[f"{kind}Probe"]["httpGet"] for kind in ("startup", "readiness", "liveness")}
+        assert {kind: probe["path"] for kind, probe in asked.items()} == {
+            **{"startup": "/health", "readiness": "/ready", "liveness": "/health"},
+        }
+        assert {probe["path"] for probe in asked.values()} == {*PROBES}
+        assert all(probe["port"] == "http" and "httpHeaders" not in probe for probe in asked.values())
+
+    def test_the_service_can_start(self, service, pod, monkeypatch, tmp_path):
+        """With the arguments and the tokens that the pod has."""
+        (main,), (first,) = pod["containers"], pod["initContainers"]
+        secret = tokens.make("ann", tokens.ADMIN, tmp_path / "own.txt")
+        (tmp_path / "secret.txt").write_bytes((tmp_path / "own.txt").read_bytes())
+        (tmp_path / "secret.txt").chmod(0o440)  # as a pod with fsGroup sees it
+        *install, source, target = first["command"]
+        places = {"/run/secrets/epsearch/tokens.txt": tmp_path / "secret.txt", "/tokens/tokens.txt": tmp_path / "copy"}
+        for _ in range(2):  # a pod that is started again finds the copy
+            subprocess.run([*install, places[source], places[target]], check=True)
+        assert stat.S_IMODE((tmp_path / "copy").stat().st_mode) == 0o600
+        arguments = [re.sub(f"=({'|'.join(places)})$", lambda one: f"={places[one[1]]}", one) for one in main["args"]]
+        settings = served(arguments, monkeypatch, tmp_path)
+        assert settings.tokens.of_secret(secret).name == "ann"
+        assert settings.log_format == "json" and str(settings.out) == "/results/runs"
+        assert settings.port == main["ports"][0]["containerPort"] and settings.host == "0.0.0.0"
+
+    def test_the_ingress_leads_to_the_url_that_the_service_knows(self, service, pod):
+        (rule,) = service["Ingress"]["spec"]["rules"]
+        (path,) = rule["http"]["paths"]
+        assert f"--url=https://{rule['host']}{path['path']}" in pod["containers"][0]["args"]
+        assert service["Ingress"]["spec"]["tls"][0]["hosts"] == [rule["host"]] and path["pathType"] == "Prefix"
+        target = path["backend"]["service"]
+        (port,) = service["Service"]["spec"]["ports"]
+        assert target == {"name": service["Service"]["metadata"]["name"], "port": {"name": port["name"]}}
+        assert port["targetPort"] == pod["containers"][0]["ports"][0]["name"]
+
+    def test_everything_selects_the_pod(self, service):
+        labels = service["Deployment"]["spec"]["template"]["metadata"]["labels"]
+        assert service["Deployment"]["spec"]["selector"]["matchLabels"] == labels
+        assert service["Service"]["spec"]["selector"] == labels
+        assert service["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"] == labels
+
+    def test_traffic_is_what_the_policy_names(self, service):
+        policy = service["NetworkPolicy"]["spec"]
+        assert set(policy["policyTypes"]) == {"Ingress", "Egress"}
+        assert all(rule["from"] and rule["ports"] == [{"port": "http"}] for rule in policy["ingress"])
+        assert all(rule["to"] and rule["ports"] for rule in policy["egress"])
+
+    def test_secrets_are_made_by_the_command_of_the_page(self, service, pod):
+        (secret,) = (volume["secret"] for volume in pod["volumes"] if "secret" in volume)
+        page = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
+        made = f"kubectl create secret generic {secret['secretName']} --namespace epsearch --from-file=tokens.txt"
+        assert made in page and "Secret" not in service
