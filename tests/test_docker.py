@@ -599,6 +599,7 @@ class TestServiceOnKubernetes:
         user = int(re.search(r"USER (\d+)$", (DOCKER / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)[1])
         assert {pod["securityContext"][name] for name in ("runAsUser", "runAsGroup", "fsGroup")} == {user}
         assert pod["automountServiceAccountToken"] is pod["enableServiceLinks"] is False
+        assert pod["shareProcessNamespace"] is True, "processes of a private Ray that have ended are nobody's children"
         for container in containers(pod):
             assert container["image"] == "epsearch:cpu"
             assert container["securityContext"]["readOnlyRootFilesystem"] is True
