@@ -117,9 +117,7 @@ def structured() -> Iterator[LogHandler]:
     stopping.lay_out(last_line)
     try:
         yield handler
-    except Exception as error:
-        raise SystemExit(explain(error)) from error
-    except KeyboardInterrupt as error:
+    except (Exception, KeyboardInterrupt) as error:
         raise SystemExit(explain(error)) from error
     finally:
         stopping.lay_out(None)
