@@ -217,7 +217,7 @@ def test_ready_says_when_the_out_folder_takes_no_write(tmp_path, monkeypatch):
         monkeypatch.setattr(readiness, "probe", full)
         answer = client.get("/ready")
         assert answer.status_code == 503 and answer.headers["retry-after"]
-        assert answer.json()["detail"] == f"cannot write to the out folder {own.out}: No space left on device"
+        assert answer.json()["detail"] == "cannot write to the out folder OUT: No space left on device"
         monkeypatch.setattr(readiness, "probe", real)
         assert client.get("/ready").status_code == 200
 
