@@ -11,6 +11,7 @@ import pytest
 
 from epsearch.service.access.tokens import Token, Tokens, digest
 from epsearch.service.settings import Settings
+from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
 from tests.epsearch.conftest import SMALL
 from tests.epsearch.service.web.conftest import serving
@@ -98,12 +99,23 @@ def until(page, expression, *values):
 
 
 def drawn(page):
-    """Waits for all figures."""
-    until(page, "() => !document.querySelector('.plot:not(:has(.main-svg[aria-hidden]))')")
+    """Waits for all figures that are not folded."""
+    folded, done = "closest('details.part:not([open])')", "querySelector('.main-svg[aria-hidden]')"
+    until(page, f"() => [...document.querySelectorAll('.plot')].every(one => one.{folded} || one.{done})")
+
+
+def unfold(page):
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+
+
+def cancel(page):
+    """Cancels the study of a page, which asks first."""
+    page.click("a.button:text('Cancel')")
+    page.click("button:text('Cancel')")
 
 
 def fill(page, given):
-    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    unfold(page)
     for name, value in given.items():
         field = page.locator(f"[name={name}]")
         if field.evaluate("one => one.tagName") == "SELECT":
@@ -148,13 +160,14 @@ def test_a_study_is_cancelled_and_resumed(visitor, url):
     page.wait_for_selector(f"{FIRST} .main-svg")  # a curve of what is there so far
     assert "no verdict can stand on it yet" in page.inner_text("#live")
     assert page.evaluate("window.loaded") == 1
-    page.click("button:text('Cancel')")
+    assert "leading" in page.inner_text(FIRST) and "chosen" not in page.inner_text(FIRST)
+    cancel(page)
     becomes(page, "cancelled")
     page.click("button:text('Resume')")
     becomes(page, "running")
-    page.click("button:text('Cancel')")
+    cancel(page)
     becomes(page, "cancelled")
-    assert page.locator("button:text('Cancel')").count() == 0
+    assert page.locator("a.button:text('Cancel')").count() == 0
 
 
 def test_a_study_grows_and_an_open_page_keeps_its_zoom_and_its_tables(visitor, url):
@@ -173,6 +186,7 @@ def test_a_study_grows_and_an_open_page_keeps_its_zoom_and_its_tables(visitor, u
     until(page, f"{shown} !== '{whole}'")
     page.wait_for_timeout(500)  # the zoom is animated
     zoomed = page.evaluate(shown)
+    page.click("#part-runs > summary")
     page.click("summary:text('Every member')")
     page.locator("#table-members thead button").nth(2).focus()
     page.keyboard.press("Enter")
@@ -250,17 +264,18 @@ def test_a_page_says_that_the_service_has_gone_and_finds_it_again(chrome, tmp_pa
     try:
         with serving(settings) as url:
             post(url, "studies", TINY | {"name": "waits"})
+            post(url, "studies/waits/cancel", {})
             page = context.new_page()
             page.goto(f"{url}/studies/waits")
-            assert not page.locator("#gone").is_visible() and page.locator("button:text('Cancel')").is_enabled()
+            assert not page.locator("#gone").is_visible() and page.locator("button:text('Resume')").is_enabled()
         page.wait_for_selector("#gone:not([hidden])")
         assert re.fullmatch(r"Connection lost; the page is of \d\d:\d\d:\d\d\.", page.inner_text("#gone"))
-        assert page.locator("button:text('Cancel')").is_disabled()
+        assert page.locator("button:text('Resume')").is_disabled()
         with serving(settings, port=urlsplit(url).port):
             page.wait_for_selector("#gone", state="hidden")
-            assert page.locator("button:text('Cancel')").is_enabled()
-            page.click("button:text('Cancel')")
-            becomes(page, "cancelled")
+            assert page.locator("button:text('Resume')").is_enabled()
+            page.click("button:text('Resume')")
+            becomes(page, "queued")
     finally:
         context.close()
 
@@ -274,13 +289,14 @@ def test_time_goes_on_between_two_reports(visitor, url):
     shown = "document.querySelector('[data-of=seconds]').textContent"
     first = page.evaluate(shown)
     until(page, f"{shown} !== '{first}'")
-    page.click("button:text('Cancel')")
+    cancel(page)
     ended(url, "ticks", "cancelled")
 
 
 def test_a_box_that_goes_on_shows_it(visitor):
     page = visitor().new_page()
     page.goto("/studies/table")
+    page.click("#part-runs > summary")
     page.click("summary:text('Every member')")
     # A rule and a scroll that are there again where fresh rows have replaced the box.
     page.add_style_tag(content="#table-members { max-height: 60px !important; }")
@@ -341,16 +357,57 @@ PAGES = (
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 @pytest.mark.parametrize("path", PAGES)
 def test_nothing_stands_in_a_readers_way(visitor, path, width, scheme):
-    from axe_playwright_python.sync_playwright import Axe
-
     page = visitor(width, scheme).new_page()
     page.goto(path)
+    unfold(page)
     if page.locator(".plot").count():
         drawn(page)
-    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-    violations = Axe().run(page).response["violations"]
-    assert [(v["id"], [n["html"][:120] for n in v["nodes"]][:3]) for v in violations] == []
+    assert barriers(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def barriers(page):
+    """What stands in a reader's way, by the rules of axe."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    violations = Axe().run(page).response["violations"]
+    return [(v["id"], [n["html"][:120] for n in v["nodes"]][:3]) for v in violations]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_nothing_stands_in_the_way_of_owners(chrome, tmp_path, width, scheme):
+    """The pages of a service with tokens: people, labels, the question before a cancel, a failure with its output."""
+    tokens = Tokens(
+        (Token("root", "admin", digest("a-secret-of-root-it-is")), Token("ann", "write", digest("another")))
+    )
+    settings = service.settings(tmp_path / "runs", tokens=tokens, notify_hosts=("chat.example",))
+    context = chrome.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    context.set_default_timeout(1000 * HANGS)
+    try:
+        with serving(settings) as url:
+            page = context.new_page()
+            page.goto(f"{url}/sign-in")
+            page.fill("#token", "a-secret-of-root-it-is")
+            page.press("#token", "Enter")
+            page.wait_for_url(f"{url}/")
+            own = {"Authorization": "Bearer a-secret-of-root-it-is"}
+            for name in ("waits", "fails"):
+                httpx.post(f"{url}/api/v1/studies", json=TINY | {"name": name}, headers=own, timeout=HANGS)
+            labels = {"tags": ["paper", "fig.3"], "notes": "first line\nsecond line"}
+            httpx.put(f"{url}/api/v1/studies/waits/labels", json=labels, headers=own, timeout=HANGS)
+            with Store.open(settings.storage) as store:
+                store.queue.fail("fails", "it was refused")
+            (settings.out / "fails").mkdir(exist_ok=True)
+            (settings.out / "fails" / "service.log").write_text("Traceback (most recent call last):\n" + "x" * 300)
+            paths = ("/", "/people", "/people/root", "/studies/waits", "/studies/waits/cancel", "/studies/waits/change")
+            for path in (*paths, "/studies/fails", "/new", "/changes"):
+                page.goto(f"{url}{path}")
+                unfold(page)
+                assert barriers(page) == [], path
+                assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+    finally:
+        context.close()
 
 
 def test_a_page_is_used_by_keyboard_alone(visitor):
@@ -363,5 +420,6 @@ def test_a_page_is_used_by_keyboard_alone(visitor):
     for _ in range(80):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.textContent.trim().split('\\n')[0]"))
-    assert {"Studies", "Report", "Extend or delete", "Data of this figure"} <= reached
-    assert any(one.startswith("Every member") for one in reached)
+    assert {"Studies", "Report", "Label, extend or delete", "Data of this figure"} <= reached
+    for name in ("Runs", "More figures", "Log", "Configuration"):
+        assert any(one.startswith(name) for one in reached), name
