@@ -47,14 +47,19 @@ def test_what_is_only_read_is_said_in_the_same_words(served, epsearch, monkeypat
                     one.get("config", {}).pop(name, None)
         assert there.json == same.json
     else:
-        assert there.out == same.out
+        assert there.out.split() == hidden(same.out, served).split()
+
+
+def hidden(text, served):
+    """A text as a service sends it: with the options of its folders in place of these."""
+    return text.replace(f"{served}/data", "DATA").replace(str(served), "OUT")
 
 
 def test_a_report_is_downloaded_and_what_it_says_is_printed(served, epsearch, monkeypatch, tmp_path):
     there = epsearch("report", ledgers.NAME, "--out", "mine")
     assert there.status == 0 and f"report  mine/{ledgers.NAME}/report.html" in there.out
     page = (tmp_path / "mine" / ledgers.NAME / "report.html").read_bytes()
-    assert page == (served / ledgers.NAME / "report.html").read_bytes()
+    assert page.decode() == hidden((served / ledgers.NAME / "report.html").read_text(encoding="utf-8"), served)
     same = here(epsearch, monkeypatch, "report", ledgers.NAME, "--out", served)
     assert there.out.partition("report  ")[0] == same.out.partition("report  ")[0]
     assert epsearch("report", "--json").json["report"] == f"runs/{ledgers.NAME}/report.html"
