@@ -1,14 +1,16 @@
 """How a service answers many clients while it trains, and what that takes from the training.
 
-    uv run python benchmarks/service.py [--clients 200] [--streams 100] [--seconds 60] [--storage URL]
+    uv run python benchmarks/service.py [--clients 200] [--streams 100] [--queued 500] [--seconds 60] [--storage URL]
 
-Clients ask for the list of studies every 5 s, and streams are open, while two studies are trained. Writes
-results/service.json: milliseconds until an answer was there (median, 99 %, longest), errors, the service's own seconds
-of processor time beside those of the studies, and events that the streams have heard.
+Clients ask for the list of studies every 5 s, and streams are open, while two studies are trained and many wait;
+somebody looks at the page of one that waits, and submits another one, every second. Writes results/service.json:
+milliseconds until an answer was there (median, 99 %, longest), errors, the service's own seconds of processor time
+beside those of the studies, and events that the streams have heard.
 """
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import re
@@ -17,6 +19,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 from urllib.request import Request, urlopen
 
 import httpx
@@ -44,16 +47,20 @@ def started(out: Path, storage: str | None) -> tuple[subprocess.Popen[bytes], st
     return process, found[0]
 
 
-def submit(url: str) -> None:
-    """Two studies that share nothing and take longer than the measurement."""
-    for number in range(2):
-        body = json.dumps(STUDY | {"name": f"study-{number}", "lr": 0.05 + 0.01 * number, "repeats": 50}).encode()
+def study(name: str, number: int) -> dict[str, Any]:
+    """One that shares nothing with others and takes longer than the measurement."""
+    return STUDY | {"name": name, "lr": 0.05 + 0.0001 * number, "repeats": 50}
+
+
+def submit(url: str, queued: int) -> None:
+    """Two studies that are trained, and others that wait for them."""
+    for number in range(2 + queued):
+        body = json.dumps(study(f"study-{number}", number)).encode()
         urlopen(Request(f"{url}{POLLED}", body, {"Content-Type": "application/json"})).close()
     while True:
-        with urlopen(f"{url}{POLLED}") as answer:
-            states = {one["state"] for one in json.load(answer)["studies"]}
-        if states == {"running"}:
-            return
+        with urlopen(f"{url}{POLLED}?state=running") as answer:
+            if json.load(answer)["total"] == 2:
+                return
         time.sleep(0.2)
 
 
@@ -87,24 +94,43 @@ async def listens(client: httpx.AsyncClient, end: float, heard: list[int]) -> No
                 return
 
 
+async def uses(client: httpx.AsyncClient, end: float, found: dict[str, list[float]]) -> None:
+    """Somebody who looks at a study that waits, or else at the first, and submits another one."""
+    for number in itertools.count():
+        for what, request in (
+            ("page", client.build_request("GET", "/studies/study-2", headers={"Accept": "text/html"})),
+            ("submission", client.build_request("POST", POLLED, json=study(f"more-{number}", 1000 + number))),
+        ):
+            begun = time.monotonic()
+            answer = await client.send(request)
+            found[what if answer.status_code in (200, 201) else "errors"].append(time.monotonic() - begun)
+        await asyncio.sleep(1.0)
+        if time.monotonic() > end:
+            return
+
+
 async def load(url: str, clients: int, streams: int, seconds: float) -> tuple[dict[str, list[float]], int]:
     """(seconds of every answer and error, events that were heard)."""
-    end, found, heard = time.monotonic() + seconds, {"answers": [], "errors": []}, [0]
+    end, heard = time.monotonic() + seconds, [0]
+    found: dict[str, list[float]] = {name: [] for name in ("answers", "errors", "page", "submission")}
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits) as client:
         listening = [asyncio.create_task(listens(client, end, heard)) for _ in range(streams)]
-        await asyncio.gather(*(polls(client, number, clients, end, found) for number in range(clients)))
+        asking = [polls(client, number, clients, end, found) for number in range(clients)]
+        await asyncio.gather(uses(client, end, found), *asking)
         for one in listening:
             one.cancel()
         await asyncio.gather(*listening, return_exceptions=True)
     return found, heard[0]
 
 
-def measured(clients: int, streams: int, seconds: float, out: Path, storage: str | None = None) -> dict[str, float]:
+def measured(
+    clients: int, streams: int, queued: int, seconds: float, out: Path, storage: str | None = None
+) -> dict[str, float]:
     """The figures of one run of the service in a folder."""
     process, url = started(out, storage)
     try:
-        submit(url)
+        submit(url, queued)
         service, studies = psutil.Process(process.pid), {one.pid: one for one in psutil.Process(process.pid).children()}
         before = spent(service), sum(map(spent, studies.values()))
         begun = time.monotonic()
@@ -117,7 +143,8 @@ def measured(clients: int, streams: int, seconds: float, out: Path, storage: str
     answers = 1000 * np.array(found["answers"])
     p50, p99 = (float(value) for value in np.percentile(answers, [50, 99]))
     return {
-        **{"clients": clients, "streams": streams, "seconds": took, "answers": len(answers)},
+        **{"clients": clients, "streams": streams, "queued": queued, "seconds": took, "answers": len(answers)},
+        **{f"{what}_p50_ms": 1000 * float(np.median(found[what])) for what in ("page", "submission")},
         **{"errors": len(found["errors"]), "p50_ms": p50, "p99_ms": p99, "longest_ms": float(answers.max())},
         **{"service_cpu_s": own, "studies_cpu_s": theirs, "share": own / theirs, "events": heard},
     }
@@ -127,6 +154,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--streams", type=int, default=100)
+    parser.add_argument("--queued", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--storage", help="URL of a PostgreSQL database, measured behind SQLite")
     parser.add_argument("--result", type=Path, help="file, in place of results/service.json")
@@ -134,7 +162,7 @@ def main() -> None:
     rows = []
     for database, storage in {"SQLite": None, **({"PostgreSQL": given.storage} if given.storage else {})}.items():
         with tempfile.TemporaryDirectory() as folder:
-            row = measured(given.clients, given.streams, given.seconds, Path(folder, "runs"), storage)
+            row = measured(given.clients, given.streams, given.queued, given.seconds, Path(folder, "runs"), storage)
         rows.append({"database": database, **row})
     save("service", {"rows": rows}, given.result)
     print(json.dumps(rows, indent=1))

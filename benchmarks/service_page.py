@@ -11,17 +11,20 @@ def section(found: dict[str, Any]) -> tuple[str, dict[str, str]]:
         "ledger",
         "clients",
         "streams",
+        "queued",
         "answers",
         "errors",
         "p50, ms",
         "p99, ms",
+        "page of a study, ms",
+        "submission, ms",
         "service's share of the studies'",
     )
     rows = [
         (
             row["database"],
-            *(f"{row[key]:,}" for key in ("clients", "streams", "answers", "errors")),
-            *(number(row[key]) for key in ("p50_ms", "p99_ms")),
+            *(f"{row[key]:,}" for key in ("clients", "streams", "queued", "answers", "errors")),
+            *(number(row[key]) for key in ("p50_ms", "p99_ms", "page_p50_ms", "submission_p50_ms")),
             f"{100 * row['share']:.1f} %",
         )
         for row in found["rows"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import pytest
 
 from epsearch.service.access.permissions import NotOwner, check_change
@@ -14,6 +16,7 @@ from epsearch.service.work.scheduler import Scheduler
 from results.ledger.store import Store
 from results.ledger.writers.queue import Limits, Submission, in_turn
 from tests.support import service
+from tests.support.limits import HANGS
 from tests.support.service import STUDY
 
 API = "/api/v1/studies"
@@ -26,10 +29,14 @@ CHANGES = {
     "cancel": ("POST", "/cancel", None),
     "resume": ("POST", "/resume", None),
     "extend": ("POST", "/extend", {"seeds": 3}),
+    "label": ("PUT", "/labels", {"tags": ["paper"]}),
     "other options": ("POST", "", STUDY | {"points": 7}),
     "delete": ("DELETE", "?confirm={name}", None),
 }
-FORMS = {"cancel": {}, "resume": {}, "extend": {"seeds": "3"}, "delete": {"confirm": "{name}"}}
+FORMS = {
+    **{"cancel": {}, "resume": {}, "extend": {"seeds": "3"}, "labels": {"tags": "paper"}},
+    "delete": {"confirm": "{name}"},
+}
 
 
 def bearer(name):
@@ -153,6 +160,26 @@ def test_a_full_queue_is_a_refusal_that_passes(tmp_path):
         assert int(answer.headers["Retry-After"]) > 0
         assert client.post(API, json=STUDY | {"name": "third"}, headers=bearer("ben")).status_code == 201
         assert client.post(API, json=STUDY | {"name": "first"}, headers=bearer("ann")).status_code == 200
+
+
+def test_quotas_hold_under_eight_clients(tmp_path):
+    """Each submits twelve studies at once with seven others: no owner gets more than three, all together fifteen."""
+    people = [f"person-{number}" for number in range(8)]
+    tokens = Tokens(tuple(Token(name, WRITE, digest(f"a-secret-of-{name}")) for name in people))
+    own = service.settings(tmp_path / "runs", tokens=tokens, limits=Limits(each=3, all=15))
+
+    def submits(name):
+        with httpx.Client(base_url=url, headers=bearer(name), timeout=HANGS) as client:
+            bodies = (STUDY | {"name": f"{name}-{number}"} for number in range(12))
+            return [client.post(API, json=body).status_code for body in bodies]
+
+    with service.listening(own) as (url, _), Store.open(own.storage) as store:
+        with ThreadPoolExecutor(8) as pool:
+            statuses = Counter(status for every in pool.map(submits, people) for status in every)
+        owners = Counter(each.submitter for each in store.queue.open_submissions().values())
+        actions = [change.action for change in store.queue.audited(100)]
+    assert owners.total() == 15 and max(owners.values()) == 3 and statuses == {201: 15, 429: 81}
+    assert actions == ["submit"] * 15, "what was refused is no change"
 
 
 def one(study, owner, submitted, priority=0):
