@@ -240,6 +240,11 @@ def test_without_scripts_studies_are_submitted_and_read(visitor, url):
     assert page.locator("#table-runs tbody tr").count() >= 4
     page.goto("/?search=plain")
     assert page.locator("table.studies tbody tr").count() == 1
+    page.goto("/?sort=name")
+    page.check("[aria-label='Compare narrowed']")
+    page.check("[aria-label='Compare plain']")
+    page.click("button:text('Compare')")
+    assert page.locator("table.sheet tbody tr").count() == 2
 
 
 def test_eight_tabs_stay_live(visitor, url):
@@ -408,6 +413,39 @@ def test_nothing_stands_in_the_way_of_owners(chrome, tmp_path, width, scheme):
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, path
     finally:
         context.close()
+
+
+def tab_to(page, found):
+    """Presses Tab until an element has the focus; found: what holds for it, in JavaScript about `one`."""
+    for _ in range(300):
+        page.keyboard.press("Tab")
+        if page.evaluate(f"(one => {found})(document.activeElement)"):
+            return
+    raise AssertionError(f"Tab leads to no element with {found}")
+
+
+def test_a_study_is_submitted_watched_and_compared_by_keyboard_alone(visitor):
+    page = visitor().new_page()
+    page.goto("/studies/narrowed")
+    tab_to(page, "one.textContent === 'New study from these options'")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/new?*")
+    tab_to(page, "one.name === 'name'")
+    page.keyboard.type("typed")
+    tab_to(page, "one.tagName === 'BUTTON' && one.textContent === 'Submit'")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/studies/typed")
+    becomes(page, "finished")
+    page.goto("/")
+    for name in ("narrowed", "typed"):
+        page.evaluate("document.activeElement.blur()")
+        tab_to(page, f"one.getAttribute('aria-label') === 'Compare {name}'")
+        page.keyboard.press("Space")
+    tab_to(page, "one.tagName === 'BUTTON' && one.textContent === 'Compare'")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/compare?*")
+    drawn(page)
+    assert page.locator("table.sheet tbody tr").count() == 2
 
 
 def test_a_page_is_used_by_keyboard_alone(visitor):
