@@ -228,7 +228,7 @@ def _queue(
 
 
 class Filters(NamedTuple):
-    """What studies of a list have in common; None or "" means any."""
+    """Filters of a list of studies; None or "" for any."""
 
     state: str | None = None
     dataset: str | None = None

@@ -49,7 +49,7 @@ ERRORS: dict[type[Exception], str] = {
 
 
 class Refusal(BaseModel):
-    """Why a request was refused."""
+    """Reason of a refusal."""
 
     type: str = Field(description=f"One of {', '.join(TYPE + name for name in PROBLEMS)}.")
     title: str = Field(description="The type in words.")
