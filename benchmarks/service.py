@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -70,6 +71,15 @@ def spent(process: psutil.Process) -> float:
     return times.user + times.system
 
 
+def of_studies(service: psutil.Process) -> float:
+    """Seconds of processor time of its studies, also of those that have ended."""
+    times, running = service.cpu_times(), 0.0
+    for child in service.children():
+        with suppress(psutil.NoSuchProcess):
+            running += spent(child)
+    return float(times.children_user + times.children_system + running)
+
+
 async def polls(
     client: httpx.AsyncClient, number: int, clients: int, end: float, found: dict[str, list[float]]
 ) -> None:
@@ -95,11 +105,11 @@ async def listens(client: httpx.AsyncClient, end: float, heard: list[int]) -> No
 
 
 async def uses(client: httpx.AsyncClient, end: float, found: dict[str, list[float]]) -> None:
-    """Somebody who looks at a study that waits, or else at the first, and submits another one."""
+    """Somebody who submits a study, and looks at its page while it waits."""
     for number in itertools.count():
         for what, request in (
-            ("page", client.build_request("GET", "/studies/study-2", headers={"Accept": "text/html"})),
             ("submission", client.build_request("POST", POLLED, json=study(f"more-{number}", 1000 + number))),
+            ("page", client.build_request("GET", f"/studies/more-{number}", headers={"Accept": "text/html"})),
         ):
             begun = time.monotonic()
             answer = await client.send(request)
@@ -131,12 +141,12 @@ def measured(
     process, url = started(out, storage)
     try:
         submit(url, queued)
-        service, studies = psutil.Process(process.pid), {one.pid: one for one in psutil.Process(process.pid).children()}
-        before = spent(service), sum(map(spent, studies.values()))
+        service = psutil.Process(process.pid)
+        before = spent(service), of_studies(service)
         begun = time.monotonic()
         found, heard = asyncio.run(load(url, clients, streams, seconds))
         took = time.monotonic() - begun
-        own, theirs = spent(service) - before[0], sum(map(spent, studies.values())) - before[1]
+        own, theirs = spent(service) - before[0], of_studies(service) - before[1]
     finally:
         process.terminate()
         process.wait()
@@ -159,10 +169,10 @@ def main() -> None:
     parser.add_argument("--storage", help="URL of a PostgreSQL database, measured behind SQLite")
     parser.add_argument("--result", type=Path, help="file, in place of results/service.json")
     given = parser.parse_args()
-    rows = []
-    for database, storage in {"SQLite": None, **({"PostgreSQL": given.storage} if given.storage else {})}.items():
+    rows, databases = [], {"SQLite": None, **({"PostgreSQL": given.storage} if given.storage else {})}
+    for (database, storage), queued in itertools.product(databases.items(), sorted({0, given.queued})):
         with tempfile.TemporaryDirectory() as folder:
-            row = measured(given.clients, given.streams, given.queued, given.seconds, Path(folder, "runs"), storage)
+            row = measured(given.clients, given.streams, queued, given.seconds, Path(folder, "runs"), storage)
         rows.append({"database": database, **row})
     save("service", {"rows": rows}, given.result)
     print(json.dumps(rows, indent=1))

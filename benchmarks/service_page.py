@@ -23,8 +23,9 @@ def section(found: dict[str, Any]) -> tuple[str, dict[str, str]]:
     rows = [
         (
             row["database"],
-            *(f"{row[key]:,}" for key in ("clients", "streams", "queued", "answers", "errors")),
-            *(number(row[key]) for key in ("p50_ms", "p99_ms", "page_p50_ms", "submission_p50_ms")),
+            *(f"{row.get(key, 0):,}" for key in ("clients", "streams", "queued", "answers", "errors")),
+            *(number(row[key]) for key in ("p50_ms", "p99_ms")),
+            *("–" if key not in row else number(row[key]) for key in ("page_p50_ms", "submission_p50_ms")),
             f"{100 * row['share']:.1f} %",
         )
         for row in found["rows"]

@@ -56,7 +56,7 @@ class StudyStatus:
     place: int | None = None
     """In the queue, from 1; null where it does not wait."""
     ahead: tuple[str, ...] = ()
-    """Studies that are trained now, then those that are begun before it."""
+    """Studies that are trained now, then those that are begun before it; empty in lists."""
     progress: Progress | None = None
     """Of the training; null where none is running."""
     progress_time: float | None = None

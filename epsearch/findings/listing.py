@@ -5,6 +5,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -74,7 +75,8 @@ def statuses(store: Store, storage: LedgerUrl, out: Path) -> list[StudyStatus]:
         row, submission = rows.get(name), submissions.get(name)
         status = _status(name, row, summaries.get(name), states.get(name), submission, first.get(name))
         status = replace(status, **labels.get(name, Labels())._asdict())
-        statuses.append(_in_queue(_described(status, row, submission, storage, out), queue))
+        # Without those ahead of each, whose number grows with the square of the queue.
+        statuses.append(replace(_in_queue(_described(status, row, submission, storage, out), queue), ahead=()))
     return sorted(statuses, key=lambda status: (status.created, status.name))
 
 
@@ -208,23 +210,23 @@ def _described(
     return replace(status, kind=study.kind, dataset=study.dataset, objective=study.maximised)
 
 
-def _in_queue(status: StudyStatus, queue: tuple[list[str], list[str]]) -> StudyStatus:
+def _in_queue(status: StudyStatus, queue: tuple[list[str], dict[str, int]]) -> StudyStatus:
     """Returns a status with its place in the queue; queue: as returned by `_queue`."""
     running, waiting = queue
-    if status.name not in waiting:
+    number = waiting.get(status.name)
+    if number is None:
         return status
-    number = waiting.index(status.name)
-    return replace(status, waits=True, place=number + 1, ahead=(*running, *waiting[:number]))
+    return replace(status, waits=True, place=number + 1, ahead=(*running, *islice(waiting, number)))
 
 
 def _queue(
     submissions: Mapping[str, Submission], states: Mapping[str, LeaseState], turns: Mapping[str, float]
-) -> tuple[list[str], list[str]]:
-    """Returns the running and the waiting studies of the queue, the next first."""
+) -> tuple[list[str], dict[str, int]]:
+    """Returns the running studies of the queue, and the waiting ones with their number from 0, the next first."""
     names = [name for name, submission in submissions.items() if submission.open and name in states]
     running = [name for name in names if states[name].held]
     waiting = [submissions[name] for name in names if waits(states[name].state, states[name].held)]
-    return running, [one.study for one in in_turn(waiting, turns)]
+    return running, {one.study: number for number, one in enumerate(in_turn(waiting, turns))}
 
 
 class Filters(NamedTuple):

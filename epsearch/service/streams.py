@@ -125,7 +125,7 @@ def encode(event: Event | None) -> bytes:
 
 
 PING = format_sse_event(comment="still here")
-CACHED = 100  # encoded events
+CACHED = 2 * MOST_MISSED  # encoded events: streams that begin together read the same earlier ones
 _encoded: dict[tuple[int, str, float], bytes] = {}
 
 

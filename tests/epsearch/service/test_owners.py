@@ -280,6 +280,9 @@ def test_places_are_those_of_the_turns(client):
     assert client.post(API, json=STUDY | {"name": "last"}, headers=bearer("ben")).json()["place"] == 3
     places = {one["name"]: one["place"] for one in client.get(API, headers=bearer("ben")).json()["studies"]}
     assert places == {"of_ann": 1, "of_nobody": 2, "last": 3, "second": 4, "third": 5}
+    assert all(one["ahead"] == [] for one in client.get(API, headers=bearer("ben")).json()["studies"])
+    alone = client.get(f"{API}/second/standing", headers=bearer("ben")).json()
+    assert alone["ahead"] == ["of_ann", "of_nobody", "last"]
 
 
 def test_a_token_without_an_owner_owns_nothing():
