@@ -41,13 +41,13 @@ class Choice(NamedTuple):
     """The best point by a curve through all scores, and the best tried point."""
 
     point: Point | None
-    """Where it is highest, among points that could be tried and are not shown to be worse; None without a curve."""
+    """The highest one that could be tried and is not significantly worse than another; None without a curve."""
     tried: Point | None
     """The tried point with the highest mean; None without a score."""
     why: str
     """Why there is no curve; "" with one."""
     summit: Point | None = None
-    """Where the curve is highest, if paired tests put the tried values around that place below the best; else None."""
+    """The top of the curve, if it lies among tried values that paired tests put below the best one; else None."""
 
     def as_json(self, parameters: Sequence[str]) -> dict[str, Any]:
         """Returns it as every `--json` has it."""
@@ -163,7 +163,7 @@ class SearchResults:
     with_printed: bool = False
     """Whether the paper's printed rows are in the evaluation's table although the sizes are others."""
     leading: bool = False
-    """Whether no round is finished yet, so that `chosen` is only the value that leads."""
+    """True until a round is finished: `chosen` is then the value that leads."""
 
     def __post_init__(self) -> None:
         # Only how many: which values a point may have is the strategy's concern.
@@ -184,7 +184,7 @@ class SearchResults:
 
     @property
     def role(self) -> str:
-        """What figures call the chosen value."""
+        """Name of the chosen value in figures: "chosen" or "leading"."""
         return "leading" if self.leading else "chosen"
 
     @property
@@ -194,7 +194,7 @@ class SearchResults:
 
     @property
     def at_summit(self) -> bool:
-        """Whether the curve is highest at the chosen point, so that no test had to exclude another one."""
+        """True if the curve is highest at the chosen point; else a paired test excludes its top."""
         return self.by_curve and self.choice is not None and self.choice.summit is None
 
     @cached_property

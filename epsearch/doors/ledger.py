@@ -12,6 +12,7 @@ from epsearch.failures.errors import Unavailable, UsageError
 from epsearch.ledger.location import ledger_url
 from epsearch.status import StudyStatus
 from epsearch.study.description import Study
+from results.ledger.errors import StoreError
 from results.ledger.url import LedgerUrl
 from results.ledger.writers.states import FAILED
 
@@ -170,7 +171,7 @@ def _status(study: Study, error: str) -> StudyStatus:
     """Returns how a study stands at the end of its run; error: why it failed before the ledger had it."""
     from epsearch.findings.listing import opened, status
 
-    with suppress(UsageError, Unavailable), opened(study.storage) as store:
+    with suppress(UsageError, Unavailable, StoreError), opened(study.storage) as store:
         return status(store, str(study.name), study.storage, study.out)
     return StudyStatus(name=str(study.name), state=FAILED, reason=error)
 

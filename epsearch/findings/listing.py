@@ -240,6 +240,7 @@ class Filters(NamedTuple):
     submitter: str | None = None
     """The owner."""
     tag: str | None = None
+    """One of the study's."""
 
     def matching(self, statuses: Iterable[StudyStatus]) -> list[StudyStatus]:
         """Returns the studies that match."""

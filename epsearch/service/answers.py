@@ -40,7 +40,7 @@ class Studies:
     """Of all pages."""
     page: int
     next: str | None = None
-    """Where the next page begins, for `after`; null on the last one. Such pages do not shift as studies come."""
+    """Place of the next page, for `after`; null on the last one. Pages by place do not shift as studies come."""
 
 
 LIST = TypeAdapter(Studies)

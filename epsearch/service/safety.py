@@ -26,8 +26,6 @@ from epsearch.service.sending import Sender, hide_paths
 from epsearch.service.settings import LARGEST_BODY, Settings
 from epsearch.service_url import PORTS, ServiceUrl, same_place
 
-UNCHANGED = ("/metrics",)
-"""Paths of long answers without any path of this machine."""
 PROBES = ("/health", "/ready")
 """Paths that answer to every host name: probes use the address of a pod."""
 HSTS = {"Strict-Transport-Security": f"max-age={365 * 24 * 3600}"}
@@ -87,7 +85,7 @@ class Guard:
         headers, begun = Headers(scope=scope), False
 
         clients_path = scope["path"].endswith("/outcome") and b"path=" in scope["query_string"]
-        if scope["path"] not in UNCHANGED and not clients_path:
+        if not clients_path:
             tagged = scope["method"] == "GET" and scope["path"].startswith("/api/")
             send = Sender(send, self._hide, headers.get("if-none-match", "") if tagged else None)
 

@@ -5,8 +5,10 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from epsearch.service.access.tokens import COOKIE
 from epsearch.service.problems import Refusal
 from epsearch.service.requests import SERVER_SET
+from epsearch.service.safety import PROBES
 from epsearch.service.settings import Settings
 from epsearch.study.kinds import EXTENDABLE, KINDS, Search
 from epsearch.study.option import Option
@@ -19,11 +21,9 @@ TAGS = {
 }
 NAMES = {"run": "SearchOptions", "compare": "ComparisonOptions", "memory": "MemoryStudyOptions"}
 """Kind of study -> name of its options in clients."""
-OPEN = ("/health", "/ready")
-"""Paths that need no token."""
 SECURITY = {
     "token": {"type": "http", "scheme": "bearer", "description": "The secret that `epsearch token` printed."},
-    "session": {"type": "apiKey", "in": "cookie", "name": "epsearch", "description": "Of a browser that signed in."},
+    "session": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": "Of a browser that signed in."},
 }
 
 
@@ -51,7 +51,7 @@ def describe(app: FastAPI, settings: Settings) -> dict[str, Any]:
     if settings.tokens.needed:
         schema["components"]["securitySchemes"] = SECURITY
         schema["security"] = [{name: []} for name in SECURITY]
-        for path in OPEN:
+        for path in PROBES:
             schema["paths"][path]["get"]["security"] = []
     return schema
 

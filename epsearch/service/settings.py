@@ -76,7 +76,7 @@ class Settings:
 
     @property
     def secure(self) -> bool:
-        """Whether its users come by HTTPS alone."""
+        """True if its URL is HTTPS: then cookies are Secure, and answers have HSTS."""
         return self.url is not None and self.url.scheme == "https"
 
 

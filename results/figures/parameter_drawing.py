@@ -50,7 +50,7 @@ class ParameterCurve(NamedTuple):
     chosen: float
     """The chosen value."""
     role: str
-    """What it is called: "chosen", or "leading" before the first round is finished."""
+    """Its name in the figure: "chosen", or "leading" before the first round is finished."""
     baseline: float | None
     """The value of the baseline; None if there is none."""
     baseline_text: str
@@ -66,9 +66,9 @@ class ParameterCurve(NamedTuple):
     peak: Peak | None
     """The curve and the confidence set of its top."""
     by_curve: bool
-    """Whether the curve made the choice."""
+    """True for the choice of the curve."""
     at_summit: bool
-    """Whether the curve is highest there."""
+    """True if the curve is highest at the chosen value."""
     objective: str
     """The metric that made the choice."""
 

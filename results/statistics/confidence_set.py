@@ -128,16 +128,18 @@ def not_below(scores: np.ndarray) -> np.ndarray:
 
 
 def eligible(tried: np.ndarray, open_rows: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Returns bool [C]: the places that can be named for tried values [K], ascending, and which of these are open.
+    """Returns bool [C]: the places that can be named for tried values [K], of any order, and which of these are open.
 
     Not a tried value that a paired test puts below the best one, nor any place between two such: beside a cliff the
     curve, which is smooth, is highest where every measurement was worse. All places where no value is open.
     """
     if not open_rows.any():
         return np.ones(len(places), dtype=bool)
-    right = np.searchsorted(tried, places).clip(max=len(tried) - 1)
-    left = np.where(tried[right] == places, right, (right - 1).clip(min=0))
-    return np.asarray(open_rows[left] | open_rows[right])
+    order = np.argsort(tried)
+    ascending, open_there = tried[order], open_rows[order]
+    right = np.searchsorted(ascending, places).clip(max=len(tried) - 1)
+    left = np.where(ascending[right] == places, right, (right - 1).clip(min=0))
+    return np.asarray(open_there[left] | open_there[right])
 
 
 def _of_curve(
