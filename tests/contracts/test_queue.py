@@ -12,7 +12,7 @@ from results.ledger import schema
 from results.ledger.store import Store
 from results.ledger.writers.errors import LeaseHeld, LeaseLost
 from results.ledger.writers.holder import UNKNOWN, here
-from results.ledger.writers.queue import Submission, ended, waits
+from results.ledger.writers.queue import Labels, Submission, ended, waits
 from results.ledger.writers.states import CANCELLED, CANCELLING, FAILED, FINISHED, FOLLOWS, QUEUED, RUNNING
 from tests.support.holders import dead, needs_proc
 from tests.support.leases import FAR, change, content, expire
@@ -349,3 +349,39 @@ def test_an_event_that_cannot_be_read_is_left_out(store: Store) -> None:
         connection.execute(insert(schema.events).values(**row))
     assert store.events.newest("demo", "progress") is None and len(store.events.read(None, 0, 9)) == 1
     assert store.events.last() == store.events.read(None, 0, 9)[-1].id + 1
+
+
+def test_one_service_alone_closes_a_submission(store: Store, other: Store) -> None:
+    store.queue.submit("demo", GIVEN)
+    assert (store.queue.close("demo"), other.queue.close("demo"), other.queue.close("nothing")) == (True, False, False)
+    assert other.queue.open_submissions() == {}
+
+
+def test_open_submissions_are_those_of_all_without_what_is_trained(store: Store, other: Store) -> None:
+    for name, priority in (("a", 0), ("b", 2), ("closed", 5), ("c", 1)):
+        store.queue.submit(name, GIVEN, priority, "ann")
+    store.queue.close("closed")
+    every = {name: one._replace(given={}) for name, one in other.queue.submissions().items() if one.open}
+    assert other.queue.open_submissions() == every and [*every] == ["b", "c", "a"]
+
+
+def test_the_newest_labels_count_until_the_study_is_deleted(store: Store, other: Store) -> None:
+    def label(name: str, *tags: str) -> None:
+        store.queue.audit("ann", "label", name, {"tags": [*tags], "notes": "a\nb"})
+
+    label("demo", "old")
+    label("demo", "new", "é")
+    label("gone", "x")
+    store.queue.audit("ann", "delete", "gone", {})
+    store.queue.audit("ann", "label", "damaged", {"tags": "text", "notes": 5})
+    known = {"demo": Labels(("new", "é"), "a\nb"), "damaged": Labels()}
+    assert other.queue.labels() == known
+    assert other.queue.labels("demo") == {"demo": known["demo"]} and other.queue.labels("gone") == {}
+
+
+def test_the_first_submission_of_one_study_is_that_among_all(store: Store, other: Store) -> None:
+    for action, name in (("submit", "a"), ("submit", "b"), ("delete", "b"), ("submit", "a"), ("submit", "b")):
+        store.queue.audit("ann", action, name, {})
+    every = other.queue.first_submitted()
+    assert {*every} == {"a", "b"} and other.queue.first_submitted("nothing") == {}
+    assert all(other.queue.first_submitted(name) == {name: every[name]} for name in every)

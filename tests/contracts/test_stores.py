@@ -181,8 +181,10 @@ def test_a_summary_takes_the_place_of_the_one_before(store: Store) -> None:
     assert store.summaries() == {}
     store.sum_up(first := summed_up(store, "1 of 5"))
     assert store.summaries() == {"demo": first}
+    assert store.summary("demo") == first and store.summary("nothing") is None
     store.add([record()], second := summed_up(store, "2 of 5"))
     assert store.summaries() == {"demo": second}
+    assert store.summary("demo") == second
     store.certify([Certificate(record().key, 0.0, 0.0, "")], third := summed_up(store, "finished"))
     assert store.summaries() == {"demo": third} and len(store.all_runs()) == 1
     assert store.add([record()], second) == 0  # the member is known, and what the study knows is none the less new
