@@ -90,6 +90,7 @@ def best_interval(
 ) -> Maximum:
     """Returns the confidence set of the maximum on [low, high] for x [K] and scores [K, R], at `CONFIDENCE`.
 
+    x: ascending.
     apart: indices of x with another formula (ε = 0 is A-GEM), which are no part of the curve; each of them extends the
     set to itself where it may be the best. Members that lie far off, which may have failed, do not count for the curve.
     Without a curve: see `slope_tests.open_points`, extended to the next tried values on both sides. With one seed
@@ -128,18 +129,16 @@ def not_below(scores: np.ndarray) -> np.ndarray:
 
 
 def eligible(tried: np.ndarray, open_rows: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Returns bool [C]: the places that can be named for tried values [K], of any order, and which of these are open.
+    """Returns bool [C]: the places that can be named for tried values [K], ascending, and which of these are open.
 
     Not a tried value that a paired test puts below the best one, nor any place between two such: beside a cliff the
     curve, which is smooth, is highest where every measurement was worse. All places where no value is open.
     """
     if not open_rows.any():
         return np.ones(len(places), dtype=bool)
-    order = np.argsort(tried)
-    ascending, open_there = tried[order], open_rows[order]
-    right = np.searchsorted(ascending, places).clip(max=len(tried) - 1)
-    left = np.where(ascending[right] == places, right, (right - 1).clip(min=0))
-    return np.asarray(open_there[left] | open_there[right])
+    right = np.searchsorted(tried, places).clip(max=len(tried) - 1)
+    left = np.where(tried[right] == places, right, (right - 1).clip(min=0))
+    return np.asarray(open_rows[left] | open_rows[right])
 
 
 def _of_curve(

@@ -82,7 +82,8 @@ def _tops(space: Space, known: Sequence[Point], process: Process, open_rows: NDA
         tried = np.array([float(point[0]) for point in known])
         # The curve is not extrapolated.
         every = [point for point in every if tried.min() <= float(point[0]) <= tried.max()]
-        named = eligible(tried, open_rows, np.array([float(point[0]) for point in every]))
+        order = np.argsort(tried)
+        named = eligible(tried[order], open_rows[order], np.array([float(point[0]) for point in every]))
         return _highest(space, process, every), _highest(space, process, list(compress(every, named)))
     best = _highest(space, process, every)
     for _ in range(PASSES):
