@@ -93,7 +93,7 @@ def build_extension(given: Mapping[str, Any], config: Path | None = None) -> Sea
     return after
 
 
-def load(name: str | None = None, out: Path | str = "runs", storage: str | None = None) -> StoredStudy:
+def load(name: str | None = None, out: Path | str = "runs", storage: LedgerUrl | str | None = None) -> StoredStudy:
     """Returns the results of a stored study, finished or not; name: None for the newest.
 
     out: folder of the ledger; storage: its URL, if elsewhere. Nothing is written. Raises UsageError for an unknown or

@@ -23,13 +23,6 @@ COMMAND = re.compile(r": (epsearch [^:]+)$")
 """The command with which a caution ends."""
 
 
-class Row(NamedTuple):
-    """A row of the small table: a label and a text for each metric."""
-
-    label: str
-    cells: tuple[str, ...]
-
-
 class Summary(NamedTuple):
     """The answer of a search, each part on a line of its own; "" for a part that is missing."""
 
@@ -39,8 +32,8 @@ class Summary(NamedTuple):
     """Heading of the table: the sizes of the evaluation; "" before it has run."""
     metrics: tuple[str, ...]
     """Metrics of the table, with units: what was maximised, A_T and F_T, each once."""
-    rows: tuple[Row, ...]
-    """The evaluated points, the paper's rows, and the paired difference."""
+    rows: tuple[tuple[str, ...], ...]
+    """A label, then a text a metric: the evaluated points, the paper's rows, and the paired difference."""
     trust: str
     """How far to trust the answer."""
     next_step: str
@@ -64,6 +57,12 @@ def summary(results: SearchResults) -> Summary:
         next_step=step,
         is_command=is_command,
     )
+
+
+def command_in(caution: str) -> str:
+    """Returns the command with which a caution ends; "" for one without."""
+    match = COMMAND.search(caution)
+    return match[1] if match else ""
 
 
 def _answer(results: SearchResults, known: Assessment) -> str:
@@ -117,28 +116,22 @@ def _tasks(results: SearchResults) -> str:
     return f"{tasks}, {count_text(len({record.seed for record in results.evaluation}), 'seed')}"
 
 
-def _measured(results: SearchResults, metrics: tuple[str, ...]) -> list[Row]:
+def _measured(results: SearchResults, metrics: tuple[str, ...]) -> list[tuple[str, ...]]:
     """Returns the evaluated points and the paper's rows, with mean ± standard deviation."""
-    return (
-        [
-            Row(
-                str(row["row"]),
-                tuple(METRICS[m].mean_std_text(row[f"{m}_mean"], row[f"{m}_std"]) for m in metrics),
-            )
-            for row in evaluation_table(results).to_dict("records")
-        ]
-        if results.evaluation
-        else []
-    )
+    rows = evaluation_table(results).to_dict("records") if results.evaluation else []
+    return [
+        (str(row["row"]), *(METRICS[m].mean_std_text(row[f"{m}_mean"], row[f"{m}_std"]) for m in metrics))
+        for row in rows
+    ]
 
 
-def _difference(results: SearchResults, pair: Paired, metrics: tuple[str, ...]) -> list[Row]:
+def _difference(results: SearchResults, pair: Paired, metrics: tuple[str, ...]) -> list[tuple[str, ...]]:
     """Returns the row of the paired difference of what was maximised; none without a pair."""
     if not pair.n:
         return []
     error = f" ± {number_text(pair.error, DIGITS)}" if math.isfinite(pair.error) else ""
     higher = f"higher on {pair.wins} of {count_text(pair.n, 'seed')}"
-    return [Row("difference", (f"{signed_text(pair.mean, DIGITS)}{error}", *["" for _ in metrics[2:]], higher))]
+    return [("difference", f"{signed_text(pair.mean, DIGITS)}{error}", *("" for _ in metrics[2:]), higher)]
 
 
 def _trust(results: SearchResults, pair: Paired) -> str:
@@ -151,8 +144,12 @@ def _trust(results: SearchResults, pair: Paired) -> str:
         return "the evaluation has not run yet"
     if results.score_on == "eval":
         return "chosen on the evaluation stream itself: the figures are biased upwards"
+    if results.baseline is None:
+        return "no baseline was evaluated beside the choice"
+    if results.chosen == results.baseline:
+        return f"the choice is {name} itself: nothing to test"
     if pair.n < 2:
-        return "" if results.chosen == results.baseline else "one seed gives no test of the difference"
+        return "one seed gives no test of the difference"
     if not any(pair.differences):
         return f"the choice and {name} score the same bit for bit"
     p, smallest = sign_flip_p(pair.differences), smallest_sign_flip_p(pair.n)
@@ -174,9 +171,8 @@ def _next_step(results: SearchResults, known: Assessment, pair: Paired) -> tuple
     needed = _seeds(known, pair)
     if needed and objection(results) != REJECTED:
         return f"{extend} --seeds {needed}", True
-    cautions = (COMMAND.search(note) for note in results.notes)
-    command = next((match[1].removeprefix("epsearch ") for match in cautions if match), "")
-    return command or f"report {results.name} --figures pdf", True
+    command = next(filter(None, map(command_in, results.notes)), "")
+    return command.removeprefix("epsearch ") or f"report {results.name} --figures pdf", True
 
 
 def _wider(results: SearchResults, known: Assessment) -> str:
@@ -203,5 +199,6 @@ def _seeds(known: Assessment, pair: Paired) -> int:
     for_a_test = LEAST_FOR_A_TEST if 0 < pair.n < LEAST_FOR_A_TEST else 0
     if not math.isfinite(for_the_top) or for_the_top > MANY_SEEDS:
         for_the_top = 0.0
-    needed = max(int(for_the_top), for_a_test)
+    open_still = LEAST_FOR_A_TEST if known.verdict.kind == "open" else 0
+    needed = max(math.ceil(for_the_top), for_a_test, open_still)
     return needed if needed > known.seeds else 0
