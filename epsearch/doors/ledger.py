@@ -57,15 +57,17 @@ class LedgerDoor:
 
         if len(names) < 2:
             name = names[0] if names else None
-            return _outcome(api.report(name, self._storage, self._out, figures, with_printed, metrics))
+            result = api.report(name, self._storage, self._out, figures, with_printed, metrics)
+            return _with_images(_outcome(result), result.image_files)
         for flag, value in (("--with-printed", with_printed), ("--metrics", metrics)):
             if value:
                 raise UsageError(f"{flag} is for the report of one study, got {len(names)}")
         several, page = api.side_by_side(names, self._storage, self._out, figures)
-        return View(
+        view = View(
             lambda width, colours: outcome.side_by_side(several, page),
             lambda: outcome.side_by_side_as_json(several, page),
         )
+        return _with_images(view, several.image_files)
 
     def plan(self, request: Request, listener: Listener) -> View:
         """Plans a study; measures the speed of this machine for a few seconds."""
@@ -196,3 +198,15 @@ def _place_of(study: Study) -> str:
     out = "" if study.out == Study.options()["out"].default else f" --out {shlex.quote(str(study.out))}"
     storage = "" if study.storage == ledger_url(study.out) else f" --storage {shlex.quote(str(study.storage))}"
     return out + storage
+
+
+def _with_images(view: View, paths: Sequence[Path]) -> View:
+    """Returns a view that also names the files of figures."""
+    from epsearch.terminal.image_files import with_paths
+
+    if not paths:
+        return view
+    return View(
+        lambda width, colours: with_paths(view.renderable(width, colours), paths),
+        lambda: {**view.data(), "figures": [str(path) for path in paths]},
+    )

@@ -10,7 +10,7 @@ from results.search_tables import by_seed
 from results.statistics.anova import no_difference
 from results.statistics.paired import ALPHA
 
-RULE = "no significant difference between values (F test, two-way ANOVA with seeds as blocks, p ≥ 0.05)"
+RULE = "no significant difference between values (F test, seeds as blocks, p ≥ 0.05)"
 """Why a round has no panel, in the words of a caption."""
 
 

@@ -72,7 +72,8 @@ def caption(curve: ParameterCurve) -> str:
     )
     text = (
         f"{what} versus {curve.label} on the {STREAM_LABELS[curve.stream]}. Dots: mean over seeds; bars: ± one "
-        "standard error within seeds (Cousineau–Morey), without the effects of seeds; faint dots: single seeds."
+        "standard error within seeds; faint dots: single seeds. That standard error is Cousineau–Morey's, without the "
+        "effects of seeds."
     )
     if curve.later:
         text += " Later repeats have bars where there is room."

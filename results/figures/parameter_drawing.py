@@ -30,11 +30,8 @@ SET_HEIGHT = 0.025
 MOST_BARS = 100
 """Error bars that the width of a figure has room for."""
 
-SEEDS, MEANS, BAND = "seeds", "means", "band"
+SEEDS, MEANS, BAND, CURVE, CHOICE, SET = "seeds", "means", "band", "curve", "choice", "set"
 """What a trace shows, as its `meta`, by which `paper_style` finds it."""
-
-SET = "best may lie here (95 %)"
-"""Entry of the confidence set in the legend."""
 
 
 class ParameterCurve(NamedTuple):
@@ -116,7 +113,8 @@ def draw(curve: ParameterCurve) -> Any:
     _add_choice(figure, curve)
     if add_set(figure, curve, curve.points[curve.parameter]):
         # A rectangle has no entry in the legend.
-        add_legend_entry(figure, SET, {"symbol": "square", "size": 12, "color": BLUE}, rank=5)
+        add_legend_entry(figure, "best may lie here (95 %)", {"symbol": "square", "size": 12, "color": BLUE}, rank=5)
+        figure.data[-1].meta = SET
     finish(figure, height=430)
     figure.update_layout(margin_t=86)  # three lines of a legend, and the name of the chosen value
     figure.update_xaxes(title_text=curve.label, **value_axis(curve.points[curve.parameter], curve.log))
@@ -228,6 +226,7 @@ def _add_curve(figure: Any, curve: ParameterCurve) -> None:
             legendrank=3,
             legendgroup="curve",
             name="curve, 95 % band",
+            meta=CURVE,
             hoverinfo="skip",
             row=1,
             col=1,
@@ -241,6 +240,7 @@ def _add_curve(figure: Any, curve: ParameterCurve) -> None:
         mode="markers",
         marker={"symbol": "star", "size": 14, "color": ORANGE, "line": {"width": 1, "color": INK}},
         name=curve.role,
+        meta=CHOICE,
         legendrank=4,
         hovertemplate=f"{curve.role} {curve.label} = %{{x:.4g}}<extra></extra>",
         row=1,

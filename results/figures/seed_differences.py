@@ -14,7 +14,11 @@ from results.statistics.paired import CONFIDENCE, Paired, student_quantile
 from results.verdict import wording
 
 MEAN = "mean"
-"""Name of the last place on the axis, and of its trace."""
+"""Name of the last place on the axis."""
+INTERVAL, MEAN_BAR = "95 % t interval", "mean ± standard error (thick), 95 % t interval (thin)"
+"""Names of the traces of the mean: the first stands in the entry of the second."""
+THIN, THICK = {"thickness": 1.4, "width": 9}, {"thickness": 6, "width": 0}
+"""Looks of their bars."""
 
 
 class _Differences(NamedTuple):
@@ -77,19 +81,16 @@ def draw(found: _Differences) -> Any:
         hovertemplate=f"{hover}<extra></extra>",
     )
     if pair.n:
-        several = {"array": [found.half], "thickness": 1.4, "width": 9, "color": BLUE} if pair.n > 1 else {}
-        error = {"array": [pair.error], "thickness": 5, "width": 0, "color": BLUE} if pair.n > 1 else {}
-        text = f"{signed_text(pair.mean, 2)} {found.unit}<extra></extra>"
-        for name, bar in (("95 % t interval", several), ("mean ± standard error", error)):
+        for name, half, bar in ((INTERVAL, found.half, THIN), (MEAN_BAR, pair.error, THICK)):
             figure.add_scatter(
                 x=[MEAN],
                 y=[pair.mean],
-                error_y=bar,
+                error_y={"array": [half], "color": BLUE, **bar} if pair.n > 1 else {},
                 mode="markers",
-                marker={"size": 11, "color": BLUE, "symbol": "diamond"},
-                name=name,
-                showlegend=pair.n > 1,
-                hovertemplate=f"{MEAN}: {text}",
+                marker={"size": 9, "color": BLUE, "symbol": "diamond"},
+                name=name if pair.n > 1 else MEAN,
+                showlegend=name == MEAN_BAR,
+                hovertemplate=f"{MEAN}: {signed_text(pair.mean, 2)} {found.unit}<extra></extra>",
             )
     finish(figure, height=300)
     figure.update_layout(margin_t=44)
@@ -117,7 +118,7 @@ def caption(found: _Differences) -> str:
     """Returns the caption with the mean, its standard error and its interval."""
     pair = found.pair
     digits = METRICS[found.objective].digits
-    text = f"Evaluation by seed: {found.objective} of the {found.chosen} minus that of {found.baseline}"
+    text = f"Difference by seed: {found.objective} of the {found.chosen} minus that of {found.baseline}"
     if not pair.n:
         return f"{text}; no seed has both."
     mean = signed_text(pair.mean, digits)
@@ -126,8 +127,8 @@ def caption(found: _Differences) -> str:
     ends = (signed_text(pair.mean + sign * found.half, digits) for sign in (-1, 1))
     return (
         f"{text}. Mean {mean} ± {number_text(pair.error, digits)} points (standard error); 95 % t interval "
-        f"{' to '.join(ends)}. {count_text(pair.n, 'seed')}, paired: both have the same tasks, order of examples and "
-        "initial weights. The interval is Student's, which takes differences between seeds to be normal."
+        f"{' to '.join(ends)}. Of {count_text(pair.n, 'seed')}, each paired: both have the same tasks, order of "
+        "examples and initial weights. The interval is Student's, which takes differences between seeds to be normal."
     )
 
 

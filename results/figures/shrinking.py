@@ -104,8 +104,9 @@ def caption(shrinking: _Shrinking) -> str:
     """Returns the caption, with the number of repeats that have no bar."""
     every, rows = list(shrinking.intervals.itertuples()), shrinking.shown
     chain = _last_chain(every)
-    text = "Intervals of the repeats, each at its own scale, with its two ends below it."
+    text = "Intervals of the repeats, each at its own scale."
     text = " ".join(filter(None, (text, left_out_text(shrinking.indistinct))))
+    text += " The ends of an interval stand below its bar."
     if len(rows) > 1:
         text += " The grey funnel shows which part of an interval the next bar searched."
     text += f" Dots: {_tried(shrinking)}; diamond: best of the repeat; ring: second best."

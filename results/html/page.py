@@ -103,7 +103,7 @@ def figure(name: str, module: ModuleType, numbers: Any, *folds: str) -> str:
         f'<div class="plot" id="figure-{name}" style="height: {drawing.layout.height}px"></div>\n'
         f'<script type="application/json" class="drawing" data-place="figure-{name}" data-config="{config}">{source}'
         f"</script>\n<figcaption>{prose(first)}</figcaption>\n"
-        f'<div class="folds">{_saving(short, next(iter(tables), ""))}{"".join(parts)}</div>\n</figure>'
+        f'<div class="folds">{"".join(parts)}{_saving(short, next(iter(tables), ""))}</div>\n</figure>'
     )
 
 

@@ -5,6 +5,8 @@ from results.pages.search import confidence, sections
 from results.search import SearchResults
 from results.verdict.summary import Summary, summary
 
+LONG = 24
+"""Letters from which on a chosen point has smaller letters."""
 NEXT = "next-step"
 """Id of the command that the button copies."""
 
@@ -24,7 +26,7 @@ def overview(results: SearchResults) -> str:
 
     Without the next step: such a page has buttons for it, and the search may still train.
     """
-    full = page.folded("The answer in full", sections.answer_in_full(results))
+    full = page.folded("The answer in full", sections.answer_in_full(results, judged=False))
     notes = page.notes(sections.warnings(results))
     return _summary(results, steps=False) + notes + confidence.verdict(results) + full
 
@@ -32,10 +34,11 @@ def overview(results: SearchResults) -> str:
 def _summary(results: SearchResults, steps: bool) -> str:
     """Returns the lines of `results.verdict.summary`; steps: with the warnings, folded, and the next step."""
     known = summary(results)
-    chosen, _, detail = known.answer.partition("   (")
-    label = "Chosen" if detail else "Answer"
+    # "ε = 1   (95 % confidence set …)", or "no answer: why".
+    chosen, _, detail = known.answer.partition("   (" if "   (" in known.answer else ": ")
+    size = " long" if len(chosen) > LONG else ""
     parts = [
-        f'<div class="tile main"><div class="label">{label}</div><div class="value">{page.prose(chosen)}</div>'
+        f'<div class="tile main"><div class="label">Answer</div><div class="value{size}">{page.prose(chosen)}</div>'
         f'<div class="detail">{page.prose(_sentence(detail.removesuffix(")")))}</div></div>',
         _table(known),
         f'<p class="trust">{page.prose(_sentence(known.trust))}</p>' if known.trust else "",

@@ -6,6 +6,8 @@ from results.html import page
 from results.pages.search.methods_text import bibtex, formula, methods_paragraph
 from results.search import SearchResults
 
+GRADIENTS = "g: gradient on the mini-batch; g_ref: on the batch drawn from the memory; ĝ and ĝ_ref have unit length."
+
 
 def methods(results: SearchResults) -> str:
     """Returns the section with the method's formula, the paragraph to paste, and the BibTeX entries, which unfold."""
@@ -19,5 +21,6 @@ def methods(results: SearchResults) -> str:
 
 def _formula(text: str) -> str:
     """Returns a formula as HTML; "" without one."""
-    body = escape(text).replace("_ref", "<sub>ref</sub>")
-    return f'<p class="formula">{body}</p>' if text else ""
+    lines = {"formula": text, "after": GRADIENTS} if text else {}
+    html = (f'<p class="{kind}">{escape(line)}</p>' for kind, line in lines.items())
+    return "".join(html).replace("_ref", "<sub>ref</sub>")

@@ -32,9 +32,9 @@ SEARCH_METRICS = ("A_T", "F_T", "a_1", "a_t")
 """The metrics of the table of all points; FWT and LCA_10 are not measured in a search."""
 
 
-def answer_in_full(results: SearchResults) -> str:
-    """Returns headline numbers, and the answer in words without the verdict, which stands in its banner."""
-    said = f'<div class="answer">{page.paragraphs(answer(results, judged=False))}</div>'
+def answer_in_full(results: SearchResults, judged: bool = True) -> str:
+    """Returns headline numbers and the answer in words; judged: see `answer`."""
+    said = f'<div class="answer">{page.paragraphs(answer(results, judged))}</div>'
     return page.tiles(_headlines(results)) + said
 
 
