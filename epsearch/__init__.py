@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from epsearch.events import together as together
     from epsearch.failures.errors import Interrupted as Interrupted
     from epsearch.failures.errors import UsageError as UsageError
+    from epsearch.findings.notebook import notebook_listener as notebook_listener
     from epsearch.preparation.build import build as build
     from epsearch.publishing.targets import live as live
     from epsearch.study.description import Study as Study
@@ -114,6 +115,7 @@ _HOMES = {
         *("Began", "Event", "Listener", "Note", "Planned", "Progress", "Stored", "Tick", "Warned", "together"),
     ),
     "epsearch.failures.errors": ("Interrupted", "UsageError"),
+    "epsearch.findings.notebook": ("notebook_listener",),
     "epsearch.preparation.build": ("build",),
     "epsearch.publishing.targets": ("live",),
     "epsearch.study.description": ("Study",),

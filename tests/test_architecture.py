@@ -29,7 +29,7 @@ MORE: tuple[str, ...] = (
         "Sender",
     ),
     "LogHandler",
-    "Summary",
+    *("PaperFile", "SeedDifferences", "Summary"),
 )
 """Names of the public classes beyond these ceilings."""
 IMPORT = (ast.Import, ast.ImportFrom)

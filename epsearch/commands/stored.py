@@ -55,6 +55,10 @@ def verify(
 def export(
     names: Annotated[list[str], typer.Argument(metavar="[NAME] FILE", help="The study, and the file to write.")],
     whole: Annotated[bool, typer.Option("--all", help="The whole ledger; no NAME then.")] = False,
+    paper: Annotated[
+        bool,
+        typer.Option("--paper", help="A zip to cite: methods, tables, figures, BibTeX, versions and the study itself."),
+    ] = False,
     folder: Out = OUT.default,
     storage: Storage = None,
     as_json: Json = False,
@@ -63,12 +67,27 @@ def export(
     from epsearch.stored.transfer import export_ledger, export_study
     from epsearch.terminal import stored
 
+    if paper:
+        _export_paper(names, whole, folder, storage, as_json)
+        return
     *studies, file = names
     if len(studies) != int(not whole):
         raise UsageError(f"export takes {'FILE alone with --all' if whole else 'NAME and FILE'}, got {' '.join(names)}")
     url, path = url_of(folder, storage), of.path(file, "FILE")
     transfer = export_ledger(path, url) if whole else export_study(studies[0], path, url, folder)
     printed(stored.exported(transfer), transfer._asdict(), as_json, soft_wrap=True)
+
+
+def _export_paper(names: list[str], whole: bool, folder: Path, storage: str | None, as_json: bool) -> None:
+    """Writes a study to cite; its file is NAME-paper.zip where none is named."""
+    from epsearch.stored.paper import export_paper
+    from epsearch.terminal import stored
+
+    if whole or len(names) > 2:
+        raise UsageError(f"export --paper takes NAME and FILE, got {'--all' if whole else ' '.join(names)}")
+    path = of.path(names[1] if len(names) > 1 else f"{names[0]}-paper.zip", "FILE")
+    paper = export_paper(names[0], path, url_of(folder, storage), folder)
+    printed(stored.for_paper(paper), paper._asdict(), as_json, soft_wrap=True)
 
 
 def import_(

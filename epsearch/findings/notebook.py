@@ -1,5 +1,7 @@
 """Stored results for Python and notebooks: tables as DataFrames, figures of plotly."""
 
+import threading
+import time
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -8,15 +10,22 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from epsearch.events import Event, Listener, Note, Progress, Warned
+from epsearch.failures.errors import UsageError
 from epsearch.findings.reports import REPORTS, AnyResults
 from epsearch.plugins.registration import added, maximising
 from epsearch.study.description import Study
+from results.labels import duration_text
 from results.search import SearchResults
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from results.pages.writing import Figures
+    from results.verdict.summary import Summary
+
+SECONDS = 0.25
+"""Between two updates of a notebook's progress."""
 
 
 class _PageData(ABC):
@@ -48,10 +57,12 @@ class _PageData(ABC):
         return {name: module.caption(numbers) for name, (module, numbers) in self.drawings.items()}
 
     def _repr_html_(self) -> str:
-        return self._heading() + self.table.to_html(index=False, float_format="{:.4g}".format)
+        return self.table.to_html(index=False, float_format="{:.4g}".format)
 
-    def _heading(self) -> str:
-        return ""
+    def _repr_markdown_(self) -> str:
+        titles, rows = [*map(str, self.table.columns)], self.table.astype(object).to_numpy().tolist()
+        cells = [[f"{value:.4g}" if isinstance(value, float) else str(value) for value in row] for row in rows]
+        return "\n".join(f"| {' | '.join(row)} |" for row in (titles, ["---"] * len(titles), *cells))
 
 
 @dataclass(frozen=True)
@@ -103,8 +114,21 @@ class StoredStudy(_PageData):
         """The answer of a search in words; empty for other studies."""
         return REPORTS[self.study.kind].answer(self.results)
 
-    def _heading(self) -> str:
-        return f"<p><b>{escape(self.study.name)}</b> {escape(self.answer)}</p>"
+    @property
+    def summary(self) -> "Summary | None":
+        """The answer of a search in a few lines, which a notebook shows; None for other studies."""
+        with added(self.results.config):
+            return REPORTS[self.study.kind].summary(self.results)
+
+    def _repr_html_(self) -> str:
+        said = self.summary
+        shown = super()._repr_html_() if said is None else said._repr_html_()
+        return f"<h4>{escape(self.study.name)}</h4>{shown}"
+
+    def _repr_markdown_(self) -> str:
+        said = self.summary
+        shown = super()._repr_markdown_() if said is None else said._repr_markdown_()
+        return f"#### {self.study.name}\n\n{shown}"
 
 
 @dataclass(frozen=True)
@@ -135,3 +159,43 @@ class SideBySide(_PageData):
 
         with self.objective():
             return side_by_side.figures(self.searches)
+
+
+def notebook_listener() -> Listener:
+    """Returns a listener that shows the progress of a training in a notebook, in one place: `run(study, listener)`.
+
+    Notes and warnings stay below it. Raises UsageError outside of IPython.
+    """
+    try:
+        from IPython.core.getipython import get_ipython
+        from IPython.display import HTML, display
+    except ImportError:
+        raise UsageError("notebook_listener needs IPython, which is not installed") from None
+    if get_ipython() is None:
+        raise UsageError("notebook_listener needs a notebook; leave it out elsewhere")
+    lock, lines, bar, updated = threading.Lock(), list[str](), "planning", -SECONDS
+    handle: Any = display(HTML(bar), display_id=True)  # type: ignore[no-untyped-call]
+
+    def listen(event: Event) -> None:
+        nonlocal bar, updated
+        with lock:  # progress comes from any thread
+            if isinstance(event, Progress):
+                bar = _bar(event)
+                if time.monotonic() - updated < SECONDS and event.known < event.wanted:
+                    return
+            elif isinstance(event, (Note, Warned)):
+                lines.append(f"<small>{escape(str(event))}</small>")
+            else:
+                return
+            updated = time.monotonic()
+            handle.update(HTML("<br>".join([bar, *lines])))  # type: ignore[no-untyped-call]
+
+    return listen
+
+
+def _bar(now: Progress) -> str:
+    """Returns a bar of the members of the stage, with the best so far and the time to go, as HTML."""
+    eta = "" if now.eta is None else f" · about {duration_text(now.eta)} to go"
+    text = f"{now.stage} · {now.known}/{now.wanted} members · {now.headline or 'no score yet'}{eta}"
+    bar = f'<progress value="{now.known}" max="{max(now.wanted, 1)}" aria-label="members"></progress>'
+    return f"{bar} {escape(text)}"

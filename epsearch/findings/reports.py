@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from epsearch.loop.search import SearchLoop
     from results.pages.writing import Figures
+    from results.verdict.summary import Summary
 
 UNTUNED = "Every candidate of the tuning lost a seed; trained with the definition's values."
 
@@ -48,6 +49,9 @@ class Report(NamedTuple):
     """Loop -> its stored members, grouped over seeds."""
     answer: Callable[[Any], str] = lambda results: ""
     """Results -> the answer of a search in words; empty for other studies."""
+
+    summary: Callable[[Any], "Summary | None"] = lambda results: None
+    """Results -> the answer of a search in a few lines; None for other studies."""
 
     latex_metrics: Callable[[], tuple[str, ...]] = lambda: ()
     """Returns the metrics that the LaTeX table can have; empty for a kind without one."""
@@ -132,6 +136,12 @@ def _answer(results: SearchResults) -> str:
     return answer(results)
 
 
+def _summary(results: SearchResults) -> "Summary":
+    from results.verdict.summary import summary
+
+    return summary(results)
+
+
 def _of_search(results: SearchResults) -> Iterable[RunRecord]:
     # With --score-on eval the members of the evaluation are also members of the search.
     return {record.key: record for record in (*results.search, *results.evaluation)}.values()
@@ -171,7 +181,7 @@ def _rows(loop: TableLoop) -> Groups:
 
 
 REPORTS: dict[str, Report] = {
-    Search.kind: Report(search_results, _of_search, _search_pages, "write_report", _points, _answer),
+    Search.kind: Report(search_results, _of_search, _search_pages, "write_report", _points, _answer, _summary),
     Comparison.kind: Report(
         comparison,
         _of_table,

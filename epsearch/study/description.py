@@ -317,9 +317,11 @@ class Study:
             if name != hidden and self.applies(option)
         }
 
-    def to_yaml(self) -> str:
-        """Returns the study as a YAML file for `--config`."""
-        return str(yaml.safe_dump(self.shown(), sort_keys=False, allow_unicode=True, default_flow_style=None))
+    def to_yaml(self, places: bool = True) -> str:
+        """Returns the study as a YAML file for `--config`; places: with the folders and addresses of this machine."""
+        known = self.options()
+        shown = {name: value for name, value in self.shown().items() if places or known[name].scope != PLACE}
+        return str(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, default_flow_style=None))
 
     def applies(self, option: Option) -> bool:
         """Returns whether an option applies to the study."""

@@ -12,6 +12,7 @@ from results.labels import count_text, points_text
 
 if TYPE_CHECKING:
     from epsearch.stored.network import SavedNetwork
+    from epsearch.stored.paper import PaperFile
     from epsearch.stored.transfer import Transfer
     from epsearch.stored.verification import Rerun, Verification
 
@@ -113,6 +114,12 @@ def exported(transfer: "Transfer") -> RenderableType:
     """Returns the contents of an exported file."""
     damaged = f"; {count_text(transfer.damaged, 'damaged row')} left out" if transfer.damaged else ""
     return Text(f"{transfer.file}: {_contents(transfer, transfer.studies)}{damaged}")
+
+
+def for_paper(paper: "PaperFile") -> RenderableType:
+    """Returns the contents of a study to cite, and what is missing."""
+    text = f"{paper.file}: {count_text(len(paper.parts), 'file')}"
+    return Text(f"{text}; images of figures left out: {paper.left_out}" if paper.left_out else text)
 
 
 def imported(transfer: "Transfer") -> RenderableType:

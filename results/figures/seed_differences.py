@@ -21,7 +21,7 @@ THIN, THICK = {"thickness": 1.4, "width": 9}, {"thickness": 6, "width": 0}
 """Looks of their bars."""
 
 
-class _Differences(NamedTuple):
+class SeedDifferences(NamedTuple):
     """Data of the figure, in the unit in which people see what was maximised."""
 
     objective: str
@@ -43,7 +43,7 @@ class _Differences(NamedTuple):
         return student_quantile((1 + CONFIDENCE) / 2, self.pair.n - 1) * self.pair.error
 
 
-def numbers(results: SearchResults) -> _Differences:
+def numbers(results: SearchResults) -> SeedDifferences:
     """Returns the differences by seed; without rows where the baseline was chosen or one of both was not evaluated."""
     metric, pair = results.objective, baseline_pair(results, evaluation=True)
     declared = METRICS[metric]
@@ -56,7 +56,7 @@ def numbers(results: SearchResults) -> _Differences:
         for seed in sorted(sides[0].keys() & sides[1].keys())
         if not math.isnan(sides[0][seed] - sides[1][seed])
     ]
-    return _Differences(
+    return SeedDifferences(
         metric,
         declared.display_unit,
         f"chosen {wording.subject(results)}",
@@ -66,7 +66,7 @@ def numbers(results: SearchResults) -> _Differences:
     )
 
 
-def draw(found: _Differences) -> Any:
+def draw(found: SeedDifferences) -> Any:
     """Returns a plotly figure: a dot for each seed, then their mean with its standard error and 95 % t interval."""
     figure = plotly("graph_objects").Figure()
     seeds, pair = found.seeds, found.pair
@@ -114,7 +114,7 @@ def draw(found: _Differences) -> Any:
     return figure
 
 
-def caption(found: _Differences) -> str:
+def caption(found: SeedDifferences) -> str:
     """Returns the caption with the mean, its standard error and its interval."""
     pair = found.pair
     digits = METRICS[found.objective].digits
@@ -132,7 +132,7 @@ def caption(found: _Differences) -> str:
     )
 
 
-def tables(found: _Differences) -> dict[str, pd.DataFrame]:
+def tables(found: SeedDifferences) -> dict[str, pd.DataFrame]:
     """Returns name -> table of the data of the figure: the seeds, and their mean."""
     pair = found.pair
     low, high = (pair.mean - found.half, pair.mean + found.half) if pair.n > 1 else (math.nan, math.nan)

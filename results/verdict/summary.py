@@ -2,6 +2,7 @@
 
 import math
 import re
+from html import escape
 from typing import NamedTuple
 
 from results.inert import INERT
@@ -40,6 +41,19 @@ class Summary(NamedTuple):
     """The next command worth typing, as after the name of the program, or a sentence."""
     is_command: bool
     """Whether `next_step` is a command."""
+
+    def _repr_html_(self) -> str:
+        """Returns the lines for a notebook."""
+        head = "".join(f"<th>{escape(text)}</th>" for text in (self.tasks, *self.metrics))
+        rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in self.rows)
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if self.rows else ""
+        return f"<p><b>{escape(self.answer)}</b></p>{table}<p>{escape(self.trust)}</p>"
+
+    def _repr_markdown_(self) -> str:
+        """Returns the lines as Markdown."""
+        rows = [(self.tasks, *self.metrics), (":--", *("--:" for _ in self.metrics)), *self.rows]
+        table = "\n".join(f"| {' | '.join(row)} |" for row in rows) if self.rows else ""
+        return "\n\n".join(filter(None, (f"**{self.answer}**", table, self.trust)))
 
 
 def summary(results: SearchResults) -> Summary:
