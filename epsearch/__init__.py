@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from epsearch.study.kinds import Comparison as Comparison
     from epsearch.study.kinds import MemoryStudy as MemoryStudy
     from epsearch.study.kinds import Search as Search
+    from results.figures.paper import paper_style as paper_style
 
 ROOMS = (
     *(
@@ -119,6 +120,7 @@ _HOMES = {
     "epsearch.publishing.targets": ("live",),
     "epsearch.study.description": ("Study",),
     "epsearch.study.kinds": ("Comparison", "MemoryStudy", "Search"),
+    "results.figures.paper": ("paper_style",),
 }
 __all__ = sorted(name for names in _HOMES.values() for name in names)
 

@@ -44,6 +44,8 @@ class Outcome(StoredStudy):
     """Path of its first page."""
     effort: Effort
     """Work of the session, with the report; without training, 0 trained members."""
+    image_files: tuple[Path, ...] = ()
+    """Files of the figures for a paper, where `report` was asked for them."""
 
 
 def run(
@@ -93,7 +95,7 @@ def build_extension(given: Mapping[str, Any], config: Path | None = None) -> Sea
     return after
 
 
-def load(name: str | None = None, out: Path | str = "runs", storage: str | None = None) -> StoredStudy:
+def load(name: str | None = None, out: Path | str = "runs", storage: LedgerUrl | str | None = None) -> StoredStudy:
     """Returns the results of a stored study, finished or not; name: None for the newest.
 
     out: folder of the ledger; storage: its URL, if elsewhere. Nothing is written. Raises UsageError for an unknown or
@@ -148,8 +150,7 @@ def report(
     loop = listing.load(name, storage, out)
     check_latex_metrics(loop.study, metrics)
     outcome = _report(loop, None, with_printed=with_printed, metrics=metrics)
-    _write_figures(outcome.drawings, outcome.report, figures)
-    return outcome
+    return replace(outcome, image_files=_write_figures(outcome.drawings, outcome.report, figures))
 
 
 def side_by_side(
@@ -165,8 +166,7 @@ def side_by_side(
     make_folder(out / SIDE_BY_SIDE, _elsewhere(storage))
     with compared.objective():
         page = write_strategies(compared.searches, out / SIDE_BY_SIDE)
-    _write_figures(compared.drawings, page, figures)
-    return compared, page
+    return replace(compared, image_files=_write_figures(compared.drawings, page, figures)), page
 
 
 def list_datasets(data_dir: Path) -> list[dict[str, str]]:
@@ -225,14 +225,14 @@ def _side_by_side(found: Sequence[StoredStudy]) -> SideBySide:
     return SideBySide(searches)
 
 
-def _write_figures(drawings: "Figures", page: Path, formats: Sequence[str]) -> None:
-    """Writes figures beside their tables. Raises Unavailable where this machine cannot draw them."""
+def _write_figures(drawings: "Figures", page: Path, formats: Sequence[str]) -> tuple[Path, ...]:
+    """Writes figures beside their tables; returns the paths. Raises Unavailable where this machine cannot draw them."""
     if not formats:
-        return
+        return ()
     from results.pages.vector import DrawingError, write_vectors
 
     try:
-        write_vectors(drawings, page.parent / "figures", formats)
+        return write_vectors(drawings, page.parent / "figures", formats)
     except DrawingError as error:
         raise Unavailable(f"{error}; the report is {page}") from error
 

@@ -14,14 +14,22 @@ from typer.core import TyperCommand, TyperGroup
 from epsearch.failures.crash_report import SERVER
 from epsearch.failures.errors import UsageError
 from epsearch.study.description import Study
-from epsearch.study.kinds import Search
-from epsearch.study.option import OUTPUT, RUNS, SEARCHED, Option
+from epsearch.study.kinds import KINDS, Search
+from epsearch.study.option import BASIC, DATASETS, OUTPUT, RUNS, SEARCHED, Option
+
+ESSENTIAL = ("extend", "help", "help_all")
+"""Options besides those of a study that its short help has, with the study's BASIC ones."""
+ARGUMENTS, WHOLE = "epsearch.arguments", "epsearch.whole"  # keys of `Context.meta`
 
 
-def help_text(option: Option) -> str:
-    """Returns the help of an option, with its other flags and its default."""
+def help_text(option: Option, value: str = "") -> str:
+    """Returns the help of an option, with its other flags and its default.
+
+    value: the default of the study at hand, in place of where it comes from.
+    """
     also = "".join(f" Also {alias}." for alias in option.aliases)
-    default = f" [default: {option.default_text}]" if option.default_text else ""
+    usual = value or option.default_text
+    default = f" [default: {usual}]" if usual else ""
     return escape(option.help + also + default)  # or brackets would be taken for a style
 
 
@@ -79,10 +87,54 @@ def _without_flag_types(parameters: list[Any]) -> list[Any]:
     return parameters
 
 
+def _shorten(command: Any, ctx: Any) -> None:
+    """Hides the expert options of a command that takes a study, unless --help-all stands in it; shows their values."""
+    kind = Search if ctx.info_name == "plan" else KINDS.get(ctx.info_name)
+    if kind is None or not any(each.name == "help_all" for each in command.params):
+        return
+    whole, values = WHOLE in ctx.meta, _values(kind, ctx.meta.get(ARGUMENTS, ()))
+    for each in command.params:
+        option = kind.options().get(each.name)
+        if option is not None:
+            each.hidden = not whole and option.level != BASIC
+            each.help = help_text(option, values.get(option.name, ""))
+        else:
+            each.hidden = not whole and each.name not in ESSENTIAL
+
+
+def _values(kind: type[Study], arguments: Sequence[str]) -> dict[str, str]:
+    """Returns the defaults that depend on the dataset, for the one among the arguments; {} for an unknown one."""
+    from epsearch.preparation.build import build  # late: other commands need no definitions
+
+    words = " ".join(arguments).replace("=", " ").split()
+    dataset = next((words[i + 1] for i, word in enumerate(words[:-1]) if word == DATASET.flag), None)
+    try:
+        study = build(kind, {} if dataset is None else {"dataset": dataset}, None)
+    except UsageError:
+        return {}
+    own = {name: option for name, option in kind.options().items() if option.usual == DATASETS}
+    shown = {name: option.show(study.value(name)) for name, option in own.items()}
+    return {
+        name: ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        for name, value in shown.items()
+        if value is not None
+    }
+
+
 class _Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """Returns all parameters."""
         return _without_flag_types(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parses arguments, which a help looks up for the dataset."""
+        ctx.meta[ARGUMENTS] = list(args)
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Writes the help; that of a study is short."""
+        _shorten(self, ctx)
+        super().format_help(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command; one for local ledgers warns users of a service.
@@ -103,6 +155,16 @@ class _Group(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         """Returns all parameters."""
         return _without_flag_types(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parses arguments, as `_Command` does."""
+        ctx.meta[ARGUMENTS] = list(args)
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Writes the help, as `_Command` does."""
+        _shorten(self, ctx)
+        super().format_help(ctx, formatter)
 
 
 class Commands(typer.Typer):
@@ -170,6 +232,14 @@ def parameter(option: Option) -> inspect.Parameter:
     )
 
 
+def _print_whole_help(ctx: typer.Context, wanted: bool) -> None:
+    """Prints the help with all options, and ends the program."""
+    if wanted:
+        ctx.meta[WHOLE] = True
+        typer.echo(ctx.get_help())
+        raise typer.Exit
+
+
 def besides(  # noqa: PLR0913  an option each
     *,
     extend: Annotated[
@@ -203,6 +273,7 @@ def besides(  # noqa: PLR0913  an option each
         bool, typer.Option("--print-config", help="Print the effective study and stop.", rich_help_panel=OUTPUT)
     ] = False,
     with_printed: Annotated[bool, typer.Option("--with-printed", help=PRINTED_TOO, rich_help_panel=OUTPUT)] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="All that the plan says.", rich_help_panel=OUTPUT)] = False,
     metrics: Annotated[
         str, typer.Option("--metrics", metavar="NAME,…", help=LATEX_METRICS, rich_help_panel=OUTPUT)
     ] = "",
@@ -214,8 +285,17 @@ def besides(  # noqa: PLR0913  an option each
     ] = False,
     live: Live = None,
     notify: Notify = None,
+    help_all: Annotated[
+        bool,
+        typer.Option(
+            "--help-all",
+            is_eager=True,
+            callback=_print_whole_help,
+            help="Show all options and exit; with --dataset, their values for it.",
+        ),
+    ] = False,
 ) -> None:
     """Declares the options of commands that take a study, besides the study's own.
 
-    `extend` is for searches, `metrics` for tables of methods.
+    `extend` is for searches, `metrics` for tables of methods, `verbose` for plans.
     """

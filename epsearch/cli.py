@@ -1,6 +1,7 @@
 """The command line: each command parses, calls one function, and prints."""
 
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
 from importlib.metadata import version
@@ -10,6 +11,7 @@ import typer
 from rich.markup import escape
 from rich.text import Text
 from typer.main import get_command
+from typer.models import CommandInfo, TyperInfo
 
 from epsearch.arguments import (
     CHANGES,
@@ -112,11 +114,16 @@ def list_(folder: Out = OUT.default, storage: Storage = None, server: Server = N
 
 @app.command("show")
 def show_(
-    name: Name = None, folder: Out = OUT.default, storage: Storage = None, server: Server = None, as_json: Json = False
+    name: Name = None,
+    why: Annotated[bool, typer.Option("--why", help="The reasons of its answer, every metric and caution.")] = False,
+    folder: Out = OUT.default,
+    storage: Storage = None,
+    server: Server = None,
+    as_json: Json = False,
 ) -> None:
     """Show a study: its options, its progress and its results. Nothing is written."""
     with door(server, folder, storage) as side:
-        view(side.show(name), as_json)
+        view(side.show(name, why), as_json)
 
 
 studies.add_to(app)
@@ -208,3 +215,23 @@ def doctor(folder: Out = OUT.default, data_dir: DataDir = DATA.default, as_json:
     checks = diagnose(folder, data_dir)
     printed(lists.checks(checks), checks, as_json)
     return int(any(check["ok"] is False for check in checks))
+
+
+PANELS = {
+    "Search": ("run", "compare", "memory", "plan", "resume", "watch", "cancel"),
+    "Manage": ("list", "show", "report", "train", "delete", "clean", "db", "datasets"),
+    "Trust": ("verify", "check", "doctor"),
+    "Share": ("export", "import", "publish", "serve", "token", "plugins"),
+}
+"""Groups of commands in the help."""
+
+
+def _group(commands: Sequence[CommandInfo | TyperInfo]) -> None:
+    """Puts commands into their groups."""
+    groups = {command: panel for panel, names in PANELS.items() for command in names}
+    for one in commands:
+        name = one.name or str(getattr(one.callback, "__name__", ""))
+        one.rich_help_panel = groups[name]
+
+
+_group([*app.registered_commands, *app.registered_groups])

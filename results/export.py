@@ -26,7 +26,12 @@ DTYPES = {
 
 def write_csv(path: Path, frame: pd.DataFrame) -> Path:
     """Writes a table as UTF-8 CSV without an index, atomically, and returns its path; floats keep all their digits."""
-    return write_atomically(path, frame.to_csv(index=False, lineterminator="\n").encode())
+    return write_atomically(path, csv_text(frame).encode())
+
+
+def csv_text(frame: pd.DataFrame) -> str:
+    """Returns a table as CSV without an index; floats keep all their digits."""
+    return str(frame.to_csv(index=False, lineterminator="\n"))
 
 
 def export_runs(records: Iterable[RunRecord], folder: Path) -> tuple[Path, ...]:

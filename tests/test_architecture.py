@@ -29,6 +29,7 @@ MORE: tuple[str, ...] = (
         "Sender",
     ),
     "LogHandler",
+    "Summary",
 )
 """Names of the public classes beyond these ceilings."""
 IMPORT = (ast.Import, ast.ImportFrom)

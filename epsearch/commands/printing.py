@@ -70,7 +70,7 @@ def printed(text: RenderableType, data: Any, as_json: bool, soft_wrap: bool = Fa
     else:
         # Without a terminal lines are not cut, as programs read names.
         wide = wide and not out.is_terminal and "COLUMNS" not in os.environ
-        (PlainConsole(width=WIDE) if wide else out).print(text, soft_wrap=soft_wrap)
+        (PlainConsole(width=WIDE) if wide else out).print(text, soft_wrap=soft_wrap, crop=False)
 
 
 def view(answer: "View", as_json: bool) -> int:

@@ -33,7 +33,7 @@ def _command(kind: type[Study], act: Callable[..., int]) -> Callable[..., int]:
 
     def command(**values: Any) -> int:
         options = {name: values.pop(name) for name in kind.options()}
-        how: dict[str, Any] = {name: bool(values.get(name)) for name in ("extend", "wait", "with_printed")}
+        how: dict[str, Any] = {name: bool(values.get(name)) for name in ("extend", "wait", "with_printed", "verbose")}
         how["metrics"] = words(values.get("metrics") or "")
         how["notify"] = values.get("notify")
         request = Request(kind, options, values["config"], live=values.get("live") or (), **how)
@@ -48,7 +48,7 @@ def _command(kind: type[Study], act: Callable[..., int]) -> Callable[..., int]:
     others = inspect.signature(besides).parameters.items()
     left_out = set() if kind.extendable else {"extend"}
     left_out |= set() if kind.has_latex else {"metrics"}
-    left_out |= {"wait", "live", "with_printed", "metrics", "notify"} if act is _plan else set()
+    left_out |= {"wait", "live", "with_printed", "metrics", "notify"} if act is _plan else {"verbose"}
     own = [one for name, one in others if name not in left_out]
     signature = inspect.Signature([*map(parameter, kind.options().values()), *own])
     # Typer reads both: the order and the defaults from the one, the types from the other.

@@ -31,6 +31,8 @@ class Request:
     """Metrics of the LaTeX table, in its order; empty for all."""
     notify: str | None = None
     """URL that gets a message at the end."""
+    verbose: bool = False
+    """True for all that a plan says, not its five lines."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,11 @@ class Door(Protocol):
     def list(self) -> list[StudyStatus]:
         """Returns the studies, oldest first."""
 
-    def show(self, name: str | None) -> View:
-        """Returns options and results of a study, the newest without a name."""
+    def show(self, name: str | None, why: bool = False) -> View:
+        """Returns options and results of a study, the newest without a name.
+
+        why: the reasons of its answer instead, in words, with every metric and caution.
+        """
 
     def report(
         self, names: Sequence[str], figures: Sequence[str], with_printed: bool = False, metrics: Sequence[str] = ()

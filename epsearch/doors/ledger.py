@@ -1,5 +1,6 @@
 """The door to a ledger: trains, reads and changes studies in this process."""
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -33,11 +34,17 @@ class LedgerDoor:
 
         return listing.list_studies(self._storage, self._out)
 
-    def show(self, name: str | None) -> View:
-        """Returns options and results of a study."""
+    def show(self, name: str | None, why: bool = False) -> View:
+        """Returns options and results of a study, or the reasons of its answer."""
         from epsearch.findings import listing
         from epsearch.terminal import lists
 
+        if why:
+            from epsearch import api
+            from epsearch.terminal import outcome
+
+            study = api.load(name, self._out, self._storage)
+            return View(lambda width, colours: outcome.reasons(study), lambda: outcome.reasons_as_json(study))
         loop = listing.load(name, self._storage, self._out)
         return View(lambda width, colours: lists.study(loop), lambda: lists.study_as_json(loop))
 
@@ -50,25 +57,28 @@ class LedgerDoor:
 
         if len(names) < 2:
             name = names[0] if names else None
-            return _outcome(api.report(name, self._storage, self._out, figures, with_printed, metrics))
+            result = api.report(name, self._storage, self._out, figures, with_printed, metrics)
+            return _with_images(_outcome(result), result.image_files)
         for flag, value in (("--with-printed", with_printed), ("--metrics", metrics)):
             if value:
                 raise UsageError(f"{flag} is for the report of one study, got {len(names)}")
         several, page = api.side_by_side(names, self._storage, self._out, figures)
-        return View(
+        view = View(
             lambda width, colours: outcome.side_by_side(several, page),
             lambda: outcome.side_by_side_as_json(several, page),
         )
+        return _with_images(view, several.image_files)
 
     def plan(self, request: Request, listener: Listener) -> View:
         """Plans a study; measures the speed of this machine for a few seconds."""
         from epsearch.session import session
-        from epsearch.session.plan_text import in_words
+        from epsearch.session.plan_text import in_brief, in_words
         from epsearch.terminal.consoles import facts
 
         plan = session.plan(described(request), listener, request.extend)
-        words = in_words(plan)
-        return View(lambda width, colours: facts(words), lambda: plan.as_json() | {"words": words})
+        words, brief = in_words(plan), in_brief(plan)
+        shown = words if request.verbose else brief
+        return View(lambda width, colours: facts(shown), lambda: plan.as_json() | {"words": words, "brief": brief})
 
     def run(self, request: Request, listener: Listener, resume: bool = False) -> View:
         """Trains a study in this process. Raises Cancelled for a cancelled one, unless resumed."""
@@ -179,4 +189,24 @@ def _status(study: Study, error: str) -> StudyStatus:
 def _outcome(result: Any) -> View:
     from epsearch.terminal import outcome  # imports pandas, which can wait until the end
 
-    return View(lambda width, colours: outcome.renderable(result), lambda: outcome.as_json(result))
+    place = _place_of(result.study)
+    return View(lambda width, colours: outcome.renderable(result, place), lambda: outcome.as_json(result))
+
+
+def _place_of(study: Study) -> str:
+    """Returns the options that name the ledger of a study, for a command; "" for the usual one."""
+    out = "" if study.out == Study.options()["out"].default else f" --out {shlex.quote(str(study.out))}"
+    storage = "" if study.storage == ledger_url(study.out) else f" --storage {shlex.quote(str(study.storage))}"
+    return out + storage
+
+
+def _with_images(view: View, paths: Sequence[Path]) -> View:
+    """Returns a view that also names the files of figures."""
+    from epsearch.terminal.image_files import with_paths
+
+    if not paths:
+        return view
+    return View(
+        lambda width, colours: with_paths(view.renderable(width, colours), paths),
+        lambda: {**view.data(), "figures": [str(path) for path in paths]},
+    )

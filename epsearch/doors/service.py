@@ -37,9 +37,9 @@ class ServiceDoor:
         """Returns the studies, oldest first."""
         return [read_status(row) for row in self._client.rows()]
 
-    def show(self, name: str | None) -> View:
-        """Returns options and results of a study."""
-        return self._view(f"/studies/{quoted(name or self._newest())}/shown")
+    def show(self, name: str | None, why: bool = False) -> View:
+        """Returns options and results of a study, or the reasons of its answer."""
+        return self._view(f"/studies/{quoted(name or self._newest())}/shown", why=why)
 
     def report(
         self, names: Sequence[str], figures: Sequence[str], with_printed: bool = False, metrics: Sequence[str] = ()
@@ -60,7 +60,9 @@ class ServiceDoor:
         if request.extend:
             raise UsageError("a service plans new studies alone; leave out --extend")
         plan = self._client.post("/plan", {"kind": request.kind.kind, **_options(request)})
-        return View(lambda width, colours: facts(plan["words"]), lambda: plan)
+        # A service of an older version has no brief plan.
+        shown = plan["words"] if request.verbose else plan.get("brief", plan["words"])
+        return View(lambda width, colours: facts(shown), lambda: plan)
 
     def run(self, request: Request, listener: Listener, resume: bool = False) -> View:
         """Submits a study, follows it, downloads its report. Ctrl-C ends the following, not the study."""

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epsearch.findings.reports import REPORTS, AnyResults
@@ -112,6 +113,8 @@ class SideBySide(_PageData):
 
     searches: tuple[SearchResults, ...]
     """Their results; the others are compared with the first."""
+    image_files: tuple[Path, ...] = ()
+    """Files of the figures for a paper, where they were written."""
 
     def objective(self) -> AbstractContextManager[None]:
         """Returns a context in which the common objective of the searches is registered."""

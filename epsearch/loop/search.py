@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
+from statistics import stdev
 from typing import TYPE_CHECKING, Any, Self
 
 from epsearch.loop import certificates
@@ -18,6 +19,7 @@ from epsearch.study.kinds import Search
 from results.inert import all_equal
 from results.labels import count_text
 from results.ledger.record import RunRecord
+from results.objectives import of_record
 from results.points import group, point_text
 from search_spaces.space import Point, Value
 from search_spaces.strategies import strategy
@@ -116,7 +118,9 @@ class SearchLoop(Loop):
         return super().state() + (f", {alone} to be trained once more, alone" if alone else "")
 
     def headline(self) -> str:
-        """Returns the highest mean so far, in percent, or the value that the curve names; or that all are equal.
+        """Returns the highest mean so far with its standard deviation over seeds, in percent.
+
+        Or the value that the curve names; or that all are equal; "" before the first score.
 
         Each by its rule: the mean of a named value is seldom the highest of all, and so is not set beside those.
         """
@@ -126,8 +130,17 @@ class SearchLoop(Loop):
         choice = self.driver.choice
         if choice is not None and choice.point is not None:
             return f"the curve names {point_text(names, choice.point)}"
-        text = "–" if best is None else f"{point_text(names, best.point)} ({objective} {100 * best.value:.2f} %)"
-        return f"highest mean {text}"
+        if best is None:
+            return ""
+        return f"highest mean {point_text(names, best.point)} ({objective} {self._with_spread(best)} %)"
+
+    def _with_spread(self, best: Best) -> str:
+        """Returns the mean of a point ± the standard deviation over its seeds, in percent."""
+        seeds = self.driver.assigned_seeds().get(best.point, ())
+        stored = (self._record(best.point, seed) for seed in seeds)
+        scores = [of_record(self.study.objective, record) for record in stored if record is not None]
+        spread = f" ± {100 * stdev(scores):.2f}" if len(scores) > 1 else ""
+        return f"{100 * best.value:.2f}{spread}"
 
     def heading(self) -> str:
         """Returns strategy, rounds, values, seeds and tasks, in words."""

@@ -51,8 +51,8 @@ class _Takeover:
         elif not self._notified:
             self._notified = True
             loop.notify(
-                f"trained by threads of this process, in about {duration_text(left)} from here: Ray would be ready "
-                f"after {duration_text(self._expected)}, which does not pay"
+                f"trained by threads, in about {duration_text(left)}: Ray would take {duration_text(self._expected)} "
+                "to start"
             )
 
     def take_over(self, loop: Loop) -> "tune.RayStart | None":

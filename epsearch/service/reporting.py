@@ -92,6 +92,16 @@ class Reporter:
         loop = stored_loop(row, self._studies.store, own.storage, own.out)
         return lists.study(loop), lists.study_as_json(loop)
 
+    def reasons(self, name: str) -> tuple[RenderableType, dict[str, Any]]:
+        """Returns the output of `epsearch show --why`, as a renderable and as JSON.
+
+        Raises NoStudy, and UsageError before a round is finished.
+        """
+        self._studies.status(name)
+        own = self._studies.settings
+        study = api.load(name, own.out, own.storage)
+        return outcome.reasons(study), outcome.reasons_as_json(study)
+
     def side_by_side(self, names: Sequence[str]) -> tuple[bytes, dict[str, str]]:
         """Writes the page that compares searches; returns it with its headers. Raises UsageError."""
         own = self._studies.settings

@@ -243,9 +243,10 @@ def _reports(api: APIRouter, service: Service) -> None:
         width: Annotated[int, Query(ge=20, le=1000)] = 80,
         colours: bool = False,
         format: Literal["text", "json"] = "text",
+        why: Annotated[bool, Query(description="True for the reasons of its answer.")] = False,
     ) -> Response:
         """Output of `epsearch show` for a study."""
-        text, data = reporter.description(name)
+        text, data = reporter.reasons(name) if why else reporter.description(name)
         return _json(data) if format == "json" else PlainTextResponse(as_text(text, width, colours))
 
     @api.get("/compare", response_class=HTMLResponse)

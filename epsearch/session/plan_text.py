@@ -4,6 +4,7 @@ from epsearch.loop.estimates import Plan
 from epsearch.runners.registry import runner_of
 from results.labels import count_text, duration_text
 from results.statistics import power
+from results.verdict.summary import command_in
 
 GIB = 2**30
 
@@ -25,6 +26,47 @@ def in_words(plan: Plan) -> dict[str, str]:
         "caution": " ".join(plan.cautions),
     }
     return {subject: text for subject, text in lines.items() if text}
+
+
+def in_brief(plan: Plan) -> dict[str, str]:
+    """Returns subject -> text on one line each: members, time, memory, power of the test, advice."""
+    caution = next(filter(None, map(command_in, plan.cautions)), "")
+    lines = {
+        "members": f"{_number(plan)} to train, {plan.counts.known} in the ledger",
+        "time": _short_time(plan),
+        "memory": _short_memory(plan),
+        "power": power.in_brief(plan.resolutions[0]),
+        "advice": plan.suggestion or (f"{caution} searches where it holds" if caution else ""),
+    }
+    return {subject: text for subject, text in lines.items() if text}
+
+
+def in_a_line(plan: Plan) -> str:
+    """Returns members and time, for the start of a run."""
+    time = "" if plan.eta is None else f", {_short_time(plan)}"
+    members = "no member to train" if not plan.counts.largest else f"{_number(plan)} members"
+    return f"{members}{time}; epsearch plan says more"
+
+
+def _number(plan: Plan) -> str:
+    """Returns how many members are to train."""
+    counts = plan.counts
+    if counts.fewest < counts.expected < counts.largest:
+        return f"about {counts.expected}, at most {counts.largest}"
+    return f"{'at most ' if counts.fewest < counts.largest else ''}{counts.largest}"
+
+
+def _short_time(plan: Plan) -> str:
+    """Returns the likely time, or why it is unknown."""
+    if plan.eta is None:
+        return plan.unmeasured or "nothing is left to train"
+    total, low, high = map(duration_text, (plan.eta.seconds, plan.eta.low, plan.eta.high))
+    return f"about {total}{f' ({low} to {high})' if low != high else ''}"
+
+
+def _short_memory(plan: Plan) -> str:
+    free = "" if plan.bytes_free is None else f" of {_gib(plan.bytes_free)} free"
+    return f"{_gib(plan.bytes_needed)}{free}" if plan.bytes_needed else ""
 
 
 def _members(plan: Plan) -> str:

@@ -156,7 +156,7 @@ class Study:
         values.FLAG, "Leave out images that cannot be decoded, instead of refusing to start.", STREAM, False,
     )
     examples_per_task: int | None = option(
-        values.EXAMPLES, "Training examples of each task, or all.", STREAM, usual="all",
+        values.EXAMPLES, "Training examples of each task, or all.", STREAM, usual="all", level=BASIC,
     )
     """None for all."""
     hyperparameters: Hyperparameters
@@ -175,8 +175,7 @@ class Study:
         values.words("auto", "tune", "local"),
         "tune is Ray Tune, on one machine or a cluster (epsearch[ray]); local is threads of this process; auto begins "
         "with threads, and Ray Tune takes over where its start pays, in long studies. The results are the same.", RUNS,
-        "auto",
-        level=BASIC, scope=RESUME,
+        "auto", scope=RESUME,
     )
     workers: int | None = option(
         values.whole(1, limits.WORKERS), "Cohorts trained at a time.", RUNS, usual="every core", level=BASIC,
@@ -185,7 +184,7 @@ class Study:
     """None for one per core, or fewer where memory is short."""
     time_budget: float | None = option(
         values.DURATION, "Time after which no other cohort begins, like 90s, 30m or 2h; the same command goes on.",
-        RUNS, usual="none", level=BASIC, scope=RESUME,
+        RUNS, usual="none", scope=RESUME,
     )
     """Seconds."""
     address: str = option(
@@ -212,7 +211,7 @@ class Study:
     )
     storage: LedgerUrl = option(
         values.LEDGER, "SQLAlchemy URL of the ledger.", OUTPUT, usual="$EPSEARCH_STORAGE, or SQLite in --out",
-        level=BASIC, scope=PLACE,
+        scope=PLACE,
     )
     data_dir: Path = option(
         values.FOLDER, "Folder of datasets; what is missing is downloaded there; $EPSEARCH_CACHE moves its default.",

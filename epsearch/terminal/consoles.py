@@ -15,6 +15,7 @@ from rich.text import Text
 CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # but for the end of a line
 
 GAP = 2  # columns between two columns of a table
+NAME = 8  # columns of the name before a `line`
 
 
 class PlainConsole(Console):
@@ -42,7 +43,7 @@ def as_text(renderable: RenderableType, width: int, colours: bool) -> str:
         file=io.StringIO(), width=width, force_terminal=colours, color_system="standard" if colours else None
     )
     with console.capture() as capture:
-        console.print(renderable)
+        console.print(renderable, crop=False)
     return capture.get()
 
 
@@ -100,6 +101,11 @@ def table(rows: Iterable[Iterable[RenderableType]], *titles: str) -> Table:
     for row in rows:
         grid.add_row(*row)
     return grid
+
+
+def line(name: str, text: str) -> Text:
+    """Returns a name with a text beside it, which is never folded: a command is copied as one line."""
+    return Text.assemble((f"{name:<{NAME}}", "bold"), text, no_wrap=True, overflow="ignore")
 
 
 def facts(lines: Mapping[str, str]) -> RenderableType:

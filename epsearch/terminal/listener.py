@@ -1,4 +1,4 @@
-"""Progress of a training: a live line on a terminal, otherwise a line at every new stage and every PLAIN_SECONDS."""
+"""Progress of a training: a live line on a terminal, otherwise a line a stage, and one every PLAIN_SECONDS."""
 
 import threading
 import time
@@ -11,12 +11,12 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from epsearch.events import Began, Decoded, Event, Planned, Progress, Warned
-from epsearch.session.plan_text import in_words
-from epsearch.terminal.consoles import facts
+from epsearch.session.plan_text import in_a_line
 from results.labels import count_text, duration_text
 
 BETWEEN = " · "
-PLAIN_SECONDS = 30.0  # without a terminal: a line at every new stage, and at least this often
+PLAIN_SECONDS = 600.0  # without a terminal: a line at every new stage, and at least this often
+DECODING_SECONDS = 30.0  # without a terminal: between two lines of decoding
 
 
 class Terminal:
@@ -50,7 +50,7 @@ class Terminal:
             case Decoded():
                 self._bar.show(event.done, event.total)
             case Planned():
-                self._print(facts(in_words(event.plan)))
+                self._print(Text(in_a_line(event.plan)))
             case Began():
                 self._print(_heading(event))
             case Progress():
@@ -87,8 +87,8 @@ class _Line:
     On a terminal it drops parts that do not fit.
     """
 
-    DROPPED = (3, 5, 2)
-    """Parts to drop, in this order: speed, elapsed time, best result."""
+    DROPPED = ("speed", "elapsed", "best")
+    """Parts to drop, in this order."""
 
     def __init__(self) -> None:
         self._now, self._updated, self._printed = Progress("", 0, 0, "", 0, None, None, 0.0), 0.0, ("", 0.0)
@@ -105,23 +105,23 @@ class _Line:
         return due
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        parts = dict(enumerate(self._parts()))
-        for number in self.DROPPED if console.is_terminal else ():
+        parts = self._parts()
+        for name in self.DROPPED if console.is_terminal else ():
             if len(BETWEEN.join(parts.values())) > options.max_width:
-                del parts[number]
+                parts.pop(name, None)
         yield Text(BETWEEN.join(parts.values()), no_wrap=console.is_terminal, overflow="ellipsis")
 
-    def _parts(self) -> tuple[str, ...]:
-        """Returns the parts; times advance between two events."""
+    def _parts(self) -> dict[str, str]:
+        """Returns the parts that are known, by name; times advance between two events."""
         now, since = self._now, time.monotonic() - self._updated
-        return (
-            now.stage,
-            f"{now.known}/{now.wanted} members{now.tasks_text(BETWEEN)}",
-            now.headline,
-            now.speed_text,
-            "ETA –" if now.eta is None else f"ETA {duration_text(max(0.0, now.eta - since))}",
-            f"elapsed {duration_text(now.seconds + since)}",
-        )
+        return {
+            "stage": now.stage,
+            "members": f"{now.known}/{now.wanted} members{now.tasks_text(BETWEEN)}",
+            **({"best": now.headline} if now.headline else {}),
+            **({} if now.speed is None else {"speed": now.speed_text}),
+            **({} if now.eta is None else {"eta": f"ETA {duration_text(max(0.0, now.eta - since))}"}),
+            "elapsed": f"elapsed {duration_text(now.seconds + since)}",
+        }
 
 
 class _Bar:
@@ -134,14 +134,14 @@ class _Bar:
         self._started = self._printed = 0.0
 
     def show(self, done: int, total: int) -> None:
-        """Draws the bar on a terminal, otherwise prints a line every PLAIN_SECONDS; done, total: images."""
+        """Draws the bar on a terminal, otherwise prints a line every DECODING_SECONDS; done, total: images."""
         now = time.monotonic()
         if not self._bar.tasks:
             self._bar.add_task("decoding", total=total)
             self._bar.start()
             self._started = self._printed = now
         self._bar.update(self._bar.task_ids[0], completed=done, total=total)
-        if not self._console.is_terminal and now - self._printed > PLAIN_SECONDS:
+        if not self._console.is_terminal and now - self._printed > DECODING_SECONDS:
             self._printed = now
             eta = (now - self._started) * (total - done) / done
             self._console.print(

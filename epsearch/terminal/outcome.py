@@ -10,10 +10,11 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from epsearch.api import Outcome
-from epsearch.findings.notebook import SideBySide
+from epsearch.findings.notebook import SideBySide, StoredStudy
 from epsearch.plugins.registration import added
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
-from epsearch.terminal.consoles import table
+from epsearch.terminal import brief
+from epsearch.terminal.consoles import line, table
 from epsearch.terminal.sheets import sheet_table
 from results.labels import count_text, duration_text
 from results.metrics import METRICS, undefined
@@ -32,20 +33,46 @@ from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json
 
 
-def renderable(result: Outcome) -> RenderableType:
-    """Returns the results of a study in words and a table, with the path of its report."""
-    effort = result.effort
-    parts, _, notes = VIEWS[result.study.kind]
-    trained = f"{count_text(effort.trained, 'member')} trained, {effort.reused} from the ledger"
-    lines: list[RenderableType] = [Text(note, style="yellow") for note in notes(result.results)]
+def renderable(result: Outcome, place: str = "") -> RenderableType:
+    """Returns the answer of a study in a few lines: answer, table, trust, next step, and the path of its report.
+
+    place: options of the ledger, for the commands in it.
+    """
+    effort, (in_brief, _, _, notes) = result.effort, VIEWS[result.study.kind]
     with added(result.results.config):
-        lines = [*parts(result.results), *lines]
-    return Group(*lines, _report(result.report, f"   ({trained}, {duration_text(effort.seconds)})"))
+        lines, below = in_brief(result.results)
+        reasons = len(notes(result.results))
+    name = result.study.name
+    cautions = f" ({count_text(reasons, 'caution')})" if reasons else ""
+    step = below.pop("next")
+    after = {
+        **below,
+        "why": f"epsearch show {name}{place} --why{cautions}",
+        "next": step + place * step.startswith("epsearch "),
+        "report": str(result.report),
+        "work": f"{count_text(effort.trained, 'member')} trained, {effort.reused} from the ledger, "
+        f"{duration_text(effort.seconds)}",
+    }
+    return Group(*lines, *(line(name, text) for name, text in after.items()))
+
+
+def reasons(study: StoredStudy) -> RenderableType:
+    """Returns all that is known of a study's answer: its reasons in words, every metric, cautions."""
+    _, whole, _, notes = VIEWS[study.study.kind]
+    with added(study.results.config):
+        return Group(*whole(study.results), *(Text(note, style="yellow") for note in notes(study.results)))
+
+
+def reasons_as_json(study: StoredStudy) -> dict[str, Any]:
+    """Returns the same as JSON: the answer and the data of a kind of study, with its cautions."""
+    _, _, data, notes = VIEWS[study.study.kind]
+    with added(study.results.config):
+        return {"name": study.study.name, **data(study.results), "notes": list(notes(study.results))}
 
 
 def as_json(result: Outcome) -> dict[str, Any]:
     """Returns the same as JSON; metrics in the paper's units, missing values null."""
-    results, (_, data, notes) = result.results, VIEWS[result.study.kind]
+    results, (_, _, data, notes) = result.results, VIEWS[result.study.kind]
     with added(results.config):
         answer_of_kind = data(results)
     return {
@@ -163,17 +190,25 @@ def _notes(results: TableResults) -> Sequence[str]:
     return results.notes
 
 
-# Kind of study -> functions of its results: renderables, JSON, notes.
+# Kind of study -> functions of its results: the answer in a few lines, all in words and tables, JSON, cautions.
 VIEWS: dict[
-    str, tuple[Callable[[Any], list[RenderableType]], Callable[[Any], dict[str, Any]], Callable[[Any], Any]]
+    str,
+    tuple[
+        Callable[[Any], brief.Brief],
+        Callable[[Any], list[RenderableType]],
+        Callable[[Any], dict[str, Any]],
+        Callable[[Any], Sequence[str]],
+    ],
 ] = {
-    Search.kind: (_search, _search_as_json, warnings),
+    Search.kind: (brief.search, _search, _search_as_json, warnings),
     Comparison.kind: (
+        brief.comparison,
         lambda results: _table(comparison_sheet(results, comparison_table(results))),
         _comparison_as_json,
         _notes,
     ),
     MemoryStudy.kind: (
+        brief.memory,
         lambda results: _table(memory_sheet(results, memory_table(results))),
         lambda results: {"rows": _records(memory_table(results))},
         _notes,

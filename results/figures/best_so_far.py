@@ -90,8 +90,8 @@ def caption(spent: Scores) -> str:
     """Returns the caption, with the last rise and the number of dots that are not shown."""
     stream = STREAM_LABELS[spent.stream]
     text = (
-        f"Mean {spent.objective} on the {stream} of every tried point (dots) and the highest so far (line), "
-        "against the number of member runs until then; a member is one point with one seed. "
+        f"Mean {spent.objective} of every tried point (dots) and the highest so far (line), against member runs. "
+        f"The scores are those of the {stream}; a member is one point with one seed. "
         "The best of noisy means rises with their number by chance alone."
     )
     visible = visible_range(spent.points)

@@ -7,6 +7,7 @@ import re
 
 import pandas as pd
 
+from results.figures.noise import indistinct_rounds
 from results.figures.parameter_drawing import ParameterCurve, draw
 from results.labels import STREAM_LABELS, count_text
 from results.metrics import METRICS, mean_std, summarize
@@ -60,6 +61,7 @@ def numbers(results: SearchResults, metric: str = "A_T") -> ParameterCurve:
         by_curve=results.by_curve and metric == results.objective,
         at_summit=results.at_summit,
         objective=results.objective,
+        indistinct=indistinct_rounds(results),
     )
 
 
@@ -70,15 +72,11 @@ def caption(curve: ParameterCurve) -> str:
     )
     text = (
         f"{what} versus {curve.label} on the {STREAM_LABELS[curve.stream]}. Dots: mean over seeds; bars: ± one "
-        "standard error within seeds (Cousineau–Morey), without the effects of seeds; faint dots: single seeds."
+        "standard error within seeds; faint dots: single seeds. That standard error is Cousineau–Morey's, without the "
+        "effects of seeds."
     )
-    if curve.zooms:
-        # A study may have batches, too, if it was extended by another strategy.
-        noun = "repeat" if {*curve.points["repeat"]} <= {*curve.intervals} else "round"
-        text += (
-            f" Above: every {noun} over the whole interval, with bars where there is room. "
-            "Below: the later repeats, each over its own interval, with a common vertical scale."
-        )
+    if curve.later:
+        text += " Later repeats have bars where there is room."
     if (level := curve.at_baseline) is not None:
         metric = METRICS.get(curve.metric, METRICS["A_T"])  # an objective, which is in percent, too
         value = f"({metric.number_text(level)} {metric.display_unit}".rstrip() + ")"

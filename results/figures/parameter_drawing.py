@@ -16,7 +16,6 @@ from results.figures.style import (
     finish,
     on_axis,
     ordered_colours,
-    padded,
     plotly,
     value_axis,
 )
@@ -25,15 +24,14 @@ from results.metrics import METRICS
 from results.points import parameter_label, value_text
 from results.verdict.peak import Peak
 
-MOST_ZOOMS = 4
-"""Panels of single repeats; narrower ones than these would be unreadable."""
-
-
 SET_HEIGHT = 0.025
 """Height of the bar of the confidence set, as a part of a panel."""
 
 MOST_BARS = 100
 """Error bars that the width of a figure has room for."""
+
+SEEDS, MEANS, BAND, CURVE, CHOICE, SET = "seeds", "means", "band", "curve", "choice", "set"
+"""What a trace shows, as its `meta`, by which `paper_style` finds it."""
 
 
 class ParameterCurve(NamedTuple):
@@ -71,6 +69,8 @@ class ParameterCurve(NamedTuple):
     """True if the curve is highest at the chosen value."""
     objective: str
     """The metric that made the choice."""
+    indistinct: tuple[int, ...] = ()
+    """Numbers of later rounds whose values differ by noise alone, see `noise.indistinct_rounds`."""
 
     @property
     def label(self) -> str:
@@ -78,16 +78,16 @@ class ParameterCurve(NamedTuple):
         return parameter_label(self.parameter)
 
     @property
-    def zooms(self) -> tuple[int, ...]:
-        """Numbers of the rounds with a panel of their own; not the first, whose interval is that of the upper panel."""
-        return tuple(number for number in self.intervals if number > 1)[-MOST_ZOOMS:]
+    def later(self) -> tuple[int, ...]:
+        """Numbers of the rounds with an interval, but for the first, whose interval is that of the whole figure."""
+        return tuple(number for number in self.intervals if number > 1)
 
     def has_room(self, number: int) -> bool:
-        """Returns whether the bars of a round stand apart in the upper panel; else they would be a block of colour."""
+        """Returns whether the bars of a round stand apart in the figure; else they would be a block of colour."""
         places = [on_axis(value, self.log) for value in self.points[self.parameter]]
         own = [on_axis(value, self.log) for value in self.points[self.points["repeat"] == number][self.parameter]]
         return (
-            max(own) - min(own) >= (max(places) - min(places)) * (len(own) - 1) / MOST_BARS or number not in self.zooms
+            max(own) - min(own) >= (max(places) - min(places)) * (len(own) - 1) / MOST_BARS or number not in self.later
         )
 
     @property
@@ -98,30 +98,42 @@ class ParameterCurve(NamedTuple):
 
 
 def draw(curve: ParameterCurve) -> Any:
-    """Returns a plotly figure: the whole interval on top, below it the last repeats on one common scale.
+    """Returns a plotly figure of one panel over the whole interval.
 
     Dots are means with bars of ± one standard error within seeds, faint dots single seeds, in the colour of their round
-    from dark (early) to light. A search without intervals has one panel and one colour.
+    from dark (early) to light. A search without intervals has one colour.
     """
-    curve = _displayed(curve)
-    rounds = sorted(int(r) for r in curve.points["repeat"].unique())
-    figure = _panels(curve.zooms)
-    coloured = ordered_colours(len(rounds)) if curve.intervals else [BLUE] * len(rounds)
-    colours = dict(zip(rounds, coloured, strict=True))
-    for number in rounds:
-        _add_round(figure, curve, number, colours[number], row=1, col=1)
-    # Above all points of the upper panel: what comes later is drawn on top.
+    curve = displayed(curve)
+    figure = plotly("subplots").make_subplots(rows=1, cols=1)
+    for number, colour in colours(curve).items():
+        add_round(figure, curve, number, colour)
+    # Above all points: what comes later is drawn on top.
     _add_curve(figure, curve)
-    for col, number in enumerate(curve.zooms, start=1):
-        _add_round(figure, curve, number, colours[number], row=2, col=col)
-    _add_reference_lines(figure, curve)
-    _add_bands(figure, curve)
-    finish(figure, height=780 if curve.zooms else 460)
-    _title_axes(figure, curve)
+    add_level(figure, curve)
+    _add_choice(figure, curve)
+    if add_set(figure, curve, curve.points[curve.parameter]):
+        # A rectangle has no entry in the legend.
+        add_legend_entry(figure, "best may lie here (95 %)", {"symbol": "square", "size": 12, "color": BLUE}, rank=5)
+        figure.data[-1].meta = SET
+    finish(figure, height=430)
+    figure.update_layout(margin_t=86)  # three lines of a legend, and the name of the chosen value
+    figure.update_xaxes(title_text=curve.label, **value_axis(curve.points[curve.parameter], curve.log))
+    figure.update_yaxes(title_text=title(curve))
     return figure
 
 
-def _displayed(curve: ParameterCurve) -> ParameterCurve:
+def title(curve: ParameterCurve) -> str:
+    """Returns the title of the vertical axis."""
+    return axis_title(curve.metric, METRICS.get(curve.metric, METRICS["A_T"]).display_unit)
+
+
+def colours(curve: ParameterCurve) -> dict[int, str]:
+    """Returns the number of each round with its colour."""
+    rounds = sorted(int(r) for r in curve.points["repeat"].unique())
+    return dict(zip(rounds, ordered_colours(len(rounds)) if curve.intervals else [BLUE] * len(rounds), strict=True))
+
+
+def displayed(curve: ParameterCurve) -> ParameterCurve:
     """Returns the points in the unit that people see; the fitted curve follows in `_add_curve`."""
     points, columns = curve.points, ["mean", "std", "within_error"]
     return curve._replace(
@@ -134,23 +146,12 @@ def _factor(curve: ParameterCurve) -> float:
     return METRICS.get(curve.metric, METRICS["A_T"]).display_factor
 
 
-def _panels(zooms: tuple[int, ...]) -> Any:
-    """Returns an empty figure with all panels: one of full width, below it one for each number of `zooms`."""
-    if not zooms:
-        return plotly("subplots").make_subplots(rows=1, cols=1)
-    return plotly("subplots").make_subplots(
-        rows=2,
-        cols=len(zooms),
-        specs=[[{"colspan": len(zooms)}, *[None] * (len(zooms) - 1)], [{}] * len(zooms)],
-        row_heights=[0.56, 0.44],
-        vertical_spacing=0.17,
-        horizontal_spacing=0.03,
-        subplot_titles=["", *(f"Repeat {r}" for r in zooms)],
-    )
+def add_round(figure: Any, curve: ParameterCurve, number: int, colour: str, col: int = 0) -> None:
+    """Adds faint seeds, then means with error bars; the baseline has its own marker.
 
-
-def _add_round(figure: Any, curve: ParameterCurve, number: int, colour: str, row: int, col: int) -> None:
-    """Adds faint seeds, then means with error bars; the baseline has its own marker."""
+    col: of the round's own panel, from 1; 0 for a figure of all rounds, whose legend names them.
+    """
+    place = {"row": 1, "col": col or 1}
     seeds = curve.members[(curve.members["repeat"] == number) & curve.members["value"].notna()]
     means = curve.points[(curve.points["repeat"] == number) & curve.points["mean"].notna()]
     # "tried" where no round has an interval: then rounds are batches, whose number says nothing.
@@ -162,22 +163,23 @@ def _add_round(figure: Any, curve: ParameterCurve, number: int, colour: str, row
         customdata=seeds["seed"],
         mode="markers",
         marker={"size": 4, "color": colour, "opacity": 0.3},
+        name=f"{name}, single seeds",
+        meta=SEEDS,
         legendgroup=name,
         showlegend=False,
         hovertemplate=f"{hover}<br>seed %{{customdata}}<extra></extra>",
-        row=row,
-        col=col,
+        **place,
     )
-    # The baseline is shared by all repeats: it has one marker and one entry above, and one marker in each panel below.
+    # The baseline is shared by all repeats: it has one marker in each panel.
     shown, plain = {trace.name for trace in figure.data}, means[curve.parameter] != curve.baseline
-    dot = {"size": 6 if row == 1 else 7, "color": colour}
-    bars = row == 2 or curve.has_room(number)
+    dot = {"size": 7 if col else 6, "color": colour}
+    bars = col > 0 or curve.has_room(number)
     diamond = {"symbol": "diamond", "size": 11, "color": VERMILLION}
     for label, part, marker, rank in (
         (name, means[plain], dot, 2),
         (curve.baseline_text, means[~plain], diamond, 1),
     ):
-        if part.empty or (row == 1 and rank == 1 and label in shown):
+        if part.empty or (not col and rank == 1 and label in shown):
             continue
         figure.add_scatter(
             x=part[curve.parameter],
@@ -193,11 +195,11 @@ def _add_round(figure: Any, curve: ParameterCurve, number: int, colour: str, row
             hovertemplate=f"{hover} ± %{{customdata[1]:.2g}} (n = %{{customdata[0]}})<extra></extra>",
             marker=marker,
             name=label,
+            meta=MEANS if rank == 2 else None,
             legendgroup=label,
-            showlegend=row == 1 and label not in shown,
+            showlegend=not col and label not in shown,
             legendrank=rank,
-            row=row,
-            col=col,
+            **place,
         )
 
 
@@ -213,8 +215,9 @@ def _add_curve(figure: Any, curve: ParameterCurve) -> None:
             usual = values[values > 0]
             drawn = drawn[drawn["value"] >= usual.min()]
         both = {"x": [*drawn["value"], *drawn["value"][::-1]], "y": [*drawn["high"], *drawn["low"][::-1]]}
-        band = {"fill": "toself", "fillcolor": faint(INK), "line": {"width": 0}, "hoverinfo": "skip"}
-        figure.add_scatter(**both, **band, mode="lines", showlegend=False, legendgroup="curve", row=1, col=1)
+        band: dict[str, Any] = {"fill": "toself", "fillcolor": faint(INK), "line": {"width": 0}, "hoverinfo": "skip"}
+        band |= {"name": "95 % band", "meta": BAND, "showlegend": False, "legendgroup": "curve"}
+        figure.add_scatter(**both, **band, mode="lines", row=1, col=1)
         figure.add_scatter(
             x=drawn["value"],
             y=drawn["mean"],
@@ -223,6 +226,7 @@ def _add_curve(figure: Any, curve: ParameterCurve) -> None:
             legendrank=3,
             legendgroup="curve",
             name="curve, 95 % band",
+            meta=CURVE,
             hoverinfo="skip",
             row=1,
             col=1,
@@ -236,6 +240,7 @@ def _add_curve(figure: Any, curve: ParameterCurve) -> None:
         mode="markers",
         marker={"symbol": "star", "size": 14, "color": ORANGE, "line": {"width": 1, "color": INK}},
         name=curve.role,
+        meta=CHOICE,
         legendrank=4,
         hovertemplate=f"{curve.role} {curve.label} = %{{x:.4g}}<extra></extra>",
         row=1,
@@ -251,28 +256,30 @@ def _height_of_the_choice(curve: ParameterCurve, drawn: pd.DataFrame | None) -> 
     return None if means.empty else float(means["mean"].iloc[0])
 
 
-def _add_bands(figure: Any, curve: ParameterCurve) -> None:
-    """Adds the confidence set of the best value, a bar along the axis of every panel as far as its points go."""
+def add_set(figure: Any, curve: ParameterCurve, values: pd.Series, col: int = 1) -> bool:
+    """Adds the confidence set of the best value to a panel, a bar along the axis as far as its values go.
+
+    Returns whether there is a confidence set.
+    """
     if curve.peak is None:
-        return
-    values = curve.points[curve.parameter]
-    zooms = enumerate((values[curve.points["repeat"] == number] for number in curve.zooms), start=1)
-    for row, col, shown in [(1, 1, values), *((2, col, inside) for col, inside in zooms)]:
-        # Cut off at the points: a wider rectangle would widen the axis.
-        low, high = max(curve.peak.low, float(shown.min())), min(curve.peak.high, float(shown.max()))
-        if low < high:
-            style = {"fillcolor": BLUE, "opacity": 0.55, "line_width": 0, "layer": "below"}
-            figure.add_vrect(x0=low, x1=high, y0=0, y1=SET_HEIGHT, **style, row=row, col=col)
-    # A rectangle has no entry in the legend.
-    add_legend_entry(figure, "best may lie here (95 %)", {"symbol": "square", "size": 12, "color": BLUE}, rank=5)
+        return False
+    # Cut off at the points: a wider rectangle would widen the axis.
+    low, high = max(curve.peak.low, float(values.min())), min(curve.peak.high, float(values.max()))
+    if low < high:
+        style = {"fillcolor": BLUE, "opacity": 0.55, "line_width": 0, "layer": "below"}
+        figure.add_vrect(x0=low, x1=high, y0=0, y1=SET_HEIGHT, **style, row=1, col=col)
+    return True
 
 
-def _add_reference_lines(figure: Any, curve: ParameterCurve) -> None:
-    """Adds the level of the baseline to every panel, and the chosen value to the first."""
+def add_level(figure: Any, curve: ParameterCurve, col: int = 1) -> None:
+    """Adds the level of the baseline to a panel."""
     if (level := curve.at_baseline) is not None:
         dashed = {"color": VERMILLION, "dash": "dash", "width": 1}
-        for row, col in [(1, 1), *((2, col + 1) for col in range(len(curve.zooms)))]:
-            figure.add_hline(y=level, line=dashed, layer="below", row=row, col=col)
+        figure.add_hline(y=level, line=dashed, layer="below", row=1, col=col)
+
+
+def _add_choice(figure: Any, curve: ParameterCurve) -> None:
+    """Adds a line at the chosen value, with its name."""
     if curve.chosen == curve.baseline:
         return
     figure.add_vline(x=curve.chosen, line={"color": BLUE, "width": 1}, layer="below", row=1, col=1)
@@ -295,24 +302,3 @@ def _is_left(curve: ParameterCurve) -> bool:
     chosen = on_axis(curve.chosen, curve.log)
     places = [on_axis(value, curve.log) for value in curve.points[curve.parameter]] or [chosen]
     return chosen < (min(places) + max(places)) / 2
-
-
-def _title_axes(figure: Any, curve: ParameterCurve) -> None:
-    """Sets titles and types of all axes, and one vertical range for the lower panels."""
-    title, zooms = axis_title(curve.metric, METRICS.get(curve.metric, METRICS["A_T"]).display_unit), curve.zooms
-    figure.update_xaxes(title_text=curve.label, **value_axis(curve.points[curve.parameter], curve.log))
-    figure.update_yaxes(title_text=title, row=1, col=1)
-    if not zooms:
-        return
-    figure.update_yaxes(title_text=title, row=2, col=1)
-    means = curve.points[curve.points["repeat"].isin(zooms)]
-    seeds = curve.members[curve.members["repeat"].isin(zooms)]["value"]
-    bars = [
-        means["mean"] + sign * means["within_error"].fillna(0) for sign in (-1, 1)
-    ]  # a bar may end beyond every seed
-    shown = [value for column in (seeds, *bars) for value in column.dropna().tolist()]
-    shown += [] if curve.at_baseline is None else [curve.at_baseline]
-    if shown:
-        figure.update_yaxes(range=padded(min(shown), max(shown)), row=2)
-    for col in range(2, len(zooms) + 1):  # they share the scale of the first
-        figure.update_yaxes(showticklabels=False, ticks="", row=2, col=col)

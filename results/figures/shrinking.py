@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from results.figures.noise import indistinct_rounds, left_out_text
 from results.figures.style import BLUE, FAINT, INK, ORANGE, finish, on_axis, plotly
 from results.labels import epsilon_text
 from results.points import EPSILON, parameter_label, value_text
@@ -16,6 +17,8 @@ from results.search_tables import search_table
 
 BAR = 0.16
 """Half the height of a bar; repeats are one unit apart."""
+MOST_PIXELS = 460
+"""Most height of all bars; more repeats than five are closer together."""
 
 
 class _Shrinking(NamedTuple):
@@ -31,6 +34,13 @@ class _Shrinking(NamedTuple):
     """Whether its axis is logarithmic."""
     objective: str
     """What was maximised."""
+    indistinct: tuple[int, ...] = ()
+    """Numbers of later repeats whose values differ by noise alone: they have no bar, see `noise.indistinct_rounds`."""
+
+    @property
+    def shown(self) -> list[Any]:
+        """The rows of `intervals` that have a bar."""
+        return [row for row in self.intervals.itertuples() if row.repeat not in self.indistinct]
 
 
 def numbers(results: SearchResults) -> _Shrinking:
@@ -54,6 +64,7 @@ def numbers(results: SearchResults) -> _Shrinking:
         name,
         log,
         results.objective,
+        indistinct_rounds(results),
     )
 
 
@@ -61,26 +72,27 @@ def draw(shrinking: _Shrinking) -> Any:
     """Returns a plotly figure with the first repeat on top.
 
     Every bar is as wide as the figure, because at a common scale the last of five repeats would be too narrow to see.
-    The ends of each interval are written below its bar.
+    The ends of each interval are written below its bar. Repeats whose values differ by noise alone have no bar.
     """
     figure = plotly("graph_objects").Figure()
-    rows = list(shrinking.intervals.itertuples())
+    rows = shrinking.shown
+    places = {row.repeat: place for place, row in enumerate(rows, start=1)}
     for upper, lower in pairwise(rows):
         if _within(lower, upper):  # else another search began, and nothing was kept
-            _add_funnel(figure, upper, lower, shrinking.log)
+            _add_funnel(figure, upper, lower, places, shrinking.log)
     for row in rows:
-        _add_bar(figure, row)
+        _add_bar(figure, row, places[row.repeat])
     for rank in (0, 2, 1):  # the best last, on top of all others
-        _add_points(figure, shrinking, rank)
-    last = max(shrinking.intervals["repeat"].tolist(), default=1)
-    finish(figure, height=110 + 92 * max(len(rows), 1))
+        _add_points(figure, shrinking, places, rank)
+    last = max(len(rows), 1)
+    finish(figure, height=110 + round(min(92 * last, MOST_PIXELS)))
     figure.update_layout(margin_b=16)  # there is no axis below
     figure.update_xaxes(visible=False, range=[-0.03, 1.03])
     # Downwards, because the first repeat is on top.
     figure.update_yaxes(
         range=[last + 0.55, 0.45],
-        tickvals=[r.repeat for r in rows],
-        ticktext=[f"repeat {r.repeat}" for r in rows],
+        tickvals=[*places.values()],
+        ticktext=[f"repeat {number}" for number in places],
         showgrid=False,
         showline=False,
         ticks="",
@@ -89,17 +101,19 @@ def draw(shrinking: _Shrinking) -> Any:
 
 
 def caption(shrinking: _Shrinking) -> str:
-    """Returns the caption."""
-    chain = _last_chain(list(shrinking.intervals.itertuples()))
-    text = (
-        "Each bar is the interval of one repeat, at its own scale, with its two ends below it; the grey funnel shows "
-        f"which part of it the next repeat searched. Dots: {_tried(shrinking)}; diamond: best of the repeat; "
-        "ring: second best."
-    )
-    if len(chain) < len(shrinking.intervals):
+    """Returns the caption, with the number of repeats that have no bar."""
+    every, rows = list(shrinking.intervals.itertuples()), shrinking.shown
+    chain = _last_chain(every)
+    text = "Intervals of the repeats, each at its own scale."
+    text = " ".join(filter(None, (text, left_out_text(shrinking.indistinct))))
+    text += " The ends of an interval stand below its bar."
+    if len(rows) > 1:
+        text += " The grey funnel shows which part of an interval the next bar searched."
+    text += f" Dots: {_tried(shrinking)}; diamond: best of the repeat; ring: second best."
+    if len(chain) < len(every):
         text += " Where there is no funnel, a new search began."
     if len(chain) > 1 and chain[-1].width > 0:
-        first = "the first" if len(chain) == len(shrinking.intervals) else f"repeat {chain[0].repeat}"
+        first = "the first" if len(chain) == len(every) else f"repeat {chain[0].repeat}"
         narrower = f"{chain[0].width / chain[-1].width:.3g} times narrower"
         axis = " on the logarithmic axis" if shrinking.log else ""
         text += f" From {first} to the last repeat the interval became {narrower}{axis}."
@@ -131,12 +145,12 @@ def _tried(shrinking: _Shrinking) -> str:
     return "tried ε" if shrinking.parameter == EPSILON else "tried values"
 
 
-def _add_funnel(figure: Any, upper: Any, lower: Any, log: bool) -> None:
+def _add_funnel(figure: Any, upper: Any, lower: Any, places: dict[int, int], log: bool) -> None:
     """Adds the funnel from the kept part of the upper bar to the whole lower bar."""
     if upper.width <= 0:  # a single value has no part that could be kept
         return
     left, right = (_width(upper.low, end, log) / upper.width for end in (lower.low, lower.high))
-    top, bottom = upper.repeat + BAR, lower.repeat - BAR
+    top, bottom = places[upper.repeat] + BAR, places[lower.repeat] - BAR
     figure.add_scatter(
         x=[left, right, 1, 0, left],
         y=[top, top, bottom, bottom, top],
@@ -149,14 +163,14 @@ def _add_funnel(figure: Any, upper: Any, lower: Any, log: bool) -> None:
     )
 
 
-def _add_bar(figure: Any, row: Any) -> None:
+def _add_bar(figure: Any, row: Any, place: int) -> None:
     """Adds the bar of one repeat, a row of `intervals`, with the ends of its interval."""
     figure.add_shape(
         type="rect",
         x0=0,
         x1=1,
-        y0=row.repeat - BAR,
-        y1=row.repeat + BAR,
+        y0=place - BAR,
+        y1=place + BAR,
         line_width=0,
         fillcolor="#dfe7ee",
         layer="below",
@@ -164,7 +178,7 @@ def _add_bar(figure: Any, row: Any) -> None:
     for x, anchor, value in ((0, "left", row.low), (1, "right", row.high)):
         figure.add_annotation(
             x=x,
-            y=row.repeat + BAR,
+            y=place + BAR,
             text=epsilon_text(value),
             showarrow=False,
             xanchor=anchor,
@@ -173,9 +187,10 @@ def _add_bar(figure: Any, row: Any) -> None:
         )
 
 
-def _add_points(figure: Any, shrinking: _Shrinking, rank: int) -> None:
+def _add_points(figure: Any, shrinking: _Shrinking, places: dict[int, int], rank: int) -> None:
     """Adds the tried values of one rank: 1 best, 2 second best, 0 the others; only the first two are labelled."""
-    parameter, part = shrinking.parameter, shrinking.points[shrinking.points["best"] == rank]
+    points = shrinking.points[shrinking.points["repeat"].isin(places)]
+    parameter, part = shrinking.parameter, points[points["best"] == rank]
     styles = {
         0: (_tried(shrinking), {"size": 7, "color": FAINT}),
         1: ("best", {"size": 12, "color": BLUE, "symbol": "diamond"}),
@@ -184,7 +199,7 @@ def _add_points(figure: Any, shrinking: _Shrinking, rank: int) -> None:
     name, marker = styles[rank]
     figure.add_scatter(
         x=part["position"],
-        y=part["repeat"],
+        y=part["repeat"].map(places),
         mode="markers+text" if rank else "markers",
         marker=marker,
         name=name,

@@ -58,7 +58,7 @@ def draw(slices: Scores) -> Any:
         figure.update_xaxes(
             title_text=parameter_label(name), **value_axis(slices.points[name], name in slices.log), row=row, col=col
         )
-    finish(figure, height=90 + 330 * rows)
+    finish(figure, height=90 + (330 if rows == 1 else 240) * rows)  # four panels fit on a screen
     figure.update_yaxes(title_text=subscripts(f"{slices.objective} (%)"), col=1)  # the panels of a row share their axis
     return figure
 

@@ -12,12 +12,12 @@ def configuration(config: Mapping[str, Any]) -> str:
     """Returns the section with the configuration as YAML, with a button that copies it."""
     # Not sorted: in the caller's order, which is that of the options.
     text = yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True)
-    return page.section("Configuration", page.code("configuration", text))
+    return page.section("Configuration", page.code("configuration", text), unfolds=True)
 
 
 def machine(facts: Mapping[str, str]) -> str:
     """Returns the section with the caller's facts (machine, versions, times); "" without any."""
-    return page.section("Machine and versions", page.facts(facts)) if facts else ""
+    return page.section("Machine and versions", page.facts(facts), unfolds=True) if facts else ""
 
 
 def _plain(value: Any) -> Any:

@@ -81,10 +81,11 @@ cannot unpack, the data tables of the figures stay open in their place. */
   function draw() {
     document.querySelectorAll("script.drawing").forEach(function (source) {
       var place = document.getElementById(source.dataset.place);
-      if (place.closest("details.part:not([open])")) { return; } // it has no width until it is unfolded
+      if (place.closest("details:not([open])")) { return; } // it has no width until it is unfolded
       var text = recoloured(source.textContent), look = NARROW.matches + text;
       if (place.drawn === look) { return; }
       var figure = JSON.parse(text), data = place.parentElement.querySelector("details.data");
+      place.parentElement.querySelectorAll(".save").forEach(function (buttons) { buttons.hidden = false; });
       if (!place.drawn && data) { data.open = false; }
       place.drawn = look;
       figure.layout.uirevision = "kept";
@@ -130,10 +131,46 @@ cannot unpack, the data tables of the figures stay open in their place. */
   }, { passive: true, capture: true });
   document.addEventListener("toggle", function (event) {
     event.target.querySelectorAll(".scroll").forEach(look);
-    if (window.Plotly && event.target.matches("details.part")) { draw(); }
+    if (window.Plotly) { draw(); }
   }, true);
   document.addEventListener("fresh", watch);
   watch();
+
+  /* Paper shows all parts but the data of figures. A reader who closed a part finds it closed again. */
+  var unfolded = [];
+  window.addEventListener("beforeprint", function () {
+    unfolded = Array.from(document.querySelectorAll("details:not([open]):not(.data)"));
+    unfolded.forEach(function (part) { part.open = true; });
+    if (window.Plotly) { draw(); }
+  });
+  window.addEventListener("afterprint", function () {
+    unfolded.forEach(function (part) { part.open = false; });
+    unfolded = [];
+  });
+
+  /* A figure as it is in its light scheme, whatever the reader's, and all rows of a table as its CSV file. */
+  document.addEventListener("click", function (event) {
+    var button = event.target.closest("button[data-save]");
+    if (!button) { return; }
+    var figure = button.closest("figure"), source = figure.querySelector("script.drawing");
+    if (button.dataset.save === "csv") {
+      var rows = Array.from(figure.querySelectorAll("script.rows")).find(function (one) {
+        return one.dataset.table === button.dataset.table;
+      });
+      var link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([JSON.parse(rows.textContent)], { type: "text/csv" }));
+      link.download = button.dataset.table + ".csv";
+      link.click();
+      setTimeout(function () { URL.revokeObjectURL(link.href); }, 10000);
+      return;
+    }
+    var drawing = JSON.parse(source.textContent), width = document.getElementById(source.dataset.place).clientWidth;
+    Object.assign(drawing.layout, { paper_bgcolor: "white", plot_bgcolor: "white" });
+    Plotly.downloadImage(drawing, {
+      format: button.dataset.save, width: Math.max(width, 640), height: drawing.layout.height,
+      scale: button.dataset.save === "png" ? 3 : 1, filename: source.dataset.place.replace("figure-", "")
+    });
+  });
 
   document.addEventListener("click", function (event) {
     var button = event.target.closest("button[data-copy]");

@@ -7,16 +7,18 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib import resources
+from itertools import accumulate
 from string import Template
 from types import ModuleType
 from typing import Any
 
 import pandas as pd
 
+from results.export import csv_text
 from results.figures.style import plotly
 from results.labels import MISSING, subscripts
 
@@ -30,7 +32,11 @@ FIGURE_SETTINGS = {
 TOGETHER = re.compile(r" (?=%)| (?=[=±] )|(?<= [=±]) ")
 """Spaces within a figure, such as "p = 0.06" and "84 ± 3 %", at which no line is to be broken."""
 MOST_ROWS = 200
-"""Most rows of a figure's data on the page; all of them are in its CSV files."""
+"""Most rows of a figure's data in a table of the page; its CSV files, also those that its buttons save, have all."""
+MOST_WORDS = 30
+"""Most words of a caption that stand below a figure; the sentences after them unfold."""
+SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
+"""Ends of the sentences of a caption."""
 
 
 def page(title: str, name: str, heading: str, lead: str, body: str, kicker: str = "Search for ε · study") -> str:
@@ -52,9 +58,12 @@ def page(title: str, name: str, heading: str, lead: str, body: str, kicker: str 
     )
 
 
-def section(heading: str, *parts: str) -> str:
-    """Returns a section with its heading; `parts` are HTML."""
-    return "\n".join(["<section>", f"<h2>{escape(heading)}</h2>", *(part for part in parts if part), "</section>"])
+def section(heading: str, *parts: str, unfolds: bool = False) -> str:
+    """Returns a section with its heading; `parts` are HTML. unfolds: whether the heading unfolds them."""
+    begin, end = f"<h2>{escape(heading)}</h2>", ""
+    if unfolds:
+        begin, end = f'<details class="part"><summary>{begin}</summary>', "</details>"
+    return "\n".join(["<section>", begin, *(part for part in (*parts, end) if part), "</section>"])
 
 
 def prose(text: str) -> str:
@@ -72,33 +81,82 @@ def small(text: str) -> str:
     return f'<p class="after">{prose(text)}</p>' if text else ""
 
 
-def figure(name: str, module: ModuleType, numbers: Any) -> str:
-    """Returns a figure of `results.figures`: drawing, caption and the tables of its data, which unfold.
+def figure(name: str, module: ModuleType, numbers: Any, *folds: str) -> str:
+    """Returns a figure of `results.figures`: drawing, caption, buttons that save it, and the tables of its data.
 
     The drawing is JSON that figures.js shows in the reader's colours and width; where there is no JavaScript, the
-    tables are open instead. The first clause of the caption names the figure for screen readers. `name` becomes the
-    id of the element.
+    tables are open instead. The first clause of the caption names the figure for screen readers; of a long caption,
+    what comes after MOST_WORDS unfolds. `name` becomes the id of the element. folds: HTML of `folded` parts that belong
+    to the figure, which stand beside those of its caption and data.
     """
-    caption, drawing = module.caption(numbers), module.draw(numbers)
-    short = re.split(r"[:.,;] ", caption, maxsplit=1)[0]
+    text, drawing = module.caption(numbers), module.draw(numbers)
+    short = re.split(r"[:.,;] ", text, maxsplit=1)[0]
+    first, rest = shortened(text)
     # Within a script element only "</" and "<!--" have a meaning, and JSON may write "<" in another way.
     source, config = drawing.to_json().replace("<", "\\u003c"), escape(json.dumps(FIGURE_SETTINGS))
-    tables = "".join(_data(file, data) for file, data in module.tables(numbers).items())
+    tables = module.tables(numbers)
+    more = folded("About this figure", f'<p class="caption">{prose(rest)}</p>', False) if rest else ""
+    data = "".join(_data(file, data) for file, data in tables.items())
+    parts = (more, f'<details class="data" open><summary>Data</summary>{data}</details>', *folds)
     return (
         f'<figure aria-label="{escape(short)}">\n'
         f'<div class="plot" id="figure-{name}" style="height: {drawing.layout.height}px"></div>\n'
         f'<script type="application/json" class="drawing" data-place="figure-{name}" data-config="{config}">{source}'
-        f"</script>\n<figcaption>{prose(caption)}</figcaption>\n"
-        f'<details class="data" open><summary>Data of this figure</summary>{tables}</details>\n</figure>'
+        f"</script>\n<figcaption>{prose(first)}</figcaption>\n"
+        f'<div class="folds">{"".join(parts)}{_saving(short, next(iter(tables), ""))}</div>\n</figure>'
     )
 
 
+def shortened(caption: str) -> tuple[str, str]:
+    """Returns a caption as at most MOST_WORDS words and the rest, parted between sentences.
+
+    A first sentence that is too long is parted at a semicolon, a colon or a comma, or else after the last word.
+
+    >>> shortened("Dots: single seeds. Bars: one standard error.")
+    ('Dots: single seeds. Bars: one standard error.', '')
+    >>> shortened("Short. " + "word " * 30 + "end.")[0]
+    'Short.'
+    """
+    for between in (SENTENCES, re.compile(r"(?<=[;:]) "), re.compile(r"(?<=,) ")):
+        parts = between.split(caption)
+        kept = _fitting(parts)
+        if kept:
+            return " ".join(parts[:kept]), " ".join(parts[kept:])
+    words = caption.split()
+    return " ".join(words[:MOST_WORDS]), " ".join(words[MOST_WORDS:])
+
+
+def _fitting(parts: Sequence[str]) -> int:
+    """Returns how many of the first parts have at most MOST_WORDS words together."""
+    ends = accumulate(len(part.split()) for part in parts)
+    return sum(end <= MOST_WORDS for end in ends)
+
+
+def _saving(figure: str, table: str) -> str:
+    """Returns the buttons that save a figure, which figures.js shows; table: name of its first table, "" for none."""
+    kinds = ("svg", "png", *(["csv"] if table else []))
+    buttons = (
+        f'<button type="button" data-save="{kind}"{f" data-table={chr(34)}{escape(table)}{chr(34)}" * (kind == "csv")} '
+        f'aria-label="Save as {kind.upper()}: {escape(figure)}">{kind.upper()}</button>'
+        for kind in kinds
+    )
+    return f'<span class="save" hidden>{"".join(buttons)}</span>'
+
+
 def _data(name: str, data: pd.DataFrame) -> str:
-    """Returns a table of a figure's data with six digits, as far as a page can bear it."""
+    """Returns a table of a figure's data with six digits, as far as a page can bear it, and its whole CSV file."""
     shown = data.head(MOST_ROWS)
     rows = (("", [_number(value) for value in row]) for row in shown.itertuples(index=False))
-    more = f"The first {len(shown)} of {len(data)} rows." if len(shown) < len(data) else ""
-    return table([(str(column), "") for column in data.columns], rows, f"{name}.csv") + small(more)
+    more = f"The first {len(shown)} of {len(data)} rows; the file has all." if len(shown) < len(data) else ""
+    # As a string of JSON, in which "<" can be written in another way.
+    file = json.dumps(csv_text(data)).replace("<", "\\u003c")
+    button = (
+        f'<span class="save" hidden><button type="button" data-save="csv" data-table="{escape(name)}">'
+        f"Save {escape(name)}.csv</button></span>"
+    )
+    source = f'<script type="application/json" class="rows" data-table="{escape(name)}">{file}</script>'
+    header = [(str(column), "") for column in data.columns]
+    return table(header, rows, f"{name}.csv") + small(more) + button + source
 
 
 def _number(value: Any) -> str:
@@ -124,7 +182,7 @@ def banner(kind: str, label: str, text: str, advice: str) -> str:
     return f'<div class="banner {escape(kind)}"><div class="label">{escape(label)}</div>{said}</div>'
 
 
-def folded(heading: str, body: str, shown: bool) -> str:
+def folded(heading: str, body: str, shown: bool = False) -> str:
     """Returns a long part under a heading that unfolds it, unless it is `shown`; `body` is HTML."""
     return f"<details{' open' * shown}><summary>{escape(heading)}</summary>{body}</details>"
 
@@ -140,12 +198,19 @@ def facts(items: Mapping[str, str]) -> str:
     return f"<dl>{''.join(f'<dt>{escape(k)}</dt><dd>{escape(v)}</dd>' for k, v in items.items())}</dl>"
 
 
-def code(name: str, text: str) -> str:
-    """Returns preformatted text with a button that copies it; `name` becomes the id of the element."""
-    button = f'<button type="button" data-copy="{escape(name)}">Copy</button><span class="hidden" role="status"></span>'
+def code(name: str, text: str, label: str = "", kind: str = "") -> str:
+    """Returns preformatted text with a button that copies it; `name` becomes the id of the element.
+
+    label: its name for screen readers, by default `name`; kind: "text" for prose, whose lines are broken
+    """
+    label = escape(label or name)
+    button = (
+        f'<button type="button" data-copy="{escape(name)}" aria-label="Copy: {label}">Copy</button>'
+        '<span class="hidden" role="status"></span>'
+    )
     # A region that scrolls must be reached by keyboard, too.
-    box = f'<pre id="{escape(name)}" tabindex="0" role="region" aria-label="{escape(name)}">{escape(text)}</pre>'
-    return f'<div class="code">{button}{box}</div>'
+    box = f'<pre id="{escape(name)}" tabindex="0" role="region" aria-label="{label}">{escape(text)}</pre>'
+    return f'<div class="code{f" {kind}" if kind else ""}">{button}{box}</div>'
 
 
 def table(header: Iterable[tuple[str, str]], rows: Iterable[tuple[str, Iterable[str]]], caption: str) -> str:

@@ -14,9 +14,11 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from html import unescape
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from results.figures import FORMATS
+from results.figures import FORMATS, parameter_curve
+from results.figures.paper import INCH, paper_style
 from results.figures.style import FONT
 from results.files import write_atomically
 from results.pages.writing import Figures
@@ -51,9 +53,7 @@ def write_vectors(
 
     Raises DrawingError where kaleido or a Chromium is missing or fails, and OSError where a file cannot be written.
     """
-    drawings = {name: module.draw(numbers) for name, (module, numbers) in figures.items()}
-    for drawing in drawings.values():
-        narrow(drawing)
+    drawings = {name: _for_paper(module, numbers, width) for name, (module, numbers) in figures.items()}
     specs = {
         folder / f"{name}.{kind}": (drawing, _options(drawing, kind, width))
         for name, drawing in drawings.items()
@@ -63,6 +63,15 @@ def write_vectors(
     for path, image in (_rendered(specs) if specs else {}).items():
         write_atomically(path, with_font(image.decode()).encode() if path.suffix == ".svg" else image)
     return tuple(specs)
+
+
+def _for_paper(module: ModuleType, numbers: Any, width: float) -> Any:
+    """Returns a figure as it stands in a paper: ε against A_T alone in `paper_style`, all others narrowed."""
+    drawing = module.draw(numbers)
+    if module is parameter_curve:
+        return paper_style(drawing, width)
+    narrow(drawing)
+    return drawing
 
 
 def narrow(drawing: Any) -> None:
@@ -126,7 +135,8 @@ def _broken(title: str, letters: int) -> str:
 
 
 def _options(drawing: Any, kind: str, width: float) -> dict[str, Any]:
-    return {"format": kind, "width": DRAWN, "height": drawing.layout.height, "scale": 96 * width / DRAWN}
+    size = {"width": drawing.layout.width, "height": drawing.layout.height}
+    return {"format": kind, **size, "scale": INCH * width / drawing.layout.width}
 
 
 def _rendered(specs: Mapping[Path, tuple[Any, dict[str, Any]]]) -> dict[Path, bytes]:

@@ -77,6 +77,19 @@ def in_words(resolution: Resolution, objective: str = "A_T") -> tuple[str, ...]:
     return _of_the_test(resolution), _of_the_interval(resolution, objective)
 
 
+def in_brief(resolution: Resolution) -> str:
+    """Returns whether the sign-flip test can reach `ALPHA`, and the differences that are within chance, in a line."""
+    if resolution.inert or resolution.seeds < FEWEST:
+        return in_words(resolution)[0]
+    seeds, test = count_text(resolution.seeds, "seed"), "sign-flip test"
+    reach = f"{test}: {seeds} can reach p = {resolution.smallest_p:.2g}"
+    if resolution.smallest_p >= ALPHA:
+        reach = f"{test}: {seeds} cannot reach p < {ALPHA}, {LEAST_FOR_A_TEST} can"
+    if math.isnan(resolution.noise):
+        return reach
+    return f"{reach}; 95 % interval: ± {number_text(resolution.points, DIGITS)} points"
+
+
 def _of_the_test(resolution: Resolution) -> str:
     seeds, smallest = count_text(resolution.seeds, "seed"), f"{resolution.smallest_p:.4g}"
     if resolution.smallest_p >= ALPHA:

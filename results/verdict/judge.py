@@ -45,25 +45,38 @@ def judge(results: SearchResults, peak: Peak | None) -> tuple[Verdict, tuple[Poi
     return with_evaluation(results, judged), tuple(results.points[k] for k in judged.rivals)
 
 
-def with_evaluation(results: SearchResults, judged: Verdict) -> Verdict:
-    """Returns the verdict, which first says so where the evaluation speaks against the choice, and then advises less.
+REJECTED, UNCONFIRMED = "rejects", "does not confirm"
+"""What an evaluation says of a choice that is not better than the baseline on its tasks."""
+
+
+def objection(results: SearchResults) -> str | None:
+    """Returns `REJECTED` or `UNCONFIRMED` where the evaluation speaks against the choice, else None.
 
     Only where the evaluation has other tasks than the search, and the chosen point is not the baseline itself.
     """
     if results.score_on != "cv" or results.baseline in (None, results.chosen):
-        return judged
+        return None
     pair = baseline_pair(results, evaluation=True)
     if pair.n < 2 or not pair.mean < 0:  # NaN without a pair
+        return None
+    half = student_quantile((1 + CONFIDENCE) / 2, pair.n - 1) * pair.error
+    return REJECTED if pair.mean + half < 0 else UNCONFIRMED
+
+
+def with_evaluation(results: SearchResults, judged: Verdict) -> Verdict:
+    """Returns the verdict, which first says so where the evaluation speaks against the choice, and then advises less.
+
+    See `objection`.
+    """
+    against, pair = objection(results), baseline_pair(results, evaluation=True)
+    if against is None:
         return judged
     name, label = wording.baseline_name(results), wording.subject(results)
-    half = student_quantile((1 + CONFIDENCE) / 2, pair.n - 1) * pair.error
     size = f"{signed_text(pair.mean, DIGITS)} ± {number_text(pair.error, DIGITS)} points against {name}"
-    size += f" on {count_text(pair.n, 'seed')}"
-    if pair.mean + half < 0:
-        text, advice = f"The evaluation rejects the choice: {size}.", f"Take {name}."
-    else:
-        text = f"The evaluation does not confirm the choice: {size}."
+    advice = f"Take {name}."
+    if against == UNCONFIRMED:
         advice = f"Take {name}, or evaluate both with more seeds: the chosen {label} is not shown to be better."
+    text = f"The evaluation {against} the choice: {size} on {count_text(pair.n, 'seed')}."
     return judged._replace(text=f"{text} {judged.text}", advice=advice)
 
 

@@ -9,9 +9,9 @@ import pytest
 import yaml
 from typer.main import get_command
 
-from epsearch.cli import app
+from epsearch.cli import PANELS, app
 from epsearch.study.kinds import KINDS
-from epsearch.study.option import GROUPS
+from epsearch.study.option import BASIC, GROUPS
 from trainers.streams.pixels import mnist
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -32,7 +32,9 @@ class TestRun:
     def test_the_whole_job(self, epsearch, small_options, tmp_path):
         answer = epsearch("run", *small_options, "--name", "first")
         assert answer.status == 0
-        assert "The search chose ε = " in answer.out and "A-GEM (ε = 0)" in answer.out
+        lines = answer.out.splitlines()
+        assert lines[0].startswith("ε = ") and "95 % confidence set" in lines[0] and "A-GEM (ε = 0)" in answer.out
+        assert len(lines) <= 12 and len(answer.out.split()) <= 90
         folder = tmp_path / "runs" / "first"
         assert (folder / "report.html").read_text(encoding="utf-8").count("<html") == 1
         for name in ("study.yaml", "runs.csv", "runs.parquet", "evaluation.csv", "search.csv"):
@@ -51,6 +53,9 @@ class TestRun:
         assert epsearch("list", "--json").json[0]["name"] == "first"
         shown = epsearch("show", "first")
         assert "finished" in shown.out and "examples_per_task" in shown.out
+        why = epsearch("show", "first", "--why")
+        assert "The search chose ε = " in why.out and "LCA_10" in why.out
+        assert epsearch("show", "first", "--why", "--json").json["trust"] == again.json["trust"]
         assert epsearch("show", "--json").json["finished"] is True
 
         (folder / "report.html").unlink()
@@ -72,7 +77,7 @@ class TestRun:
     @pytest.mark.slow
     def test_scoring_on_the_evaluation_stream_is_said_everywhere(self, epsearch, small_options):
         answer = epsearch("run", *small_options, "--score-on", "eval", "--quiet")
-        assert "selected on the evaluation stream" in answer.out
+        assert "chosen on the evaluation stream itself" in answer.out
         page = Path(re.search(r"report\s+(\S+report\.html)", answer.out)[1]).read_text(encoding="utf-8")
         assert "selected on the evaluation stream" in page
 
@@ -172,24 +177,51 @@ def test_every_command_has_help_and_docs():
             assert f"`{flag}`" in page, flag
 
 
+def flags(text):
+    """The options that a help lists."""
+    return set(re.findall(r"^│ (--[a-z-]+)", text, flags=re.MULTILINE))
+
+
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_help_lists_every_option(epsearch, kind):
-    shown = epsearch(kind.kind, "--help").out
+def test_the_short_help_has_the_basic_options_and_the_long_one_all(epsearch, kind):
+    options = kind.options().values()
+    basic = {option.flag for option in options if option.level == BASIC}
+    short, shown = flags(epsearch(kind.kind, "--help").out), epsearch(kind.kind, "--help-all").out
+    assert short == basic | {"--help", "--help-all"} | ({"--extend"} if kind.extendable else set())
+    assert len(short) <= 16 and basic < flags(shown)
     assert all(option.flag in shown for option in kind.options().values() if len(option.flag) < 20)
 
 
 def test_help_says_what_options_take_and_what_they_are_without(epsearch, monkeypatch):
     monkeypatch.setenv("COLUMNS", "140")
-    shown = " ".join(epsearch("run", "--help").out.replace("│", " ").split())
+    shown = " ".join(epsearch("run", "--help-all").out.replace("│", " ").split())
     for panel in GROUPS:
         assert f"─ {panel} ─" in shown
     for part in (
-        "--points INT Values tried in each round. [default: the dataset's]",
+        "--points INT Values tried in each round. [default: 11]",
         "--lr FLOAT",
         "--choose curve|tried",
     ):
         assert part in shown
     assert "<str>" not in shown and "[default: permuted_digits]" in shown
+
+
+def test_help_has_the_values_of_the_dataset(epsearch, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "140")
+    for dataset, repeats, lr in (("permuted_mnist", 5, 0.1), ("split_cub", 5, 0.1), ("permuted_digits", 4, 0.03)):
+        for words in (["--dataset", dataset, "--help-all"], [f"--dataset={dataset}", "--help-all"]):
+            shown = " ".join(epsearch("run", *words).out.replace("│", " ").split())
+            assert f"Rounds of the search. [default: {repeats}]" in shown, dataset
+            assert f"Learning rate. [default: {lr}]" in shown, dataset
+    unknown = " ".join(epsearch("run", "--dataset", "nowhere", "--help").out.replace("│", " ").split())
+    assert "Rounds of the search. [default: the dataset's]" in unknown
+
+
+def test_commands_are_in_groups(epsearch, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "140")
+    shown = epsearch("--help").out
+    assert [*re.findall("─ ([A-Z][a-z]+) ─", shown)] == ["Options", *PANELS]
+    assert sorted(name for names in PANELS.values() for name in names) == sorted(COMMANDS)
 
 
 @pytest.mark.parametrize("command", ["", *KINDS, "plan", "plan compare", "check", "list", "doctor", "datasets prepare"])

@@ -43,7 +43,8 @@ def how_far(results: SearchResults) -> str:
     heading = f"Every tried {'value' if len(trusted.parameters) == 1 else 'point'}"
     table = page.table(_header(trusted), (_row(trusted, one) for one in trusted.points), heading)
     folded = page.folded(heading, table + page.small(_remark(trusted)), len(trusted.points) <= MOST_OPEN)
-    return page.section("How far to trust it", verdict(results), page.facts(dict(_facts(results, trusted))), folded)
+    facts = page.facts(dict(_facts(results, trusted)))
+    return page.section("How far to trust it", verdict(results), facts, folded, unfolds=True)
 
 
 def verdict(results: SearchResults) -> str:

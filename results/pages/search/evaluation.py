@@ -24,11 +24,11 @@ PAPER_TASKS = 17
 """Tasks of the evaluation in the paper."""
 
 
-def evaluation(results: SearchResults) -> str:
+def evaluation(results: SearchResults, *figures: str) -> str:
     """Returns the section with the chosen point and the baseline beside the paper's printed rows.
 
     All metrics, as mean ± standard deviation over the seeds that did not diverge; then the difference of the two,
-    paired by seed, ± its standard error.
+    paired by seed, ± its standard error. figures: HTML above the table, which unfolds.
     """
     frame = evaluation_table(results)
     if frame.empty:
@@ -42,11 +42,9 @@ def evaluation(results: SearchResults) -> str:
         *_evaluation_rows(frame[~ours], results.of_epsilon),
     ]
     header = [("method", ""), *((name, metric.display_unit) for name, metric in METRICS.items()), ("n", "seeds")]
-    return page.section(
-        "Evaluation",
-        page.table(header, rows, "Evaluation of the chosen point"),
-        *map(page.small, _remarks(results, frame)),
-    )
+    table = page.table(header, rows, "Evaluation of the chosen point")
+    remarks = map(page.small, _remarks(results, frame))
+    return page.section("Evaluation", *figures, page.folded("All metrics", "".join((table, *remarks))))
 
 
 def metric_text(row: pd.Series | Mapping[str, float], metric: str) -> str:

@@ -1,19 +1,32 @@
 """The report of a search: an offline page and CSV files."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-from results.figures import added, best_so_far, over_tasks, parameter_curve, shrinking, slices
+from results.figures import (
+    added,
+    best_so_far,
+    later_repeats,
+    over_tasks,
+    parameter_curve,
+    seed_differences,
+    shrinking,
+    slices,
+)
 from results.html import appendix, page
 from results.labels import STREAM_LABELS, dataset_label, method_label, strategy_label
-from results.pages.search import confidence, evaluation, sections
-from results.pages.writing import Figures, drawn, write_page
+from results.pages.search import confidence, evaluation, first_screen, methods_section, sections
+from results.pages.writing import Figures, write_page
 from results.search import SearchResults
 from results.search_tables import certificates_table, difference_table, evaluated_rows, evaluation_table, search_table
 from results.verdict import wording
 from results.verdict.assessment import trust, trust_rows
+
+REPEATS = "_repeats"
+"""Ending of the name of a figure of later repeats."""
 
 
 def write_report(results: SearchResults, folder: Path) -> Path:
@@ -42,53 +55,60 @@ def tables(results: SearchResults) -> dict[str, pd.DataFrame]:
 def figures(results: SearchResults) -> Figures:
     """Returns every figure. A new figure is one line here and one in `_page`."""
     # One number has a curve; several, or choices, have no axis in common.
-    name = results.parameters[0]
-    of_points: Figures = (
-        {
-            parameter_curve.named(name, m): (parameter_curve, parameter_curve.numbers(results, m))
-            for m in dict.fromkeys((results.objective, "A_T", "F_T"))
-        }
-        if results.is_curve
-        else {"slices": (slices, slices.numbers(results))}
-    )
+    of_points = _of_one(results) if results.is_curve else {"slices": (slices, slices.numbers(results))}
+    differences = seed_differences.numbers(results)
     return {
         **of_points,
         **({"shrinking": (shrinking, shrinking.numbers(results))} if results.has_spans else {}),
         "best_so_far": (best_so_far, best_so_far.numbers(results)),
         "accuracy_curve": (over_tasks, over_tasks.numbers(evaluated_rows(results), "A_k")),
+        **({"seed_differences": (seed_differences, differences)} if differences.pair.n else {}),
         **added.numbers(results),
     }
 
 
+def _of_one(results: SearchResults) -> Figures:
+    """Returns the figures over the only parameter, and those of the later repeats, which come after all of them."""
+    metrics = dict.fromkeys((results.objective, "A_T", "F_T"))
+    curves = {parameter_curve.named(results.parameters[0], m): parameter_curve.numbers(results, m) for m in metrics}
+    return {
+        **{name: (parameter_curve, curve) for name, curve in curves.items()},
+        **{f"{name}{REPEATS}": (later_repeats, curve) for name, curve in curves.items() if later_repeats.panels(curve)},
+    }
+
+
 def overview(results: SearchResults) -> str:
-    """Returns what a reader sees first of a search, also while it goes on: headlines, warnings, answer, verdict."""
-    return sections.overview(results, judged=False) + confidence.verdict(results)
+    """Returns what a reader sees first of a search, also while it goes on: summary, warnings, verdict."""
+    return first_screen.overview(results)
 
 
 def _page(results: SearchResults, drawings: Figures) -> str:
-    shown = drawn(drawings)
-    # Taken out one by one: what remains are those over the parameters, whose names depend on the search.
-    learning = shown.pop("accuracy_curve")
-    if not drawings["accuracy_curve"][1][1]:
-        learning = page.paragraphs("No evaluation to show yet.")
-    others = [shown.pop(name) for name in added.names()]
-    spent, shrunk = shown.pop("best_so_far"), shown.pop("shrinking", "")
-    metrics, what = "Accuracy and forgetting" if results.is_curve else "Accuracy", wording.searched(results)
+    # Drawn where they stand, because parts of the page unfold below the figure to which they belong.
+    left = dict(drawings)
+
+    def drawn(name: str, *folds: str) -> str:
+        return page.figure(name, *left.pop(name), *folds) if name in left else ""
+
+    others = [drawn(name) for name in added.names()]
+    first, *further = (name for name, (module, _) in drawings.items() if module in (parameter_curve, slices))
+    evaluated = drawings["accuracy_curve"][1][1]
     body = [
-        sections.overview(results),
-        sections.what_was_run(results),
-        page.section(f"{metrics} versus {what}", *shown.values()),
-        page.section("How the interval shrank", shrunk) if shrunk else "",
-        page.section("What the search trained", spent),
+        first_screen.first_screen(results, drawn(first, *_repeats(drawn, first))),
+        first_screen.in_full(results),
         confidence.how_far(results),
-        evaluation.evaluation(results),
-        page.section("Accuracy while learning", learning),
-        page.section("Figures of this study's own", *others) if others else "",
+        sections.what_was_run(results),
+        evaluation.evaluation(results, drawn("seed_differences"), drawn("accuracy_curve") if evaluated else ""),
+        *(_further(results, drawings, name, drawn(name, *_repeats(drawn, name))) for name in further),
+        page.section("How the interval shrank", drawn("shrinking")) if "shrinking" in drawings else "",
+        page.section("What the search trained", drawn("best_so_far")),
         sections.search(results),
+        page.section("Figures of this study's own", *others) if others else "",
+        methods_section.methods(results),
         appendix.configuration(results.config),
         sections.certificates_section(results),
         appendix.machine(results.facts),
     ]
+    what = wording.searched(results)
     heading = f"{wording.heading(what)} for {method_label(results.method)} on {dataset_label(results.dataset)}"
     return page.page(
         f"{heading} — {results.name}",
@@ -99,3 +119,16 @@ def _page(results: SearchResults, drawings: Figures) -> str:
         "\n".join(filter(None, body)),
         f"Search for {what} · study",
     )
+
+
+def _repeats(drawn: Callable[[str], str], name: str) -> list[str]:
+    """Returns the figure of the later repeats as a part that unfolds below the figure of all; [] without it."""
+    figure = drawn(f"{name}{REPEATS}")
+    return [page.folded("Later repeats", figure)] if figure else []
+
+
+def _further(results: SearchResults, drawings: Figures, name: str, figure: str) -> str:
+    """Returns the section with a further metric over the parameter."""
+    metric = drawings[name][1].metric
+    title = {"F_T": "Forgetting", "A_T": "Accuracy"}.get(metric, metric)
+    return page.section(f"{title} versus {wording.searched(results)}", figure)

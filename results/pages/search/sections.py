@@ -32,10 +32,10 @@ SEARCH_METRICS = ("A_T", "F_T", "a_1", "a_t")
 """The metrics of the table of all points; FWT and LCA_10 are not measured in a search."""
 
 
-def overview(results: SearchResults, judged: bool = True) -> str:
-    """Returns headline numbers, warnings and the answer in words: what a reader sees first; judged: see `answer`."""
+def answer_in_full(results: SearchResults, judged: bool = True) -> str:
+    """Returns headline numbers and the answer in words; judged: see `answer`."""
     said = f'<div class="answer">{page.paragraphs(answer(results, judged))}</div>'
-    return page.tiles(_headlines(results)) + page.notes(warnings(results)) + said
+    return page.tiles(_headlines(results)) + said
 
 
 def warnings(results: SearchResults) -> list[str]:
@@ -86,7 +86,7 @@ def what_was_run(results: SearchResults) -> str:
         **({"Before it was extended": "; ".join(results.earlier)} if results.earlier else {}),
         **({} if results.trainer_repeats is not None else {"SGD steps": f"{sum(r.steps for r in runs.values()):,}"}),
     }
-    return page.section("What was run", page.facts(items))
+    return page.section("What was run", page.facts(items), unfolds=True)
 
 
 def _domains(results: SearchResults) -> Iterator[tuple[str, str]]:
@@ -116,13 +116,14 @@ def search(results: SearchResults) -> str:
     ]
     remark = "Mean ± standard deviation over the seeds that did not diverge. F_T: lower is better."
     heading = "The search, point by point"
-    return page.section(heading, page.table(header, _search_rows(results), heading), page.small(remark))
+    table = page.table(header, _search_rows(results), heading)
+    return page.section(heading, table, page.small(remark), unfolds=True)
 
 
 def certificates_section(results: SearchResults) -> str:
     """Returns the section on the certificates; "" without any."""
     text = "\n\n".join(filter(None, (certificates.summary(results), certificates.rounding(results))))
-    return page.section("Equivalence", page.paragraphs(text)) if text else ""
+    return page.section("Equivalence", page.paragraphs(text), unfolds=True) if text else ""
 
 
 def _headlines(results: SearchResults) -> Iterator[tuple[str, str, str]]:

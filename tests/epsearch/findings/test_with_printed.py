@@ -35,15 +35,18 @@ def test_a_comparison_of_another_size(epsearch, tmp_path):
     command = ["compare", "--methods", "van,agem", *options, "--name", "table"]
     page = tmp_path / "runs" / "table" / "comparison.html"
     first = epsearch(*command)
-    assert first.status == 0 and LEFT_OUT.format("table") in flat(first.out) and "48.6" not in first.out
-    assert "mean ± standard deviation over" in flat(first.out).lower() and "population" not in first.out
+    assert first.status == 0 and "48.6" not in first.out
+    assert "next    epsearch report table --with-printed\n" in first.out
+    assert "± standard deviation\n" in first.out and "population" not in first.out
+    why = flat(epsearch("show", "table", "--why").out)
+    assert LEFT_OUT.format("table") in why and "mean ± standard deviation over" in why.lower()
     assert flat(page.read_text(encoding="utf-8")).count(LEFT_OUT.format("table")) == 1
     for again in ([*command, "--with-printed"], ["report", "table", "--with-printed"]):
         answer = epsearch(*again)
         assert answer.status == 0 and "left out" not in answer.out
         lines = answer.out.splitlines()
-        (van,) = (i for i, line in enumerate(lines) if line.startswith("VAN"))
-        assert lines[van + 1].split()[:3] == ["printed", "48.6", "±"]
+        (van,) = (line for line in lines if line.split()[:1] == ["VAN"])
+        assert van.split()[4:6] == ["48.6", "±"]
         assert "population standard deviation, as the paper prints it" in flat(answer.out)
         assert "for orientation only" in page.read_text(encoding="utf-8")
     rows = epsearch("report", "table", "--json").json["rows"]
@@ -57,11 +60,12 @@ def test_a_search_of_another_size(epsearch, small_study, tmp_path):
         history.save(store, study, open_evaluation(study)[0].describe(), Disjointness(), extend=False)
         finish(make(study, store), SCORED)
     answer = epsearch("report", "small")
-    assert LEFT_OUT.format("small") in flat(answer.out) and "printed  " not in answer.out
+    assert LEFT_OUT.format("small") in flat(epsearch("show", "small", "--why").out) and "printed  " not in answer.out
     answer = epsearch("report", "small", "--with-printed")
     assert "A-GEM, printed" in answer.out and "left out" not in answer.out
-    assert "mean ± population standard deviation, as the paper prints it" in answer.out
-    assert "F_T % " in answer.out and "LCA_10 " in answer.out
+    why = epsearch("show", "small", "--why").out
+    assert "mean ± standard deviation" in why and "left out" in why
+    assert "F_T % " in why and "LCA_10 " in why
 
 
 def test_several_searches_have_no_printed_rows(epsearch):

@@ -155,8 +155,12 @@ def test_noise_is_known_once_something_was_trained(small_study, store):
 def test_the_command_trains_and_leaves_nothing(epsearch, small_options, tmp_path):
     answer = epsearch("plan", *small_options)
     assert answer.status == 0 and not (tmp_path / "runs").exists()
-    for part in ("members", "SGD steps", "FLOP", "GiB", "2 seeds cannot reach p < 0.05"):
+    for part in ("members", "time", "GiB", "sign-flip test: 2 seeds cannot reach p < 0.05, 6 can"):
         assert part in answer.out
+    assert len(answer.out.splitlines()) <= 5
+    whole = epsearch("plan", *small_options, "--verbose")
+    for part in ("members", "SGD steps", "FLOP", "GiB", "2 seeds cannot reach p < 0.05"):
+        assert part in whole.out
     found = epsearch("plan", *small_options, "--json").json
     assert found["ahead"]["now"] == 8 and found["resolution"][0]["smallest_p"] == 0.5
     epsearch("run", *small_options, "--name", "ran")
@@ -224,7 +228,7 @@ def test_tables_are_planned_below_the_plan_of_searches(epsearch, tmp_path):
     compared = epsearch("plan", "compare", *size, "--memory", "3", "--methods", "van,agem", "--json")
     assert compared.status == 0 and compared.json["ahead"]["now"] == 2 * 2, compared.err
     assert compared.json["words"]["members"].startswith("4 to train") and not (tmp_path / "runs").exists()
-    sizes = epsearch("plan", "memory", *size, "--sizes", "2,3", "--methods", "agem")
+    sizes = epsearch("plan", "memory", *size, "--sizes", "2,3", "--methods", "agem", "--verbose")
     assert sizes.status == 0 and "4 to train" in sizes.out and "GiB for the process" in sizes.out
 
 

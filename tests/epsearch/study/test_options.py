@@ -48,7 +48,7 @@ def test_every_option_has_a_group_a_level_and_a_sentence(kind):
         assert one.group in GROUPS and one.level in LEVELS and one.help.endswith("."), name
         assert "[default" not in one.help, name  # forms and docs have that apart
     basic = {name for name, one in kind.options().items() if one.level == BASIC}
-    assert 10 <= len(basic) <= 20 and {"dataset", "seeds", "name", "data_dir", "workers"} <= basic
+    assert 8 <= len(basic) <= 13 and {"dataset", "seeds", "name", "data_dir", "workers"} <= basic
 
 
 @pytest.mark.parametrize(

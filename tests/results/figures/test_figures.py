@@ -4,13 +4,17 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from results.figures import over_tasks, parameter_curve, shrinking
+from results.figures import later_repeats, over_tasks, parameter_curve, seed_differences, shrinking
+from results.figures.noise import indistinct_rounds
+from results.figures.parameter_drawing import ParameterCurve
 from results.metrics import average_accuracy, average_accuracy_curve
-from results.pages.search.report import write_report
+from results.pages.search.report import figures, write_report
 from results.search_tables import evaluated_rows
 from results.verdict import wording
 from results.verdict.answer import answer
@@ -63,12 +67,13 @@ def test_a_study_that_grew_by_another_search_has_two_chains() -> None:
     widths = shrunk.intervals["width"].tolist()
     assert f"From repeat 4 to the last repeat the interval became {widths[3] / widths[4]:.3g} times narrower." in text
     assert "a new search began" in text and "new search" not in shrinking.caption(shrinking.numbers(first))
-    funnels = [t for t in json.loads(shrinking.draw(shrunk).to_json())["data"] if t.get("fill") == "toself"]
+    every = shrunk._replace(indistinct=())
+    funnels = [t for t in json.loads(shrinking.draw(every).to_json())["data"] if t.get("fill") == "toself"]
     assert len(funnels) == 3
     assert wording.rounds(grown) == "5 repeats and 1 batch" and wording.round_nouns(grown) == "rounds"
     assert [wording.round_noun(r) for r in grown.rounds[3:]] == ["repeat", "repeat", "batch"]
     curve = parameter_curve.numbers(grown, "A_T")
-    assert curve.intervals == (1, 2, 3, 4, 5) and "every round over the whole" in parameter_curve.caption(curve)
+    assert curve.intervals == (1, 2, 3, 4, 5) and "where there is room" in parameter_curve.caption(curve)
     names = [t.get("name") for t in json.loads(parameter_curve.draw(curve).to_json())["data"]]
     assert "repeat 5" in names and "batch 6" in names
 
@@ -141,28 +146,101 @@ def test_forgetting_is_drawn_in_percent_and_written_as_a_fraction() -> None:
     assert over_tasks.tables(forgotten)["forgetting_curve"]["F_k_mean"][0] == chosen.mean[1]
 
 
+def later(repeats: int) -> ParameterCurve:
+    """A curve whose later repeats all have a panel."""
+    return parameter_curve.numbers(study(repeats=repeats), "A_T")._replace(indistinct=())
+
+
 def test_the_last_repeats_get_a_panel_each_on_one_scale() -> None:
-    layout = json.loads(parameter_curve.draw(parameter_curve.numbers(study(repeats=5), "A_T")).to_json())["layout"]
-    assert [a for a in layout if a.startswith("xaxis")] == ["xaxis", "xaxis2", "xaxis3", "xaxis4", "xaxis5"]
-    assert layout["yaxis2"]["range"] == layout["yaxis5"]["range"]
+    layout = json.loads(later_repeats.draw(later(6)).to_json())["layout"]
+    assert [a for a in layout if a.startswith("xaxis")] == ["xaxis", "xaxis2", "xaxis3", "xaxis4"]
+    assert layout["yaxis2"]["range"] == layout["yaxis4"]["range"]
+    assert "Of 5 the last 4 are drawn" in later_repeats.caption(later(6))
+    assert [a for a in json.loads(parameter_curve.draw(later(6)).to_json())["layout"] if "axis" in a] == [
+        "xaxis",
+        "yaxis",
+    ]
 
 
 def test_bars_that_would_be_one_block_are_in_panels_of_their_own_alone() -> None:
-    numbers = parameter_curve.numbers(study(repeats=5), "A_T")
-    dots = [one for one in json.loads(parameter_curve.draw(numbers).to_json())["data"] if "error_y" in one]
-    seen = {(one["name"], one["xaxis"] == "x"): one["error_y"].get("visible", True) for one in dots}
-    assert [seen[f"repeat {number}", True] for number in (1, 2, 3, 4, 5)] == [True, True, False, False, False]
-    assert all(seen[f"repeat {number}", False] for number in (2, 3, 4, 5))
+    def bars(figure: Any) -> dict[str, bool]:
+        dots = [one for one in json.loads(figure.to_json())["data"] if one["name"].startswith("repeat")]
+        return {one["name"]: one["error_y"].get("visible", True) for one in dots if "error_y" in one}
+
+    numbers = later(5)
+    seen = bars(parameter_curve.draw(numbers))
+    assert [seen[f"repeat {number}"] for number in (1, 2, 3, 4, 5)] == [True, True, False, False, False]
+    assert bars(later_repeats.draw(numbers)) == dict.fromkeys((f"repeat {number}" for number in (2, 3, 4, 5)), True)
     assert numbers._replace(intervals=()).has_room(5)  # without a panel of its own
 
 
 def test_the_scale_of_the_last_repeats_shows_whole_error_bars() -> None:
-    numbers = parameter_curve.numbers(study(repeats=3), "A_T")
+    numbers = later(3)
     # A deviation that reaches beyond every seed, as that of two seeds far apart does.
     wide = numbers._replace(points=numbers.points.assign(within_error=5.0))
-    low, high = json.loads(parameter_curve.draw(wide).to_json())["layout"]["yaxis2"]["range"]
-    means = wide.points[wide.points["repeat"].isin(wide.zooms)]["mean"]
+    low, high = json.loads(later_repeats.draw(wide).to_json())["layout"]["yaxis2"]["range"]
+    means = wide.points[wide.points["repeat"].isin(wide.later)]["mean"]
     assert low < means.min() - 5 and high > means.max() + 5
+
+
+def test_repeats_that_differ_by_noise_alone_have_no_panel() -> None:
+    results = study(repeats=5)
+    left_out = indistinct_rounds(results)
+    assert left_out and 1 not in left_out
+    for one in results.rounds[1:]:
+        # By hand, for a table without gaps: F = mean square of the values / mean square of the residuals.
+        scores = np.array([[float(average_accuracy(r.accuracies)) for r in results.members_of(p)] for p in one.points])
+        values, seeds = scores.shape
+        effects = scores.mean(axis=1) - scores.mean()
+        rest = scores - scores.mean(axis=1)[:, None] - scores.mean(axis=0) + scores.mean()
+        ratio = seeds * (effects**2).sum() / (values - 1) / ((rest**2).sum() / ((values - 1) * (seeds - 1)))
+        p = stats.f.sf(ratio, values - 1, (values - 1) * (seeds - 1))
+        assert (one.number in left_out) == (p >= 0.05) or (0.0,) in one.points
+    shrunk = shrinking.numbers(results)
+    text = shrinking.caption(shrunk)
+    assert f"Left out: {len(left_out)} repeat" in text and "(F test, seeds as blocks, p ≥ 0.05)" in text
+    assert len(shrinking.tables(shrunk)["shrinking_intervals"]) == 5, "its files have all repeats"
+    ticks = json.loads(shrinking.draw(shrunk).to_json())["layout"]["yaxis"]["ticktext"]
+    assert ticks == [f"repeat {number}" for number in range(1, 6) if number not in left_out]
+    assert "Left out" not in shrinking.caption(shrinking.numbers(study(repeats=1)))
+    assert indistinct_rounds(study(repeats=3, seeds=1)) == (), "one seed allows no test"
+    (curve, *_) = (n for m, n in figures(results).values() if m is parameter_curve)
+    shown = later_repeats.panels(curve)
+    assert not {*shown} & {*left_out} and {*later_repeats.tables(curve)["epsilon_A_T_repeats"]["repeat"]} == {*shown}
+
+
+def test_differences_by_seed() -> None:
+    results = study(repeats=1)
+    found = seed_differences.numbers(results)
+    by_hand = [
+        100
+        * float(
+            average_accuracy(results.evaluation_of(results.chosen)[i].accuracies)
+            - average_accuracy(results.evaluation_of((0.0,))[i].accuracies)
+        )
+        for i in range(5)
+    ]
+    assert found.seeds["difference"].tolist() == pytest.approx(by_hand)
+    mean = seed_differences.tables(found)["seed_differences_mean"].iloc[0]
+    low, high = stats.t.interval(0.95, 4, np.mean(by_hand), stats.sem(by_hand))
+    assert (mean["n"], mean["mean"]) == (5, pytest.approx(np.mean(by_hand)))
+    assert (mean["standard_error"], mean["low"], mean["high"]) == pytest.approx((stats.sem(by_hand), low, high))
+    text = seed_differences.caption(found)
+    assert "95 % t interval" in text and f"Mean +{np.mean(by_hand):.2f} ±" in text
+    drawn = json.loads(seed_differences.draw(found).to_json())
+    assert drawn["data"][0]["x"] == ["0", "1", "2", "3", "4"]
+    bars = {one["name"]: one["error_y"]["array"][0] for one in drawn["data"][1:]}
+    assert bars["95 % t interval"] == pytest.approx((high - low) / 2)
+
+
+def test_differences_by_seed_without_two_pairs() -> None:
+    one = seed_differences.numbers(study(repeats=1, seeds=1))
+    assert "one seed has no standard error" in seed_differences.caption(one)
+    assert "error_y" not in json.loads(seed_differences.draw(one).to_json())["data"][1]
+    bare = study(repeats=1, evaluated=False)
+    none = seed_differences.numbers(bare)
+    assert none.seeds.empty and "no seed has both" in seed_differences.caption(none)
+    assert "seed_differences" not in figures(bare) and seed_differences.draw(none).data
 
 
 def test_the_star_of_another_metric_is_the_choice_by_the_first() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,13 @@ from typing import Any
 
 import pytest
 
+from results.html.page import MOST_WORDS
 from results.pages.comparison import write_comparison
 from results.pages.memory import write_memory_study
 from results.pages.search.report import write_report
 from results.pages.side_by_side import write_strategies
+from results.verdict.summary import summary
+from tests.results.verdict.test_inert import SEARCHES
 from tests.support import chromium
 from tests.support.synthetic import study
 from tests.support.synthetic_methods import comparison, memory_study
@@ -31,6 +35,15 @@ WRITERS = {
         [replace(learning_rates(), name="first"), replace(learning_rates(strategy="random"), name="second")], folder
     ),
 }
+STATES = {
+    "evaluated": lambda: study(repeats=5),
+    "not evaluated": lambda: study(repeats=1, points=7, seeds=1, tasks=2, evaluated=False, diverged=(0.5,)),
+    "several": mixed,
+    "on the evaluation stream": lambda: study(repeats=2, score_on="eval", tasks=5),
+    "diverged": lambda: study(repeats=2, points=5, seeds=3, diverged=(0.25, 0.5, 0.75)),
+    "inert": lambda: SEARCHES["one number"](),
+}
+"""Kinds of answers that a report begins with."""
 WIDE, NARROW = 1200, 390
 WRONGLY_SHADED = """async () => {
   const tables = [...document.querySelectorAll(".scroll")];
@@ -69,9 +82,21 @@ def opened(browser: Any, path: Path, width: int = WIDE, scheme: str = "light", s
     page.on("request", lambda request: page.asked.append(request.url))
     page.goto(path.as_uri())
     if scripts:
-        figures = page.locator(".plot").count()
-        page.wait_for_function(f"document.querySelectorAll('.plot .main-svg[aria-hidden]').length >= {figures}")
+        drawn(page)
     return page
+
+
+def drawn(page: Any) -> None:
+    """Waits until every figure is drawn that lies in no closed part of the page."""
+    page.wait_for_function("""() => [...document.querySelectorAll('.plot')].every(one =>
+        one.closest('details:not([open])') || one.querySelector('.main-svg[aria-hidden]'))""")
+
+
+def unfolded(page: Any) -> None:
+    """Opens every part of a page by its summary, as a reader without JavaScript does, the outer ones first."""
+    closed = page.locator("details:not([open]) > summary:visible")
+    while closed.count():
+        closed.first.click()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -127,21 +152,28 @@ def test_panels_are_legible_on_a_narrow_page(pages: dict[str, Path], browser: An
 @pytest.mark.parametrize("kind", WRITERS)
 def test_without_javascript_a_figure_is_its_data_table(pages: dict[str, Path], browser: Any, kind: str) -> None:
     page = opened(browser, pages[kind], scripts=False)
+    unfolded(page)
     for i in range(page.locator("figure").count()):
         figure = page.locator("figure").nth(i)
-        assert not figure.locator(".plot").is_visible()
+        assert not figure.locator("> .plot").is_visible()
         assert figure.locator("details table").first.is_visible()
     page.context.close()
 
 
 def test_figures_have_short_names_and_folded_data(pages: dict[str, Path], browser: Any) -> None:
     page = opened(browser, pages["search"])
+    unfolded(page)
+    drawn(page)
     figures = page.locator("figure")
     names = [figures.nth(i).get_attribute("aria-label") for i in range(figures.count())]
-    captions = [figures.nth(i).locator("figcaption").inner_text() for i in range(figures.count())]
-    assert all(0 < len(name) <= 100 < len(text) for name, text in zip(names, captions, strict=True))
+    captions = [figures.nth(i).locator("> figcaption").inner_text() for i in range(figures.count())]
+    assert all(0 < len(name) <= 100 for name in names)
+    assert all(3 < len(text.split()) <= MOST_WORDS for text in captions), captions
     assert len(set(names)) == len(names)
-    data = figures.first.locator("details.data")
+    page.context.close()
+    page = opened(browser, pages["search"])
+    figures = page.locator("figure")
+    data = figures.first.locator("> .folds > details.data")
     assert data.get_attribute("open") is None and not data.locator("table").first.is_visible()
     data.locator("summary").focus()
     page.keyboard.press("Enter")
@@ -151,13 +183,83 @@ def test_figures_have_short_names_and_folded_data(pages: dict[str, Path], browse
 
 def test_what_was_copied_is_announced(pages: dict[str, Path], browser: Any) -> None:
     page = opened(browser, pages["search"])
-    status = page.locator(".code [role=status]")
-    assert status.inner_text() == ""
-    page.locator("button[data-copy]").focus()
+    box = page.locator(".code:has(#methods-paragraph)")
+    assert box.locator("[role=status]").inner_text() == ""
+    box.locator("button[data-copy]").focus()
     page.keyboard.press("Enter")
-    assert (
-        status.inner_text() == "Copied to the clipboard" and page.locator("button[data-copy]").inner_text() == "Copied"
-    )
+    assert box.locator("[role=status]").inner_text() == "Copied to the clipboard"
+    assert box.locator("button[data-copy]").inner_text() == "Copied"
+    page.context.close()
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_the_first_screen_has_answer_figure_and_next_step(state: str, browser: Any, tmp_path: Path) -> None:
+    results = STATES[state]()
+    context = browser.new_context(viewport={"width": WIDE, "height": 800})
+    page = context.new_page()
+    page.goto(write_report(results, tmp_path).as_uri())
+    drawn(page)
+
+    def bottom(place: str) -> float:
+        box = page.locator(place).first.bounding_box()
+        assert box is not None
+        return float(box["y"] + box["height"])
+
+    chosen = summary(results).answer.partition("   (")[0].partition(": ")[0]
+    assert page.inner_text(".summary .value").replace("\N{NO-BREAK SPACE}", " ") == chosen
+    assert bottom(".summary .tile") <= 320 and bottom(".summary") <= 800
+    assert bottom(".first .plot") <= 800 and bottom(".first .next") <= 800
+    words = [word for word in page.inner_text(".summary").split() if re.search(r"[^\W\d]", word)]
+    assert len(words) <= 60, (len(words), words)
+    assert page.evaluate("document.documentElement.scrollHeight") <= 4500
+    context.close()
+
+
+def test_a_figure_is_saved_by_keyboard(pages: dict[str, Path], browser: Any, tmp_path: Path) -> None:
+    page = opened(browser, pages["search"], scheme="dark")
+    first = page.locator("figure").first
+    for kind in ("svg", "png", "csv"):
+        first.locator(f"> .folds > .save button[data-save={kind}]").focus()
+        with page.expect_download() as download:
+            page.keyboard.press("Enter")
+        path = tmp_path / download.value.suggested_filename
+        download.value.save_as(path)
+        assert path.name == f"epsilon_A_T.{kind}"
+    svg = (tmp_path / "epsilon_A_T.svg").read_text(encoding="utf-8")
+    assert svg.startswith("<svg") and "rgb(26, 26, 26)" in svg, "the colours are those of a light page"
+    assert (tmp_path / "epsilon_A_T.png").read_bytes().startswith(b"\x89PNG")
+    file = pages["search"].parent / "figures" / "epsilon_A_T.csv"
+    assert (tmp_path / "epsilon_A_T.csv").read_bytes() == file.read_bytes()
+    assert page.said == [] and page.asked[0] == pages["search"].as_uri()
+    assert all(url.startswith(("blob:", "data:")) for url in page.asked[1:]), page.asked
+    page.context.close()
+
+
+def test_a_long_table_is_saved_whole(browser: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "report"
+    page = opened(browser, write_report(study(repeats=5), folder))
+    first = page.locator("figure").first
+    data = first.locator("> .folds > details.data")
+    data.locator("summary").click()
+    assert "The first 200 of" in data.inner_text()
+    with page.expect_download() as download:
+        first.locator("button[data-table=epsilon_A_T_seeds]").click()
+    download.value.save_as(tmp_path / "saved.csv")
+    assert (tmp_path / "saved.csv").read_bytes() == (folder / "figures" / "epsilon_A_T_seeds.csv").read_bytes()
+    page.context.close()
+
+
+def test_on_paper_every_part_is_open_but_the_data(pages: dict[str, Path], browser: Any, tmp_path: Path) -> None:
+    page = opened(browser, pages["search"])
+    before = page.locator("details[open]:not(.data)").count()
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not(.data):not([open])").count() == 0
+    assert page.locator("details.data[open]").count() == 0
+    drawn(page)
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details[open]:not(.data)").count() == before
+    page.pdf(path=tmp_path / "page.pdf")
+    assert (tmp_path / "page.pdf").stat().st_size > 50_000
     page.context.close()
 
 

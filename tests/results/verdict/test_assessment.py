@@ -197,7 +197,7 @@ def test_numbers_as_choices_lie_on_no_curve(tmp_path: Path) -> None:
     results = replace(search(("memory",), [(5,), (25,), (100,)], (25,), seeds=4), domain=(None,))
     assert results.is_curve and trust(results).peak is None
     assert "The best value is significantly better than all 2 others (4 seeds)." in answer(results)
-    text = plain(write_report(results, tmp_path).read_text(encoding="utf-8").split("<h2>Accuracy and")[1])
+    text = plain(write_report(results, tmp_path).read_text(encoding="utf-8").split("</header>")[1])
     assert "Gaussian process" not in text and "best may lie here" not in text
 
 

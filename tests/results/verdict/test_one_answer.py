@@ -107,7 +107,7 @@ def simulated(shape, noise, seeds, search, number, evaluation=0.0):
 def told(results):
     """Everything that is said of a study, as text."""
     caption = parameter_curve.caption(parameter_curve.numbers(results, "A_T"))
-    page = re.sub(r"<[^>]+>", " ", how_far(results).partition("<details")[0])
+    page = re.sub(r"<[^>]+>", " ", how_far(results).partition("<table")[0])
     return " ".join(" ".join((answer(results), caption, page)).split())
 
 

@@ -1,0 +1,78 @@
+"""The answer of a study in a few lines, as the end of a run prints it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import pandas as pd
+from rich.console import RenderableType
+from rich.text import Text
+
+from epsearch.terminal.consoles import table
+from results.labels import count_text
+from results.metrics import METRICS
+from results.pages import comparison_numbers
+from results.pages import memory as memory_page
+from results.paper.differences import spread_name
+from results.search import SearchResults
+from results.table import TableResults
+from results.verdict.summary import summary
+
+Brief: TypeAlias = tuple[list[RenderableType], dict[str, str]]
+"""Lines, and facts below them by name; a next step that is a command begins with the name of the program."""
+
+
+def search(results: SearchResults) -> Brief:
+    """Returns the answer, the evaluation of two metrics, trust and next step."""
+    said = summary(results)
+    lines: list[RenderableType] = [Text(said.answer, style="bold")]
+    if said.rows:
+        lines.append(table([(f"  {label}", *cells) for label, *cells in said.rows], said.tasks, *said.metrics))
+    step = f"epsearch {said.next_step}" if said.is_command else said.next_step
+    return lines, {"trust": said.trust, "next": step}
+
+
+def comparison(results: TableResults) -> Brief:
+    """Returns the method with the highest A_T, a line a row, and the agreement with the printed ranking."""
+    rows = comparison_numbers.comparison_table(results)
+    lines, below = _table_in_brief(rows, ("row",), comparison_numbers.left_out(results), results.name)
+    tau = comparison_numbers.ranking(results)[1] if results.printed_beside else math.nan
+    if math.isfinite(tau):
+        below["trust"] += f"; Kendall's τ with the printed ranking {tau:.2f}"
+    return lines, below
+
+
+def memory(results: TableResults) -> Brief:
+    """Returns the method and size of memory with the highest A_T, and a line a row."""
+    rows = memory_page.memory_table(results)
+    return _table_in_brief(rows, ("row", "memory"), memory_page.left_out(results), results.name)
+
+
+def _table_in_brief(rows: pd.DataFrame, titles: Sequence[str], left_out: bool, name: str) -> Brief:
+    """Returns the row with the highest A_T, and a line a row with A_T, the printed A_T, if any, and F_T.
+
+    titles: of the columns that name a row, which are also those of `rows`.
+    """
+    measured = rows[rows["n"] > 0]
+    best = "no row has been measured yet"
+    if len(measured):
+        first = measured.sort_values("A_T_mean").iloc[-1]
+        best = f"highest A_T: {' '.join(str(first[title]) for title in titles)}, {_cell(first, 'A_T')} %"
+    printed = bool((rows["A_T_printed"] != "").any()) if "A_T_printed" in rows else False
+    lines = [
+        (
+            *(f"  {row[title]}" for title in titles),
+            _cell(row, "A_T"),
+            *([str(row["A_T_printed"]).replace("-", "−")] if printed else []),
+            _cell(row, "F_T"),
+        )
+        for row in rows.to_dict("records")
+    ]
+    shown = table(lines, *(f"  {title}" for title in titles), "A_T %", *(["printed"] if printed else []), "F_T %")
+    seeds = "" if measured.empty else f"{count_text(int(measured['n'].min()), 'seed')}; ± {spread_name(printed)}"
+    step = f"epsearch report {name} --with-printed" if left_out else f"epsearch report {name} --figures pdf"
+    return [Text(best, style="bold"), shown], {**({"trust": seeds} if seeds else {}), "next": step}
+
+
+def _cell(row: Mapping[Any, Any] | pd.Series, metric: str) -> str:
+    return METRICS[metric].mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]))

@@ -1,0 +1,141 @@
+"""Figure: the chosen point minus the baseline on the evaluation stream, by seed."""
+
+import math
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from results.figures.style import BLUE, FAINT, INK, VERMILLION, finish, plotly
+from results.labels import count_text, number_text, signed_text, subscripts
+from results.metrics import METRICS
+from results.search import SearchResults
+from results.search_tables import baseline_pair, by_seed
+from results.statistics.paired import CONFIDENCE, Paired, student_quantile
+from results.verdict import wording
+
+MEAN = "mean"
+"""Name of the last place on the axis."""
+INTERVAL, MEAN_BAR = "95 % t interval", "mean ± standard error (thick), 95 % t interval (thin)"
+"""Names of the traces of the mean: the first stands in the entry of the second."""
+THIN, THICK = {"thickness": 1.4, "width": 9}, {"thickness": 6, "width": 0}
+"""Looks of their bars."""
+
+
+class _Differences(NamedTuple):
+    """Data of the figure, in the unit in which people see what was maximised."""
+
+    objective: str
+    """What was maximised."""
+    unit: str
+    """Its unit."""
+    chosen: str
+    """The chosen point in words: "chosen ε"."""
+    baseline: str
+    """The baseline in a word or two."""
+    seeds: pd.DataFrame
+    """One row a seed that both have: seed, chosen, baseline, difference."""
+    pair: Paired
+    """The mean of the differences and its standard error."""
+
+    @property
+    def half(self) -> float:
+        """Half the length of Student's 95 % t interval of the mean; infinite below two seeds."""
+        return student_quantile((1 + CONFIDENCE) / 2, self.pair.n - 1) * self.pair.error
+
+
+def numbers(results: SearchResults) -> _Differences:
+    """Returns the differences by seed; without rows where the baseline was chosen or one of both was not evaluated."""
+    metric, pair = results.objective, baseline_pair(results, evaluation=True)
+    declared = METRICS[metric]
+    sides: list[dict[int, float]] = [{}, {}]
+    if pair.n and results.baseline is not None:
+        sides = [by_seed(results.evaluation_of(point), metric) for point in (results.chosen, results.baseline)]
+    factor = declared.display_factor
+    rows = [
+        (seed, factor * sides[0][seed], factor * sides[1][seed], factor * (sides[0][seed] - sides[1][seed]))
+        for seed in sorted(sides[0].keys() & sides[1].keys())
+        if not math.isnan(sides[0][seed] - sides[1][seed])
+    ]
+    return _Differences(
+        metric,
+        declared.display_unit,
+        f"chosen {wording.subject(results)}",
+        wording.baseline_name(results),
+        pd.DataFrame(rows, columns=["seed", "chosen", "baseline", "difference"]),
+        Paired(factor * pair.mean, factor * pair.error, tuple(factor * one for one in pair.differences)),
+    )
+
+
+def draw(found: _Differences) -> Any:
+    """Returns a plotly figure: a dot for each seed, then their mean with its standard error and 95 % t interval."""
+    figure = plotly("graph_objects").Figure()
+    seeds, pair = found.seeds, found.pair
+    hover = f"seed %{{x}}: {subscripts(found.objective)} %{{customdata[0]:.4g}} − %{{customdata[1]:.4g}} = %{{y:+.4g}}"
+    figure.add_scatter(
+        x=[str(seed) for seed in seeds["seed"]],
+        y=seeds["difference"],
+        customdata=seeds[["chosen", "baseline"]],
+        mode="markers",
+        marker={"size": 9, "color": FAINT},
+        name="single seed",
+        hovertemplate=f"{hover}<extra></extra>",
+    )
+    if pair.n:
+        for name, half, bar in ((INTERVAL, found.half, THIN), (MEAN_BAR, pair.error, THICK)):
+            figure.add_scatter(
+                x=[MEAN],
+                y=[pair.mean],
+                error_y={"array": [half], "color": BLUE, **bar} if pair.n > 1 else {},
+                mode="markers",
+                marker={"size": 9, "color": BLUE, "symbol": "diamond"},
+                name=name if pair.n > 1 else MEAN,
+                showlegend=name == MEAN_BAR,
+                hovertemplate=f"{MEAN}: {signed_text(pair.mean, 2)} {found.unit}<extra></extra>",
+            )
+    finish(figure, height=300)
+    figure.update_layout(margin_t=44)
+    figure.add_hline(y=0, line={"color": VERMILLION, "dash": "dash", "width": 1}, layer="below")
+    figure.add_annotation(
+        **{"x": 0, "xref": "paper", "xanchor": "left", "y": 0, "yanchor": "bottom", "showarrow": False},
+        text=f"{found.baseline}'s {subscripts(found.objective)}",
+        font={"size": 12, "color": INK},
+    )
+    # 0 is no difference: the axis has to show it.
+    figure.update_yaxes(
+        title_text=subscripts(f"{found.objective}, difference ({'points' if found.unit == '%' else found.unit})"),
+        rangemode="tozero",
+    )
+    figure.update_xaxes(
+        title_text="seed",
+        type="category",
+        categoryorder="array",
+        categoryarray=[*(str(seed) for seed in seeds["seed"]), MEAN],
+    )
+    return figure
+
+
+def caption(found: _Differences) -> str:
+    """Returns the caption with the mean, its standard error and its interval."""
+    pair = found.pair
+    digits = METRICS[found.objective].digits
+    text = f"Difference by seed: {found.objective} of the {found.chosen} minus that of {found.baseline}"
+    if not pair.n:
+        return f"{text}; no seed has both."
+    mean = signed_text(pair.mean, digits)
+    if pair.n == 1:
+        return f"{text}: {mean} points; one seed has no standard error."
+    ends = (signed_text(pair.mean + sign * found.half, digits) for sign in (-1, 1))
+    return (
+        f"{text}. Mean {mean} ± {number_text(pair.error, digits)} points (standard error); 95 % t interval "
+        f"{' to '.join(ends)}. Of {count_text(pair.n, 'seed')}, each paired: both have the same tasks, order of "
+        "examples and initial weights. The interval is Student's, which takes differences between seeds to be normal."
+    )
+
+
+def tables(found: _Differences) -> dict[str, pd.DataFrame]:
+    """Returns name -> table of the data of the figure: the seeds, and their mean."""
+    pair = found.pair
+    low, high = (pair.mean - found.half, pair.mean + found.half) if pair.n > 1 else (math.nan, math.nan)
+    row = [(pair.n, pair.mean, pair.error, low, high)] if pair.n else []
+    mean = pd.DataFrame(row, columns=["n", "mean", "standard_error", "low", "high"])
+    return {"seed_differences": found.seeds, "seed_differences_mean": mean}

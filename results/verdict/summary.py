@@ -1,0 +1,204 @@
+"""The answer of a search in a few short lines, for the end of a run and the first screen of a report."""
+
+import math
+import re
+from typing import NamedTuple
+
+from results.inert import INERT
+from results.labels import count_text, number_text, signed_text
+from results.metrics import METRICS
+from results.points import point_text
+from results.search import SearchResults
+from results.search_tables import baseline_pair, evaluation_table
+from results.statistics.paired import ALPHA, Paired, sign_flip_p, smallest_sign_flip_p
+from results.statistics.power import LEAST_FOR_A_TEST
+from results.verdict import wording
+from results.verdict.assessment import Assessment, trust
+from results.verdict.curve import MANY_SEEDS, MARGIN
+from results.verdict.judge import REJECTED, objection
+
+DIGITS = METRICS["A_T"].digits
+
+COMMAND = re.compile(r": (epsearch [^:]+)$")
+"""The command with which a caution ends."""
+
+
+class Summary(NamedTuple):
+    """The answer of a search, each part on a line of its own; "" for a part that is missing."""
+
+    answer: str
+    """The chosen point and the confidence set of the best one."""
+    tasks: str
+    """Heading of the table: the sizes of the evaluation; "" before it has run."""
+    metrics: tuple[str, ...]
+    """Metrics of the table, with units: what was maximised, A_T and F_T, each once."""
+    rows: tuple[tuple[str, ...], ...]
+    """A label, then a text a metric: the evaluated points, the paper's rows, and the paired difference."""
+    trust: str
+    """How far to trust the answer."""
+    next_step: str
+    """The next command worth typing, as after the name of the program, or a sentence."""
+    is_command: bool
+    """Whether `next_step` is a command."""
+
+
+def summary(results: SearchResults) -> Summary:
+    """Returns the summary of a search that has finished a round."""
+    known = trust(results)
+    pair = baseline_pair(results, evaluation=True)
+    step, is_command = _next_step(results, known, pair)
+    metrics = tuple(dict.fromkeys((results.objective, "A_T", "F_T")))
+    return Summary(
+        answer=_answer(results, known),
+        tasks=_tasks(results),
+        metrics=tuple(f"{metric} {METRICS[metric].display_unit}".strip() for metric in metrics),
+        rows=(*_measured(results, metrics), *_difference(results, pair, metrics)),
+        trust=_trust(results, pair),
+        next_step=step,
+        is_command=is_command,
+    )
+
+
+def command_in(caution: str) -> str:
+    """Returns the command with which a caution ends; "" for one without."""
+    match = COMMAND.search(caution)
+    return match[1] if match else ""
+
+
+def _answer(results: SearchResults, known: Assessment) -> str:
+    chosen, (kind, peak) = point_text(results.parameters, results.chosen), (known.verdict.kind, known.peak)
+    if kind == INERT:
+        return f"no answer: all {wording.others(results)} have the same score bit for bit"
+    if kind == "diverging":
+        return f"{chosen}   (no confidence set: too many members diverged)"
+    if peak is None:
+        return f"{chosen}   ({_among(known)})"
+    return f"{chosen}   (95 % confidence set {peak.text}{_shape(results, known)})"
+
+
+def _among(known: Assessment) -> str:
+    """Returns how a point that lies on no curve compares with the other ones."""
+    others = sum(not math.isnan(one.spread.mean) for one in known.points) - 1
+    if others < 1:
+        return "nothing to compare it with"
+    if not known.rivals:
+        return f"significantly better than {'the other one' if others == 1 else f'all {others} others'}"
+    return f"{len(known.rivals)} of {count_text(others, 'other')} cannot be told apart from the best"
+
+
+def _shape(results: SearchResults, known: Assessment) -> str:
+    """Returns what the verdict adds to the confidence set."""
+    kind, peak = known.verdict.kind, known.peak
+    assert peak is not None
+    end = "lower" if peak.maximum.at_low else "upper"
+    if kind == "one-sided":
+        return f", level up to its {end} end"
+    if kind == "level":
+        return f", level: differences below {MARGIN:g} points"
+    if kind == "open":
+        return f", not resolved by {count_text(known.seeds, 'seed')}"
+    if kind == "edge":
+        return f", at the {end} end{', which cannot be widened' if _fixed_end(results, known) else ''}"
+    return ""
+
+
+def _fixed_end(results: SearchResults, known: Assessment) -> bool:
+    """Returns whether the open end of the confidence set is one that ε cannot cross."""
+    ends, peak = results.domain[0], known.peak
+    assert ends is not None and peak is not None
+    return results.of_epsilon and (ends[0] == 0 if peak.maximum.at_low else ends[1] == 1)
+
+
+def _tasks(results: SearchResults) -> str:
+    if not results.evaluation:
+        return ""
+    tasks = count_text(results.evaluation[0].tasks, "task" if results.score_on == "eval" else "new task")
+    return f"{tasks}, {count_text(len({record.seed for record in results.evaluation}), 'seed')}"
+
+
+def _measured(results: SearchResults, metrics: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Returns the evaluated points and the paper's rows, with mean ± standard deviation."""
+    rows = evaluation_table(results).to_dict("records") if results.evaluation else []
+    return [
+        (str(row["row"]), *(METRICS[m].mean_std_text(row[f"{m}_mean"], row[f"{m}_std"]) for m in metrics))
+        for row in rows
+    ]
+
+
+def _difference(results: SearchResults, pair: Paired, metrics: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Returns the row of the paired difference of what was maximised; none without a pair."""
+    if not pair.n:
+        return []
+    error = f" ± {number_text(pair.error, DIGITS)}" if math.isfinite(pair.error) else ""
+    higher = f"higher on {pair.wins} of {count_text(pair.n, 'seed')}"
+    return [("difference", f"{signed_text(pair.mean, DIGITS)}{error}", *("" for _ in metrics[2:]), higher)]
+
+
+def _trust(results: SearchResults, pair: Paired) -> str:
+    """Returns the strongest reason for or against the answer."""
+    against, name = objection(results), wording.baseline_name(results)
+    if against is not None:
+        verb = "rejects" if against == REJECTED else "does not confirm"
+        return f"the evaluation {verb} the choice: take {name}"
+    if not results.evaluation:
+        return "the evaluation has not run yet"
+    if results.score_on == "eval":
+        return "chosen on the evaluation stream itself: the figures are biased upwards"
+    if results.baseline is None:
+        return "no baseline was evaluated beside the choice"
+    if results.chosen == results.baseline:
+        return f"the choice is {name} itself: nothing to test"
+    if pair.n < 2:
+        return "one seed gives no test of the difference"
+    if not any(pair.differences):
+        return f"the choice and {name} score the same bit for bit"
+    p, smallest = sign_flip_p(pair.differences), smallest_sign_flip_p(pair.n)
+    test = f"sign-flip test of the difference: p = {p:.2g}"
+    if smallest < ALPHA:
+        return test
+    return f"{test}; {pair.n} seeds cannot reach {ALPHA}, {LEAST_FOR_A_TEST} can"
+
+
+def _next_step(results: SearchResults, known: Assessment, pair: Paired) -> tuple[str, bool]:
+    """Returns the one next step, and whether it is a command."""
+    verdict, extend = known.verdict, f"run --extend --name {results.name}"
+    if not results.evaluation:
+        return f"resume {results.name}", True
+    if verdict.kind in (INERT, "diverging"):
+        return verdict.advice, False
+    if verdict.kind == "edge" and (wider := _wider(results, known)):
+        return (f"{extend} --interval {wider}", True) if results.of_epsilon else (wider, False)
+    needed = _seeds(known, pair)
+    if needed and objection(results) != REJECTED:
+        return f"{extend} --seeds {needed}", True
+    command = next(filter(None, map(command_in, results.notes)), "")
+    return command.removeprefix("epsearch ") or f"report {results.name} --figures pdf", True
+
+
+def _wider(results: SearchResults, known: Assessment) -> str:
+    """Returns an interval of twice the width, beyond the end at which the best value lies; "" for an end that is fixed.
+
+    A sentence where no option could widen the interval: only ε has --interval.
+    """
+    peak, ends = known.peak, results.domain[0]
+    if peak is None or ends is None or not results.of_epsilon:
+        return known.verdict.advice
+    low, high = ends
+    # Also where the value of the end itself was measured to be worse: the interval has an end there.
+    if _fixed_end(results, known) or peak.maximum.worse_ends[not peak.maximum.at_low]:
+        return ""
+    width = high - low
+    low, high = (max(0.0, low - width), high) if peak.maximum.at_low else (low, min(1.0, high + width))
+    return f"{low:g} {high:g}"
+
+
+def _seeds(known: Assessment, pair: Paired) -> int:
+    """Returns the seeds that would decide what the study leaves open; 0 where none would, or nothing is open."""
+    maximum = None if known.peak is None else known.peak.maximum
+    for_the_top = 0.0 if maximum is None else maximum.seeds_needed
+    for_a_test = LEAST_FOR_A_TEST if 0 < pair.n < LEAST_FOR_A_TEST else 0
+    if not math.isfinite(for_the_top) or for_the_top > MANY_SEEDS:
+        for_the_top = 0.0
+    open_still = LEAST_FOR_A_TEST if known.verdict.kind == "open" else 0
+    needed = max(math.ceil(for_the_top), for_a_test, open_still)
+    return needed if needed > known.seeds else 0

@@ -1,0 +1,110 @@
+"""The short lines at the end of a run: answer, evaluation, trust and one next step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from epsearch.loop import cautions
+from results.search import SearchResults
+from results.verdict.assessment import trust
+from results.verdict.judge import REJECTED, UNCONFIRMED, objection
+from results.verdict.summary import Summary, command_in, summary
+from tests.results.verdict.test_inert import alike
+from tests.support.synthetic import study
+from tests.support.synthetic_points import learning_rates, search
+
+
+def lines(said: Summary) -> list[str]:
+    return [said.answer, said.tasks, *(" ".join(row) for row in said.rows), said.trust, said.next_step]
+
+
+STUDIES = {
+    "resolved": lambda: study(repeats=1),
+    "at the end": lambda: study(repeats=1, peak=1.0),
+    "one seed": lambda: study(repeats=1, seeds=1),
+    "not evaluated": lambda: replace(study(repeats=1), evaluation=()),
+    "diverging": lambda: study(repeats=1, diverged=tuple(i / 10 for i in range(1, 9))),
+    "inert": lambda: alike(study(repeats=1)),
+    "a learning rate": lambda: learning_rates(seeds=5),
+    "several": lambda: search(("epsilon", "memory"), [(e, m) for e in (0.0, 0.5) for m in (5, 25)], seeds=4),
+    "chosen on the evaluation": lambda: replace(study(repeats=1), score_on="eval"),
+}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_answer_is_short(name: str) -> None:
+    said = summary(STUDIES[name]())
+    assert said.answer and said.trust and said.next_step
+    assert len(" ".join(lines(said)).split()) <= 90 and max(map(len, (said.answer, said.trust))) <= 100
+
+
+def test_the_answer_names_the_choice_and_the_textbook_set() -> None:
+    results = study(repeats=1)
+    said = summary(results)
+    low, high = trust(results).verdict.low, trust(results).verdict.high
+    assert said.answer.startswith(f"ε = {results.chosen[0]:g}   (95 % confidence set ")
+    assert 0 <= low < results.chosen[0] < high <= 0.2 and "resolved" not in said.answer
+    assert summary(study(repeats=1, peak=1.0)).answer.endswith(", at the upper end, which cannot be widened)")
+    assert "not resolved by 1 seed" in summary(study(repeats=1, seeds=1)).answer
+    assert summary(alike(study(repeats=1))).answer == "no answer: all tried ε have the same score bit for bit"
+
+
+def test_the_table_has_the_evaluated_points_and_their_paired_difference() -> None:
+    said = summary(study(repeats=1))
+    assert said.metrics == ("A_T %", "F_T %") and said.tasks.startswith("17 new tasks, ")
+    chosen, agem, *_, difference = said.rows
+    assert chosen[0].startswith("ε-SOFT-GEM, ε = ") and agem[0] == "A-GEM (ε = 0)" and difference[0] == "difference"
+    assert difference[1].startswith("+") and "higher on 5 of 5 seeds" in difference[-1]
+    assert summary(replace(study(repeats=1), evaluation=())).rows == ()
+
+
+def rejected(results: SearchResults, by: float) -> SearchResults:
+    """The same study whose chosen point is worse in the evaluation by some points, with a little noise."""
+
+    def moved(record):  # type: ignore[no-untyped-def]
+        if record not in results.evaluation_of(results.chosen):
+            return record
+        base = next(one for one in results.evaluation_of((0.0,)) if one.seed == record.seed)
+        last = base.accuracies.copy()
+        last[-1] -= (by + 0.2 * (record.seed % 3)) / 100
+        return replace(record, accuracies=last)
+
+    return replace(results, evaluation=tuple(map(moved, results.evaluation)))
+
+
+def test_an_evaluation_against_the_choice_comes_first() -> None:
+    results = study(repeats=1)
+    assert objection(results) is None
+    clear = rejected(results, 3.0)
+    assert objection(clear) == REJECTED
+    assert summary(clear).trust == "the evaluation rejects the choice: take A-GEM"
+    assert not summary(clear).next_step.startswith("run --extend"), "more seeds would not change that"
+    vague = rejected(results, -0.15)
+    assert objection(vague) == UNCONFIRMED
+    assert summary(vague).trust == "the evaluation does not confirm the choice: take A-GEM"
+
+
+def test_the_next_step_is_one_that_helps() -> None:
+    results = study(repeats=1)
+    assert summary(results).next_step == f"run --extend --name {results.name} --seeds 6", "5 seeds cannot reach 0.05"
+    assert "5 seeds cannot reach 0.05, 6 can" in summary(results).trust
+    six = study(repeats=1, seeds=6)
+    assert summary(six).next_step == f"report {six.name} --figures pdf"
+    caution = cautions.FEW_SEARCH_TASKS.format(tasks=3, evaluated=17, command=cautions.COMMAND.format(dataset="x"))
+    assert summary(replace(six, notes=("Other.", caution))).next_step == cautions.COMMAND.format(dataset="x")[9:]
+    assert summary(replace(results, evaluation=())).next_step == f"resume {results.name}"
+    narrow = replace(study(repeats=1, peak=1.0), domain=((0.2, 0.9),))
+    assert summary(narrow).next_step.endswith("--interval 0.2 1"), "ε may go on to 1"
+    rates = search(("lr",), [(r,) for r in (0.001, 0.003, 0.01, 0.03)], seeds=6, log=("lr",))
+    said = summary(rates)
+    assert not said.is_command and "search a wider" in said.next_step
+
+
+def test_a_caution_ends_with_its_command() -> None:
+    for text in (cautions.FEWER_IMAGES, cautions.FEWER_IMAGES_AND_TASKS, cautions.FEW_SEARCH_TASKS, cautions.ZERO):
+        filled = text.format(images=1, full=2, tasks=3, evaluated=4, command="epsearch run --seeds 6")
+        assert command_in(filled) == "epsearch run --seeds 6"
+    assert command_in(cautions.SMALL_STREAM).startswith("epsearch run --dataset permuted_mnist")
+    assert command_in("Something: else.") == ""
