@@ -52,7 +52,7 @@ def _table(known: Summary) -> str:
     if not known.rows:
         return ""
     header = [(known.tasks, ""), *((metric.partition(" ")[0], metric.partition(" ")[2]) for metric in known.metrics)]
-    body = "".join(page.row(map(page.prose, (one.label, *one.cells))) for one in known.rows)
+    body = "".join(page.row(map(page.prose, one)) for one in known.rows)
     return page.grid(header, body, "Evaluation", "brief")
 
 
