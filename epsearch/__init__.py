@@ -31,6 +31,7 @@ failures                           one-line errors; signals
 gpu_check                          check of a GPU before it is trusted
 machine, cache, titles             facts about this machine; the cache folder; titles of names
 import_guard                       checks where trainers, search_spaces and results are imported from
+operating_system                   calls that not every operating system has, with fallbacks
 """
 
 from collections.abc import Mapping
@@ -106,6 +107,7 @@ ROOMS = (
         "cache",
         "titles",
         "import_guard",
+        "operating_system",
     ),
 )
 

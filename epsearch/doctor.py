@@ -11,6 +11,7 @@ from epsearch.machine import PACKAGES, gpu, installed, processor, usable_cores
 from epsearch.preparation.arithmetic import fastest_here
 from epsearch.runners.on_ray.cleanup import run_folder
 from epsearch.runners.on_ray.private import PrivateRay
+from epsearch.runners.registry import ray_installed
 from trainers.notes import first_line
 
 LEAST_FREE_GIB = 1.0
@@ -26,7 +27,7 @@ def diagnose(out: Path, data_dir: Path) -> list[Row]:
 
     out, data_dir: folders on whose disks there must be space; neither need exist. Errors become failed checks.
     """
-    versions = {name: installed(name) for name in PACKAGES}
+    versions = {name: installed(name) for name in PACKAGES if name != "ray" or ray_installed()}
     cuda = gpu()
     return [
         _row("Python", True, f"{platform.python_version()} on {processor()}, {usable_cores()} cores"),
@@ -44,7 +45,7 @@ def diagnose(out: Path, data_dir: Path) -> list[Row]:
         _row("GPU", True if cuda else None, cuda or "none that torch can use; members are trained on the CPU"),
         *([_check("GPU self-check", _self_check, False, "{}; a study on this GPU would stop")] if cuda else []),
         _check("CPU arithmetic", _arithmetic, False, "cannot be measured ({})"),
-        _check("Ray", _ray, False, "does not start ({}); use --runner local"),
+        *([_check("Ray", _ray, False, "does not start ({}); use --runner local")] if ray_installed() else []),
         _space("out folder", out),
         _space("data folder", data_dir),
     ]

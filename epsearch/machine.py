@@ -2,12 +2,13 @@
 
 import ctypes
 import hashlib
-import os
 import platform
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from trainers.operating_system import usable_cores as usable_cores
 
 PACKAGES = ("numpy", "torch", "numba", "ray", "torchvision", "scikit-learn", "pandas", "plotly", "sqlalchemy")
 
@@ -19,12 +20,6 @@ def describe_machine() -> dict[str, str]:
         facts["GPU"] = device
     versions = ", ".join(f"{name} {known}" for name in PACKAGES[:4] if (known := installed(name)))
     return facts | {"versions": f"Python {platform.python_version()}, {versions}"}
-
-
-def usable_cores() -> int:
-    """Returns the number of cores that this process may use."""
-    # May be fewer than the machine has, in a container or under `taskset`; not every system tells.
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def installed(package: str) -> str | None:

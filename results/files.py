@@ -40,7 +40,8 @@ def atomically(path: Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(handle)  # or a machine that dies may leave the new name with nothing in it
-            os.chmod(handle, 0o644)  # whatever this process's umask is
+            if os.chmod in os.supports_fd:  # not on Windows, where a mode says only whether a file may be written
+                os.chmod(handle, 0o644)  # whatever this process's umask is
             if not named:
                 # A descriptor as the folder of the source, which is not looked at: only so does Python follow the link.
                 os.link(f"{DESCRIPTORS}/{handle}", beside, src_dir_fd=handle)
@@ -58,6 +59,18 @@ def _unnamed(folder: Path) -> int | None:
         return os.open(folder, os.O_WRONLY | os.O_TMPFILE, 0o644)
     except OSError:
         return None
+
+
+def flush(place: Path) -> None:
+    """Flushes the content of a file to the disk; of a folder the names in it, but on Windows. Raises OSError."""
+    windows = os.name == "nt"
+    if windows and place.is_dir():  # it opens no folder; NTFS has their names in a journal
+        return
+    handle = os.open(place, os.O_RDWR if windows else os.O_RDONLY)  # it flushes no file that is open for reading only
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def writable(path: Path) -> bool:

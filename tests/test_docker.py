@@ -128,7 +128,7 @@ class TestDockerfile:
 
     def test_all_that_epsearch_needs_is_pinned_to_what_the_tests_ran_with(self):
         seen = {}
-        installed("epsearch", ("postgres", "s3"), seen)
+        installed("epsearch", ("postgres", "ray", "s3"), seen)
         installed("ray", ("default", "tune"), seen)
         del seen["epsearch"]
         assert len(seen) > 80 and {"fastapi", "uvicorn", "starlette", "pydantic", "aiohttp", "psycopg"} <= seen.keys()

@@ -15,7 +15,7 @@ from tests.support.places import on_disk
 ROOT = Path(__file__).parent.parent
 SEARCH = (
     "run --repeats 1 --points 3 --seeds 1 --certify 0 --tasks 4 --cv-tasks 2 --examples-per-task 60 --memory 3 "
-    "--memory-batch 8 --runner local --device cpu"
+    "--memory-batch 8 --device cpu"
 )
 
 pytestmark = pytest.mark.install
@@ -30,6 +30,16 @@ def environment():
 def test_a_search_ends_with_its_report(environment, tmp_path):
     found = answer(environment, tmp_path, *SEARCH.split())
     assert found["effort"]["trained"] > 0 and "<html" in (tmp_path / found["report"]).read_text(encoding="utf-8")
+
+
+def test_ray_does_not_come_along(environment, tmp_path):
+    done = subprocess.run([environment / "python", "-c", "import ray"], cwd=tmp_path, capture_output=True, text=True)
+    assert "No module named 'ray'" in done.stderr
+    command = [environment / "epsearch", *SEARCH.split(), "--runner", "tune"]
+    refused = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANGS)
+    assert (
+        refused.returncode == 2 and refused.stderr.count("\n") == 1 and "pip install 'epsearch[ray]'" in refused.stderr
+    )
 
 
 def test_the_definitions_of_datasets_come_along(environment, tmp_path):

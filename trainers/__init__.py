@@ -19,6 +19,7 @@ methods, hyperparameters      the rules by which networks are trained, and what 
 plugins                       code from outside: imported, hashed, its exceptions named
 persistence                   files with a checksum;  notes  messages to the user, from anywhere
 capacity                      a cohort cut in halves where it takes too much
+operating_system              calls that not every operating system has, with fallbacks
 """
 
 from trainers.cohort import Architecture, Cohort, CohortResult, Learner
@@ -27,7 +28,7 @@ from trainers.hyperparameters import Hyperparameters
 ROOMS = (
     *("cost", "population", "footprint", "checkpoints", "forks", "foreign", "engines", "pool", "reservoir"),
     *("numeric_path", "networks", "streams", "schedule", "cohort", "methods", "hyperparameters", "plugins"),
-    *("persistence", "notes", "capacity"),
+    *("persistence", "notes", "capacity", "operating_system"),
 )
 
 __all__ = ["Architecture", "Cohort", "CohortResult", "Hyperparameters", "Learner"]

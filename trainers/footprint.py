@@ -1,7 +1,5 @@
 """Estimates the memory of a cohort before training."""
 
-from contextlib import suppress
-from pathlib import Path
 from typing import cast
 
 import torch
@@ -14,6 +12,7 @@ from trainers.networks import MLP, Network, OwnNetwork, ResNet, make_network
 from trainers.networks.progressive.mlp import MLPColumns
 from trainers.networks.progressive.resnet import ResNetColumns
 from trainers.numeric_path import NumericPath
+from trainers.operating_system import available_memory
 from trainers.pool import slots
 from trainers.streams.base import ImageStream, TaskStream
 
@@ -21,7 +20,6 @@ FLOAT, INDEX = 4, 8  # bytes
 LISTED = 6  # of a pixel in a list of those that are not zero: its number and its value
 COPIES = 3  # of the parameters and what goes with them, while a graph is compared with the code
 ALONE = (Projection, Columns)  # the kinds of rules whose steps no graph holds
-CGROUP = Path("/sys/fs/cgroup")
 SAFE = 0.9  # the share of free memory that is taken
 PER_OUTPUT = 3.3  # bytes that a step takes for each byte of the outputs of all convolutions, as measured
 PER_KEPT = 1.6  # of a user's network, for each byte that its forward pass keeps; measured were 1.2 to 1.8
@@ -102,18 +100,8 @@ def free_bytes(path: NumericPath) -> int | None:
     if path.device == "cuda":
         cached = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # by torch, for this process
         return int(SAFE * (torch.cuda.mem_get_info()[0] + cached))
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        # Not MemFree, which leaves out what caches give back when it is needed.
-        free = next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration, ValueError):
-        return None
-    with suppress(OSError, ValueError):  # of a container; "max" where it has no limit
-        limit, used = (int((CGROUP / name).read_text()) for name in ("memory.max", "memory.current"))
-        stat = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())
-        files = int(stat.get("active_file", 0)) + int(stat.get("inactive_file", 0))  # given back when needed
-        free = min(free, limit - used + files)
-    return int(SAFE * free)
+    free = available_memory()
+    return None if free is None else int(SAFE * free)
 
 
 def _activations(net: Network, stream: TaskStream) -> int:

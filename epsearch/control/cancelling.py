@@ -1,7 +1,5 @@
 """Cancels a study from any terminal; kills its process if it has not stopped after a deadline."""
 
-import os
-import signal
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +9,7 @@ import psutil
 from epsearch.control.writable import writable_ledger
 from epsearch.failures.errors import Unavailable, UsageError
 from epsearch.findings.listing import status
+from epsearch.operating_system import kill_group, leads_group
 from epsearch.status import StudyStatus
 from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
@@ -36,9 +35,10 @@ def cancel(name: str, storage: LedgerUrl, out: Path, deadline: float) -> StudySt
         current = _wait(store, current, name, deadline)
         if current.state == CANCELLING:
             if not _is_local(current.holder):
+                elsewhere = ", on another machine," if here().boot else ""  # which only Linux tells
                 raise Unavailable(
-                    f"study {name!r} is being cancelled; {current.holder}, on another machine, stops when it reads "
-                    "the ledger next"
+                    f"study {name!r} is being cancelled; {current.holder}{elsewhere} stops when it reads the ledger "
+                    "next"
                 )
             kill(current.holder)
             _wait(store, current, name, AFTER_A_KILL)
@@ -52,13 +52,12 @@ def kill(holder: Holder) -> None:
         tree = [*process.children(recursive=True), process]
         if holder.gone():  # its id may belong to another process now
             return
-        leads = hasattr(os, "killpg") and os.getpgid(holder.pid) == holder.pid
+        leads = leads_group(holder.pid)
         for member in tree:
             with suppress(psutil.NoSuchProcess):
                 member.kill()
         if leads:
-            with suppress(ProcessLookupError):
-                os.killpg(holder.pid, signal.SIGKILL)
+            kill_group(holder.pid)
 
 
 def _is_local(holder: Holder) -> bool:

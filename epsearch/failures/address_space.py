@@ -9,6 +9,8 @@ import sys
 from functools import partial
 from types import SimpleNamespace
 
+from epsearch.operating_system import address_space
+
 LIBRARIES = ("numpy", "scipy.linalg")
 """Modules that load an OpenBLAS."""
 OWN, EACH = 160 * 2**20, 40 * 2**20
@@ -26,11 +28,6 @@ def check(limit: int, name: str, *_: object) -> None:
 
 def check_imports() -> None:
     """Runs `check` before every import from now on, where the system limits the address space."""
-    try:
-        import resource
-    except ImportError:  # as on Windows, which has no such limit
-        return
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit != resource.RLIM_INFINITY:
+    if (limit := address_space()) is not None:
         # A finder that finds nothing: the next ones do.
         sys.meta_path.insert(0, SimpleNamespace(find_spec=partial(check, limit)))

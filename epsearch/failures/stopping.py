@@ -8,10 +8,12 @@ from threading import Event
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from epsearch.operating_system import STOP_SIGNALS
+
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+SIGNALS = STOP_SIGNALS
 DEFAULT_HANDLERS = (signal.default_int_handler, signal.SIG_DFL)
 SHOW_CURSOR = "\033[?25h"
 RESUMES = "the same command resumes from what is stored"

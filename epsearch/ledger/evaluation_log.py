@@ -19,11 +19,7 @@ from platformdirs import user_data_path
 from results.labels import on_one_line
 from results.ledger.record import RunRecord
 from trainers.notes import notify
-
-try:
-    import fcntl
-except ImportError:  # as on Windows, where lines of two processes that write at once may be lost
-    fcntl = None  # type: ignore[assignment]
+from trainers.operating_system import lock
 
 VARIABLE = "EPSEARCH_LOOKS"
 NONE = "none"  # its value without a log
@@ -133,9 +129,9 @@ def _locked(file: Path) -> Iterator[int]:
 def _lock(handle: int) -> None:
     """Locks a file until it is closed. Raises TimeoutError where another process, perhaps stopped, holds the lock."""
     deadline = time.monotonic() + WAIT_SECONDS
-    while fcntl is not None:
+    while True:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(handle, wait=False)  # without locks, lines of two processes that write at once may be lost
             return
         except BlockingIOError:
             if time.monotonic() > deadline:

@@ -1,21 +1,20 @@
 """Location of the ledger: --storage, else EPSEARCH_STORAGE, else a file in --out."""
 
-import ctypes
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 from epsearch.failures.errors import UsageError, brief
+from epsearch.operating_system import overwrite_arguments
 from results.ledger.url import HIDDEN, LedgerUrl
 
 VARIABLE = "EPSEARCH_STORAGE"
 FILE = "epsearch.sqlite"
 COMPANIONS = r"(\.v\d+(\.part)?)?(-(wal|shm|journal))?"  # of SQLite, and of the copies of older ledgers
-ARG_START = 45  # the field of /proc/self/stat, counted behind the process's name
 # The URL within `hide_storage`.
 _held: ContextVar[str | None] = ContextVar("_held", default=None)
 
@@ -69,7 +68,9 @@ def hide_storage(arguments: Sequence[str] = ()) -> Iterator[None]:
 
     Passwords among this process's arguments are overwritten with stars, also for Ray, which stores them.
     """
-    _hide({secret for argument in arguments if "://" in argument for secret in LedgerUrl(argument).secrets})
+    overwrite_arguments(
+        {secret for argument in arguments if "://" in argument for secret in LedgerUrl(argument).secrets}
+    )
     url = os.environ.pop(VARIABLE, None)
     token = _held.set(url or _held.get())  # a nested block finds no variable
     try:
@@ -78,18 +79,3 @@ def hide_storage(arguments: Sequence[str] = ()) -> Iterator[None]:
         _held.reset(token)
         if url is not None:
             os.environ[VARIABLE] = url
-
-
-def _hide(secrets: set[str]) -> None:
-    """Overwrites secrets in the memory of the arguments, on Linux.
-
-    Errors are ignored: a password that cannot be hidden is no reason to refuse the command.
-    """
-    with suppress(OSError, ValueError, IndexError):
-        start = int(Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[ARG_START])
-        line = Path("/proc/self/cmdline").read_bytes()
-        # The longest first, as a shorter one may be a part of it.
-        for secret in sorted(map(os.fsencode, secrets), key=len, reverse=True):
-            while (place := line.find(secret)) >= 0:
-                ctypes.memset(start + place, ord("*"), len(secret))
-                line = line[:place] + b"*" * len(secret) + line[place + len(secret) :]

@@ -17,6 +17,7 @@ import numpy as np
 from epsearch.cache import cache_folder
 from epsearch.gpu_check import FOREIGN, checked_gpu
 from epsearch.machine import rounding, usable_cores
+from epsearch.operating_system import is_own, user_name
 from epsearch.plugins.loading import Plugin, at_fault, files_of, load_expected, versions_of
 from trainers.cohort import Architecture, Cohort, CohortResult, Learner
 from trainers.notes import redirect_notes
@@ -231,11 +232,11 @@ def log_of(job: Job) -> Path | None:
     folder = job.logs
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
         # A machine of a cluster that does not share it; the name can be foreseen, so the folder must be ours alone.
-        base = Path(tempfile.gettempdir()) / f"epsearch-logs-{getattr(os, 'getuid', os.getpid)()}"
+        base = Path(tempfile.gettempdir()) / f"epsearch-logs-{user_name()}"
         folder = base / folder.parent.name
         try:
             base.mkdir(mode=0o700, exist_ok=True)
-            if base.is_symlink() or (hasattr(os, "getuid") and base.stat().st_uid != os.getuid()):
+            if not is_own(base):
                 return None
             folder.mkdir(exist_ok=True)
         except OSError:

@@ -39,6 +39,13 @@ def numeric_path(study: Study, stream: TaskStream, begun_with: str | None = None
         raise UsageError(
             f"numeric-path {name!r} needs Numba, which is not installed here; a study with {IN_TENSORS[0]} needs none"
         )
+    if study.network == "mlp" and NumericPath.parse(name).products == "onednn":
+        from trainers.engines.compiled.products import available  # brings torch along
+
+        if "onednn" not in available():
+            raise UsageError(
+                f"numeric-path {name!r} needs oneDNN, which this build of torch lacks; {COMPILED[0]} takes torch's own"
+            )
     listed = study.network == "mlp" and NumericPath.parse(name).listed
     if listed and (inputs := cast(PixelStream, stream).inputs) > LISTABLE:
         raise UsageError(

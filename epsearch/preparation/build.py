@@ -245,7 +245,9 @@ def _check(study: Study) -> None:
         check_name(study.name, study.out, study.storage)
     # Late, as stored studies are read without checks, and so without the imports for them.
     from epsearch.preparation.checks import CHECKS
+    from epsearch.runners.registry import check_runner
 
+    check_runner(study)
     CHECKS[study.kind].check(study)
 
 

@@ -9,6 +9,7 @@ from epsearch.plugins.names import shadowed
 from epsearch.preparation.checks import CHECKS
 from epsearch.preparation.images import check_present, decode_for
 from epsearch.preparation.trainers import parts_of, parts_of_network
+from epsearch.runners.registry import check_runner
 from epsearch.study.description import Disjointness, Study
 from epsearch.study.limits import LARGE
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
@@ -41,6 +42,7 @@ def prepare(study: Study, listener: Listener) -> Prepared:
     Downloads and decodes images, unless the cache has them. Raises UsageError, one line, where data are missing or do
     not fit the study; Interrupted where the listener asks to stop.
     """
+    check_runner(study)
     clear_cache()  # files that this process has read for another study may have changed
     check_present(study)  # first, as weights would be downloaded for nothing
     network = described_network(study)  # missing weights are an error before images are decoded

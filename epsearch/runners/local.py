@@ -1,8 +1,5 @@
 """Trains in threads of this process, one per cohort: the arithmetic releases Python's lock."""
 
-import os
-import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -15,6 +12,7 @@ from epsearch.failures.lines import cohort_failure
 from epsearch.loop.base import Loop
 from epsearch.loop.jobs import Job, JobResult, execute
 from epsearch.machine import usable_cores
+from epsearch.operating_system import add_niceness
 from epsearch.runners.progress import Monitor
 from epsearch.study.description import Study
 
@@ -38,7 +36,7 @@ class Threads:
 
     def __init__(self, workers: int, monitor: Monitor, niceness: int = 0) -> None:
         self.workers, self._monitor = workers, monitor
-        self._pool, self._stop = ThreadPoolExecutor(workers, initializer=_set_niceness, initargs=(niceness,)), Event()
+        self._pool, self._stop = ThreadPoolExecutor(workers, initializer=add_niceness, initargs=(niceness,)), Event()
         self._running: dict[Future[JobResult], int] = {}
 
     def __enter__(self) -> Self:
@@ -128,12 +126,6 @@ def stopped_by_ctrl_c() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise Interrupted from None
-
-
-def _set_niceness(niceness: int) -> None:
-    """Raises the niceness of this thread and of the processes that it will start."""
-    if niceness and sys.platform == "linux":  # elsewhere the whole process has one niceness
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), os.getpriority(os.PRIO_PROCESS, 0) + niceness)
 
 
 def _result(future: Future[JobResult], number: int) -> JobResult:

@@ -1,12 +1,11 @@
 """Time and memory of a run besides its training: start and end of workers, and the report."""
 
 import json
-import os
 from contextlib import suppress
-from pathlib import Path
 from statistics import median
 
 from epsearch.cache import cache_folder
+from epsearch.operating_system import resident_bytes
 from trainers.persistence import checked_files
 
 REPORT = "report"
@@ -57,15 +56,8 @@ def process_bytes(ray: bool, workers: int) -> int:
 
     ray: True for Ray with this number of workers. This process may already use more than usual.
     """
-    driver = max(OWN + LIBRARIES, _resident())
+    driver = max(OWN + LIBRARIES, resident_bytes())
     return driver + (RAY + workers * OWN if ray else 0)
-
-
-def _resident() -> int:
-    """Returns the resident bytes of this process; 0 if unknown."""
-    with suppress(OSError, ValueError, IndexError, AttributeError):  # the file exists on Linux alone
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return 0
 
 
 def _read() -> dict[str, list[float]]:

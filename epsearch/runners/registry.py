@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from importlib.util import find_spec
 
+from epsearch.failures.errors import UsageError
 from epsearch.loop.base import Loop
 from epsearch.runners import local, overheads
 from epsearch.runners.progress import Monitor
@@ -40,7 +42,7 @@ class Runner:
 
 
 def _auto_ready(study: Study) -> AbstractContextManager[Run]:
-    from epsearch.runners import auto  # late: it needs Ray, which may be broken here
+    from epsearch.runners import auto  # late: it needs Ray, which may be absent or broken here
 
     return auto.ready(study)
 
@@ -71,6 +73,21 @@ TUNE = Runner(
 RUNNERS = {runner.name: runner for runner in (AUTO, LOCAL, TUNE)}
 
 
+def ray_installed() -> bool:
+    """Returns whether Ray is installed; it is not imported, so it may still be broken."""
+    # A folder `ray` in the working folder would be a package without an origin.
+    return (spec := find_spec("ray")) is not None and spec.origin is not None
+
+
+def check_runner(study: Study) -> None:
+    """Raises UsageError where a study needs a Ray that is not installed."""
+    if runner_of(study) is TUNE and not ray_installed():
+        option, value, without = (
+            ("address", study.address, "local") if on_cluster(study) else ("runner", study.runner, "auto or local")
+        )
+        raise UsageError(f"{option} must be {without} without Ray, got {value!r}; pip install 'epsearch[ray]'")
+
+
 def on_cluster(study: Study) -> bool:
     """Returns whether a study is trained by a Ray cluster, not by this machine alone."""
     return study.address != "local"
@@ -80,7 +97,12 @@ def runner_of(study: Study) -> Runner:
     """Returns the runner of a study from its start on.
 
     A cluster is for work that this machine cannot do, and a GPU has no room for two training processes: both are Ray's
-    alone, unless threads are requested.
+    alone, unless threads are requested. Where Ray is not installed, all that this machine can do is done by threads.
     """
-    ray_alone = study.runner == AUTO.name and (on_cluster(study) or study.device == "cuda")
-    return TUNE if ray_alone else RUNNERS[study.runner]
+    if study.runner != AUTO.name:
+        return RUNNERS[study.runner]
+    if on_cluster(study):
+        return TUNE
+    if not ray_installed():
+        return LOCAL
+    return TUNE if study.device == "cuda" else AUTO

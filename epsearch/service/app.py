@@ -23,6 +23,7 @@ from epsearch.failures.errors import UsageError, brief
 from epsearch.failures.lines import one_line
 from epsearch.failures.stopping import end
 from epsearch.ledger.location import hide_storage
+from epsearch.operating_system import reuse_address
 from epsearch.service import monitoring, problems
 from epsearch.service.access.limits import TooMany, in_thread
 from epsearch.service.access.protocol import LimitedProtocol
@@ -162,7 +163,7 @@ def _bind(settings: Settings) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reuse_address(listening)
         listening.bind((settings.host, settings.port))
         listening.listen()  # from now on clients wait instead of an error
     except OSError as error:

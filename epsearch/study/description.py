@@ -173,9 +173,9 @@ class Study:
     """The name of a `NumericPath`; None until the training begins."""
     runner: str = option(
         values.words("auto", "tune", "local"),
-        "tune is Ray Tune, on one machine or a cluster; local is threads of this process; auto begins with threads, "
-        "and Ray Tune takes over where its start pays, in long studies. The results are the same.", RUNS, "auto",
-        scope=RESUME,
+        "tune is Ray Tune, on one machine or a cluster (epsearch[ray]); local is threads of this process; auto begins "
+        "with threads, and Ray Tune takes over where its start pays, in long studies. The results are the same.", RUNS,
+        "auto", scope=RESUME,
     )
     workers: int | None = option(
         values.whole(1, limits.WORKERS), "Cohorts trained at a time.", RUNS, usual="every core", level=BASIC,

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection
 
+from results.files import flush
 from results.labels import on_one_line
 from results.ledger import schema
 from results.ledger.errors import StoreUnavailable
@@ -58,7 +59,7 @@ def copy_beside(connection: Connection, version: int) -> str | None:
         # A migration that was killed has left the same copy, which takes the same name again.
         free = (name for name in _names(file, version) if not name.exists() or filecmp.cmp(part, name, shallow=False))
         copy = part.replace(next(free))
-        _flush(file.parent)
+        flush(file.parent)
     except (OSError, sqlite3.Error) as error:
         with suppress(OSError):
             part.unlink(missing_ok=True)
@@ -85,13 +86,4 @@ def _copy(file: Path, part: Path) -> None:
         copy.execute("PRAGMA journal_mode=OFF").close()  # it is flushed below, and thrown away if that fails
         source.backup(copy)
     shutil.copymode(file, part)
-    _flush(part)
-
-
-def _flush(place: Path) -> None:
-    """Flushes the content of a file, or the names in a folder, to the disk."""
-    handle = os.open(place, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    flush(part)

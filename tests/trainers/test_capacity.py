@@ -110,7 +110,7 @@ def test_a_containers_limit_counts_without_what_its_files_take(tmp_path, monkeyp
     (tmp_path / "memory.max").write_text(f"{1000 * million}\n")
     (tmp_path / "memory.current").write_text(f"{900 * million}\n")
     (tmp_path / "memory.stat").write_text(f"anon 1\ninactive_file {300 * million}\nactive_file {200 * million}\n")
-    monkeypatch.setattr("trainers.footprint.CGROUP", tmp_path)
+    monkeypatch.setattr("trainers.operating_system.CGROUP", tmp_path)
     assert free_bytes(NumericPath()) == int(0.9 * 600 * million)
     (tmp_path / "memory.max").write_text("max\n")
     assert free_bytes(NumericPath()) > 600 * million  # no limit but the machine's

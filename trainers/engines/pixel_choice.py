@@ -1,5 +1,6 @@
 """Measures the fastest CPU path of a multilayer perceptron."""
 
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from trainers.engines.compiled.products import PRODUCTS, MatrixProducts
+from trainers.engines.compiled.products import PRODUCTS, MatrixProducts, available
 from trainers.engines.precision import one_thread, set_precision
 from trainers.methods.agem import AGEM
 from trainers.methods.rules import Mixing
@@ -54,8 +55,8 @@ def _fastest_first_layer(inputs: int, width: int, density: float) -> NumericPath
         products.product(x.T, out, g_ref)
 
     # The products first, as without sparse inputs nothing of Numba has to be imported and compiled.
-    dense = seconds({name: partial(first_layer, products) for name, products in PRODUCTS.items()})
-    best = "onednn" if dense["onednn"] * CLEARLY < dense["mkl"] else "mkl"
+    dense = seconds({name: partial(first_layer, PRODUCTS[name]) for name in available()})
+    best = "onednn" if dense.get("onednn", math.inf) * CLEARLY < dense["mkl"] else "mkl"
     if not SMALLEST_SPARSE_INPUT <= inputs <= LISTABLE or density > LARGEST_SPARSE_DENSITY:
         return NumericPath(products=best)
     both = seconds({"dense": partial(first_layer, PRODUCTS[best]), "sparse": _sparse_layer(inputs, width, density)})

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 import trainers
 from trainers.foreign import output_log, process_tree
 from trainers.foreign.messages import AT_ONCE, Malformed, Message, packed, plain, take_message
+from trainers.operating_system import CAN_FORK, SYSTEM
 from trainers.plugins.calls import ForeignError
 
 Progress = Callable[[int], None]
@@ -89,6 +90,8 @@ class Process:
         progress: Progress | None = None,
         log: Path | None = None,
     ) -> None:
+        if not CAN_FORK:
+            raise ForeignError(f"{what} needs a system that forks processes, as Linux and macOS, got {SYSTEM}")
         self._what, self._limits, self._progress = what, limits, progress
         self._log, self._logged = log, False
         self.where = "while it was imported"

@@ -8,16 +8,11 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from trainers.notes import notify
-
-try:
-    import fcntl
-except ImportError:  # as on Windows, where nothing is cleared up
-    fcntl = None  # type: ignore[assignment]
+from trainers.operating_system import LOCKS, keep_lock, lock
 
 HEADER = 65  # bytes: the checksum in hexadecimal, and a line's end
 UNFINISHED = ".sealing"  # ends the name of a file that is being written, and no other name
@@ -35,7 +30,7 @@ def write(path: Path, mark: str, content: bytes | memoryview) -> None:
     _clear(path.parent)
     handle, beside = _begun(path)
     try:
-        with _alive(handle):
+        with keep_lock(handle):
             with os.fdopen(handle, "wb") as file:
                 file.write(checksum(mark, content))
                 file.write(content)
@@ -83,31 +78,18 @@ def _begun(path: Path) -> tuple[int, Path]:
     while True:
         # In the same folder: a rename replaces a file at once only within a file system.
         handle, name = tempfile.mkstemp(UNFINISHED, f".{path.name}.", path.parent)
-        if fcntl is None:
-            return handle, Path(name)
         with suppress(OSError):  # a file system without locks: then nobody else gets one, either
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        if os.fstat(handle).st_nlink:
+            lock(handle)
+        if not LOCKS or os.fstat(handle).st_nlink:
             return handle, Path(name)
         os.close(handle)  # somebody saw it before it was locked, and has removed it
 
 
-@contextmanager
-def _alive(handle: int) -> Iterator[None]:
-    """Within it the lock of an open file is kept, also when the file has been closed."""
-    lock = os.dup(handle) if fcntl is not None else None
-    try:
-        yield
-    finally:
-        if lock is not None:
-            os.close(lock)
-
-
 def _clear(folder: Path) -> None:
     """Removes files that were begun, and that nobody has locked: who wrote them was killed."""
-    if fcntl is None:
+    if not LOCKS:
         return
     for one in folder.glob(f".*{UNFINISHED}"):
         with suppress(OSError), open(one, "r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(file.fileno(), wait=False)
             one.unlink()  # by the name, which nobody else has: one that is finished meanwhile has another

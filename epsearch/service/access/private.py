@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 from epsearch.failures.errors import UsageError
+from epsearch.operating_system import HAS_MODES
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -17,7 +18,7 @@ def read_private(file: Path, title: str) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
         raise UsageError(f"cannot read the {title} {file}: {reason}") from error
-    if mode & OTHERS and os.name == "posix":
+    if mode & OTHERS and HAS_MODES:
         access = "write to" if mode & (stat.S_IWGRP | stat.S_IWOTH) else "read"
         raise UsageError(f"others may {access} the {title} {file}; `chmod 600` it")
     return text

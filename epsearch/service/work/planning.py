@@ -1,15 +1,12 @@
 """Plans of studies before they are submitted, made by processes: a probe takes the machine for seconds."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ import yaml
 from anyio import CapacityLimiter
 
 from epsearch.failures.errors import Unavailable, UsageError
+from epsearch.operating_system import kill_group, new_group
 from epsearch.service.access.limits import Quota, in_thread
 from epsearch.study.description import Study
 from epsearch.study.kinds import Search
@@ -52,7 +50,7 @@ class Planner:
         with self._lock:
             self._over = True
             if self._process is not None:
-                _kill(self._process)
+                kill_group(self._process.pid)
 
     def _make(self, study: Study) -> dict[str, Any]:
         begun = time.monotonic()
@@ -72,12 +70,12 @@ class Planner:
                     stderr=subprocess.PIPE,
                     text=True,
                     env=self._environment,
-                    start_new_session=True,
+                    **new_group(),
                 )
             try:
                 out, err = process.communicate(timeout=SECONDS)
             except subprocess.TimeoutExpired as error:
-                _kill(process)
+                kill_group(process.pid)  # its children would keep its output open
                 process.communicate()
                 raise Unavailable(f"the plan was not made within {SECONDS:.0f} s") from error
             finally:
@@ -90,9 +88,3 @@ class Planner:
         if process.returncode == 2:
             raise UsageError(message)
         raise Unavailable(message)
-
-
-def _kill(process: subprocess.Popen[str]) -> None:
-    """Kills a plan's process with its children, which would keep its output open."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)

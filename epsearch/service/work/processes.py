@@ -1,7 +1,6 @@
 """Training processes: each leads a process group of its own, and outlives the service."""
 
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from epsearch.ledger import evaluation_log
 from epsearch.ledger.location import FILE, VARIABLE
+from epsearch.operating_system import interrupt, new_group
 from epsearch.service.access.tokens import VARIABLE as TOKENS
 from epsearch.service.settings import Settings
 
@@ -25,7 +25,7 @@ class StudyProcess:
     def __init__(self, name: str, settings: Settings) -> None:
         self.name, self._log = name, settings.out / name / LOG
         self._log.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):
+        with suppress(OSError):  # there is none yet; Windows renames no file that is open
             if self._log.stat().st_size > LARGEST_LOG:
                 self._log.replace(_earlier(self._log))
         with self._log.open("ab") as log:
@@ -36,7 +36,7 @@ class StudyProcess:
                 stdout=log,
                 stderr=log,
                 env=environment(settings),
-                start_new_session=True,
+                **new_group(),
             )
 
     @property
@@ -50,8 +50,7 @@ class StudyProcess:
 
     def interrupt(self) -> None:
         """Asks it to end, with everything stored that is trained."""
-        with suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGTERM)
+        interrupt(self._process)
 
     def last_error(self) -> str:
         """Returns its last line of an error; empty if there is none."""

@@ -218,7 +218,7 @@ def test_memory_is_that_of_processes_and_cohorts(small_study, store):
 
 
 def test_a_process_that_is_larger_than_usual_counts_as_it_is(monkeypatch):
-    monkeypatch.setattr(overheads, "_resident", lambda: 5 * 2**30)
+    monkeypatch.setattr(overheads, "resident_bytes", lambda: 5 * 2**30)
     assert overheads.process_bytes(False, 8) == 5 * 2**30
 
 

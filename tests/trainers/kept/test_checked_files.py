@@ -168,7 +168,9 @@ def test_without_locks_nothing_is_removed(file, monkeypatch):
     left = file.with_name(f".file.12345678{checked_files.UNFINISHED}")
     left.touch()
     with monkeypatch.context() as windows:
-        windows.setattr(checked_files, "fcntl", None)
+        windows.setattr("trainers.operating_system.fcntl", None)
+        windows.setattr("trainers.operating_system.LOCKS", False)
+        windows.setattr(checked_files, "LOCKS", False)
         checked_files.write(file, "mark", b"new")
     assert read(file) == b"new" and left.exists()
     checked_files.write(file, "mark", b"newer")

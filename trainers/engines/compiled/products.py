@@ -33,3 +33,9 @@ PRODUCTS = {
     ),
     "onednn": MatrixProducts(product=lambda a, b, out: _onednn(a, b, None, out), affine=_onednn),
 }
+
+
+def available() -> list[str]:
+    """Returns the names of the products that this build of torch has: on a Mac there is no oneDNN."""
+    has_onednn = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return [name for name in PRODUCTS if has_onednn or name != "onednn"]

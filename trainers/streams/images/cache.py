@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainers.notes import notify
+from trainers.operating_system import lock
 from trainers.persistence import checked_files
 from trainers.streams.base import DataError, Pixels
 from trainers.streams.images.decoder import Chunk
@@ -79,11 +80,8 @@ def locked(folder: Path) -> Iterator[None]:
     """
     with open(folder.parent / f"{_beside(folder)}lock", "ab") as file:
         locked = False
-        with suppress(ImportError, OSError):  # Windows, and some network file systems
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed, as it is where a process dies, too
-            locked = True
+        with suppress(OSError):  # some network file systems
+            locked = lock(file.fileno())
         _clean(folder, locked)
         yield
 

@@ -1,7 +1,6 @@
 """Encoded images to pixels of one size, on several threads."""
 
 import io
-import os
 import warnings
 from collections import deque
 from collections.abc import Generator, Sequence
@@ -13,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from trainers.notes import first_line
+from trainers.operating_system import usable_cores
 from trainers.streams.base import DataError, Pixels
 from trainers.streams.images.levels import Levels, depth, eight_bits, orientation, turned
 from trainers.streams.images.sources.base import MOST_NAMED, DamagedImage, Source, printable
@@ -112,8 +112,7 @@ def useful_workers(source: Source) -> int:
         with suppress(DamagedImage):
             encoded = source.read(name)
             lengths.append(len(encoded) if isinstance(encoded, bytes) else 0)  # pixels need no decoding
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 1 if sum(lengths) < SMALL_FILE * len(lengths) else cores
+    return 1 if sum(lengths) < SMALL_FILE * len(lengths) else usable_cores()
 
 
 def _chunk(source: Source, size: int, start: int) -> Chunk:
