@@ -23,15 +23,10 @@ PAGES = [
 
 
 def blocks(page, language):
-    return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-
-
-def test_the_readmes_python_runs(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (code,) = blocks(ROOT / "README.md", "python")
-    exec(compile(code, "README.md", "exec"), {})
-    promised = re.search(r"print\(.*\)  # (\(.*?\))", code)[1]
-    assert capsys.readouterr().out.strip() == promised
+    text = page.read_text(encoding="utf-8")
+    return [
+        code for name, code in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE) if name == language
+    ]
 
 
 @pytest.fixture

@@ -204,7 +204,7 @@ def test_a_page_of_what_is_there_names_what_is_to_come():
     assert "Still to come" in text and "3 tasks × 60 images, by subtraction (2 of 3 seeds)" in text
     assert "evaluation stream, 17 tasks × 60 images, exact (0 of 3 seeds)" in text
     assert "What a choice on the search stream costs" not in text and "Fewer images" not in text
-    assert sorted(plots) == ["parabola-metrics.svg", "parabola-streams.svg"]
+    assert sorted(plots) == ["parabola-metrics.svg", "parabola-streams-dark.svg", "parabola-streams.svg"]
     text, plots = parabola_page.section(found_of(every[:5]))  # no curve is whole
     assert "Still to come" in text and "###" not in text and plots == {}
 
