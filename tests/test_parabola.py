@@ -181,7 +181,7 @@ def test_the_whole_page():
     import parabola_page
 
     text, plots = parabola_page.section(found_of(all_of(parabola.TINY)))
-    assert text.startswith("All of it is measured: 10 curves, 3 seeds each.") and len(plots) == 3
+    assert text.startswith("All of it is measured: 10 curves, 3 seeds each.") and len(plots) == 4
     assert all(f"](images/{name})" in text and svg.startswith("<svg") for name, svg in plots.items())
     assert "| A_T %, exact minus subtraction | 0.00 ± 0.00 |" in text and "+16.00 ± 0.00 |" in text
     assert text.endswith(f"Numeric paths: {PATH}. Commits: made up.")
