@@ -34,6 +34,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Leads links out of docs/ to the pages of source files."""
     if page.file.src_uri.startswith("source/"):
         return markdown
+    up = "" if page.file.src_uri == "index.md" else "../"  # mkdocs leaves the addresses of raw HTML as they are
+    markdown = markdown.replace('<img src="images/', f'<img src="{up}images/')
     return LINK.sub(lambda found: f"]({source_page(found[1].rstrip('/'))})", markdown)
 
 
