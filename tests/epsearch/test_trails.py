@@ -1,4 +1,4 @@
-"""Commands of the researcher's trail and of the README run, with small sizes; Slurm's script is ended and goes on."""
+"""Commands of the trails run, with small sizes; Slurm's script is ended and goes on."""
 
 import os
 import re
@@ -107,6 +107,16 @@ def test_every_command_of_the_trails_is_one_of_ours():
     for page in ("first-search.md", "compare.md", "figures.md", "install.md", "service.md", "slurm.md"):
         for line in commands(page):
             assert line.split()[0] in known, line
+
+
+def test_the_tokens_of_a_lab_are_made(epsearch, tmp_path):
+    """All lines on tokens, one after another; tests/epsearch/service serves with such files."""
+    made = [line.partition("#")[0] for line in commands("service.md") if line.startswith("token ")]
+    assert len(made) == 4
+    for line in made:
+        assert epsearch(*line.split()).status == 0, line
+    listed = epsearch("token", "--tokens", "tokens.txt", "--list").out
+    assert all(name in listed for name in ("ann", "ann/laptop", "board", "root"))
 
 
 def script():
