@@ -11,6 +11,16 @@ from typing import NamedTuple
 from results.figures.style import BLUE, FAINT, GREEN, GRID, INK, ORANGE, PURPLE, VERMILLION
 
 SKY = "#56B4E9"
+ON_DARK = {
+    "white": "#0d1117",  # the ground of a dark page of code hosts
+    INK: "#e6e8ea",
+    FAINT: "#a7adb3",
+    GRID: "#33383d",
+    BLUE: "#3594da",
+    VERMILLION: "#f0873d",
+    SKY: "#94d6ff",
+}
+"""Colours on a dark page, as results/html/figures.js has them; those left out can be seen on both."""
 COLOURS = (BLUE, ORANGE, VERMILLION, GREEN, PURPLE, SKY)
 LABELS, WIDTH, BAR, GAP = 250, 860, 13, 12
 PANEL_WIDTH, PANEL_HEIGHT, COLUMNS = 280, 210, 3
@@ -23,6 +33,17 @@ class Range(NamedTuple):
     median: float
     low: float
     high: float
+
+
+def dark(svg: str) -> str:
+    """The plot in the colours of a dark page.
+
+    >>> dark('<rect fill="white"/><line stroke="#1a1a1a"/><circle fill="#009E73"/>')
+    '<rect fill="#0d1117"/><line stroke="#e6e8ea"/><circle fill="#009E73"/>'
+    """
+    for light, other in ON_DARK.items():
+        svg = svg.replace(f'"{light}"', f'"{other}"')
+    return svg
 
 
 def bars(series: Sequence[str], rows: Mapping[str, Sequence[Range]], unit: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from charts import Range, Series, curves, table
+from charts import Range, Series, curves, dark, table
 from parabola import EXACT, SUBTRACTION, Sizes, curve_of
 from parabola import curves as wanted
 
@@ -84,6 +84,7 @@ def section(found: Found) -> tuple[str, dict[str, str]]:
     streams = [stream for stream in streams if stream]
     if streams:
         plots["parabola-streams.svg"] = drawn({at[0].title: at for at in streams}, ["A_T"], by_gradient, 2)
+        plots["parabola-streams-dark.svg"] = dark(plots["parabola-streams.svg"])  # for the README
         plots["parabola-metrics.svg"] = drawn(
             {at[0].title: at for at in streams}, ["F_T", "a_1", "a_t"], by_gradient, 3
         )

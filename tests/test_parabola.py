@@ -181,8 +181,9 @@ def test_the_whole_page():
     import parabola_page
 
     text, plots = parabola_page.section(found_of(all_of(parabola.TINY)))
-    assert text.startswith("All of it is measured: 10 curves, 3 seeds each.") and len(plots) == 3
-    assert all(f"](images/{name})" in text and svg.startswith("<svg") for name, svg in plots.items())
+    assert text.startswith("All of it is measured: 10 curves, 3 seeds each.") and len(plots) == 4
+    assert all(svg.startswith("<svg") for svg in plots.values())
+    assert all(f"](images/{name})" in text for name in plots if "-dark" not in name)
     assert "| A_T %, exact minus subtraction | 0.00 ± 0.00 |" in text and "+16.00 ± 0.00 |" in text
     assert text.endswith(f"Numeric paths: {PATH}. Commits: made up.")
     fall = "A_T falls by 4.00 points with the exact gradient and by 20.00 with the subtraction: the difference, "
@@ -204,7 +205,7 @@ def test_a_page_of_what_is_there_names_what_is_to_come():
     assert "Still to come" in text and "3 tasks × 60 images, by subtraction (2 of 3 seeds)" in text
     assert "evaluation stream, 17 tasks × 60 images, exact (0 of 3 seeds)" in text
     assert "What a choice on the search stream costs" not in text and "Fewer images" not in text
-    assert sorted(plots) == ["parabola-metrics.svg", "parabola-streams.svg"]
+    assert sorted(plots) == ["parabola-metrics.svg", "parabola-streams-dark.svg", "parabola-streams.svg"]
     text, plots = parabola_page.section(found_of(every[:5]))  # no curve is whole
     assert "Still to come" in text and "###" not in text and plots == {}
 

@@ -124,7 +124,7 @@ def test_every_page_is_named_by_the_overview():
 def test_the_overview_names_every_group_of_entry_points():
     from epsearch.plugins.kinds import KINDS
 
-    text = (DOCS / "plugins.md").read_text(encoding="utf-8")
+    text = (DOCS / "plugin-rules.md").read_text(encoding="utf-8")
     assert {*re.findall(r"epsearch\.[a-z]+(?=`)", text)} == {kind.group for kind in KINDS.values()}
-    (toml,) = blocks("plugins", "toml")
+    (toml,) = blocks("plugin-rules", "toml")
     assert {*re.findall(r'"(epsearch\.[a-z]+)"', toml)} <= {kind.group for kind in KINDS.values()}

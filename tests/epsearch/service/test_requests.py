@@ -180,7 +180,7 @@ def test_odd_values_of_each_option_are_refused_in_one_line(client, value):
 
 
 def curl_lines():
-    page = (Path(__file__).parents[3] / "docs" / "service.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "http-api.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```\n(.*?)```", page, flags=re.DOTALL)
     return [line for block in blocks for line in block.replace("\\\n", " ").splitlines() if line.startswith("curl ")]
 

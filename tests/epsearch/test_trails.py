@@ -1,0 +1,161 @@
+"""Commands of the trails run, with small sizes; Slurm's script is ended and goes on."""
+
+import os
+import re
+import shlex
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from epsearch.cli import app
+from tests.support.image_folders import encoded, put
+from tests.support.limits import HANGS
+from tests.support.sizes import ROOT
+
+pytestmark = pytest.mark.slow
+
+DOCS = ROOT / "docs"
+SIZES = (
+    "--seeds 2 --tasks 4 --cv-tasks 2 --examples-per-task 60 --memory 3 --memory-batch 8 --runner local --device cpu"
+)
+OF_SEARCHES = "--points 4 --repeats 1"
+ELSEWHERE = ("split_cifar", "report NAME")
+"""What is not run here: CIFAR-100 is not at hand (tests/test_split_cifar.py runs it); NAME stands for any study."""
+
+
+def commands(page):
+    """Lines of a page's blocks without a language, without what stands before `epsearch`."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    lines = [line for language, code in blocks if not language for line in code.splitlines()]
+    return [line.partition("epsearch ")[2] for line in lines if "epsearch " in line and "examples/" not in line]
+
+
+def sized(line, folder):
+    """Arguments of a command with small sizes, as far as it has them."""
+    arguments = shlex.split(line)
+    command, *rest = arguments
+    if command not in ("run", "compare", "memory", "plan"):
+        return arguments
+    small = [] if "--extend" in rest else shlex.split(SIZES)
+    if command == "run" or (command == "plan" and rest[:1] not in (["compare"], ["memory"])):
+        small += [] if "--extend" in rest else shlex.split(OF_SEARCHES)
+    if "--race" in rest:
+        small[1] = "3"
+    if "ewc" in rest:
+        small[small.index("--examples-per-task") + 1] = "200"  # of fewer it would estimate nothing
+    if any(part.startswith("folder:") for part in rest):
+        small[small.index("--examples-per-task") + 1] = "16"
+    if "permuted_mnist" in rest:
+        small += ["--data-dir", str(folder / "data")]
+    if command == "memory":
+        at = small.index("--memory")
+        del small[at : at + 2]
+    if "--extend" in rest:
+        at = rest.index("--seeds")
+        rest[at + 1] = "3"
+        rest[rest.index("--examples-per-task") + 1] = "60"
+        return [command, *rest, *small]
+    return [command, *rest, *small, *(["--quiet"] if command != "plan" else [])]
+
+
+@pytest.fixture
+def data(tmp_path):
+    """MNIST and class folders, made of noise."""
+    from tests.trainers.streams.test_permuted import write_idx
+    from trainers.streams.pixels import mnist
+
+    mnist.load.cache_clear()
+    write_idx(tmp_path / "data", images=(100, 20))
+    for label in range(32):
+        for part, count in (("train", 4), ("test", 2)):
+            for number in range(count):
+                pixels = np.random.default_rng((label, number, count)).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+                put(tmp_path / "my_birds" / part / f"bird_{label:02}" / f"{number}.png", encoded(pixels))
+    yield tmp_path
+    mnist.load.cache_clear()
+
+
+@pytest.mark.parametrize("page", ["first-search.md", "compare.md"])
+def test_the_commands_of_a_page_run(page, epsearch, data):
+    lines = [line for line in commands(page) if not any(part in line for part in ELSEWHERE)]
+    assert len(lines) >= 6
+    for line in lines:
+        shown = epsearch(*sized(line, data))
+        assert shown.status == 0, (line, shown.err)
+
+
+def test_tables_for_a_paper_are_written_again(epsearch, tmp_path):
+    """What figures.md says of files, but for figures, which tests/results/pages makes."""
+    assert epsearch(*sized("compare --methods agem,er --name NAME", tmp_path)).status == 0
+    (line,) = (line for line in commands("figures.md") if "--metrics" in line)
+    assert epsearch(*line.split()).status == 0
+    assert (tmp_path / "runs" / "NAME" / "comparison.tex").exists()
+    assert epsearch(*sized("run --name search", tmp_path)).status == 0
+    files = re.findall(r"`([\w*/]+\.(?:csv|yaml))`", (DOCS / "figures.md").read_text(encoding="utf-8"))
+    assert files and [one for one in files if not list((tmp_path / "runs" / "search").glob(one))] == []
+
+
+def test_every_command_of_the_trails_is_one_of_ours():
+    known = {command.name or command.callback.__name__ for command in app.registered_commands}
+    known |= {group.name for group in app.registered_groups} | {"run", "compare", "memory", "plan", "import", "export"}
+    for page in ("first-search.md", "compare.md", "figures.md", "install.md", "service.md", "slurm.md"):
+        for line in commands(page):
+            assert line.split()[0] in known, line
+
+
+def test_the_tokens_of_a_lab_are_made(epsearch, tmp_path):
+    """All lines on tokens, one after another; tests/epsearch/service serves with such files."""
+    made = [line.partition("#")[0] for line in commands("service.md") if line.startswith("token ")]
+    assert len(made) == 4
+    for line in made:
+        assert epsearch(*line.split()).status == 0, line
+    listed = epsearch("token", "--tokens", "tokens.txt", "--list").out
+    assert all(name in listed for name in ("ann", "ann/laptop", "board", "root"))
+
+
+def script():
+    (code,) = re.findall(r"^```bash\n(.*?)^```$", (DOCS / "slurm.md").read_text(encoding="utf-8"), re.S | re.M)
+    return code
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="a shell script")
+def test_a_job_of_slurm_that_is_ended_goes_on_when_it_is_submitted_again(tmp_path):
+    """Slurm sends SIGTERM to the script alone (`B:TERM`), which `exec` has made the command."""
+    assert "#SBATCH --signal=B:TERM@120" in script()
+    small = f"{SIZES} {OF_SEARCHES} --dataset permuted_digits"
+    line = f'exec {sys.executable} $STOPPED_BY "$@" {small}'
+    put(tmp_path / ".venv" / "bin" / "epsearch", f"#!/bin/sh\n{line}\n").chmod(0o755)
+    job = put(tmp_path / "study.sh", script())
+
+    def submit(program, **options):
+        environment = os.environ | {"SLURM_CPUS_PER_TASK": "1", "PYTHONPATH": str(ROOT), "STOPPED_BY": program}
+        pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(["bash", job], cwd=tmp_path, env=environment, **pipes, **options)
+
+    told, tells = os.pipe()
+    waits, goes = os.pipe()
+    first = submit(f"-m tests.support.halting 4 {tells} {waits}", pass_fds=(tells, waits))
+    os.close(tells), os.close(waits)
+    with os.fdopen(told, "rb") as pipe:
+        assert pipe.read(1), first.communicate()
+    first.send_signal(signal.SIGTERM)
+    os.close(goes)
+    _, err = first.communicate(timeout=HANGS)
+    before = stored(tmp_path)
+    assert first.returncode == 130 and before >= 4, err
+    second = submit("-m epsearch")
+    _, err = second.communicate(timeout=HANGS)
+    assert second.returncode == 0, err
+    assert stored(tmp_path) > before and (tmp_path / "runs" / "mnist" / "report.html").exists()
+
+
+def stored(folder):
+    """Number of runs in the ledger."""
+    with closing(sqlite3.connect(folder / "runs" / "epsearch.sqlite", timeout=HANGS)) as ledger:
+        return ledger.execute("SELECT count(*) FROM epsearch_runs").fetchone()[0]
