@@ -51,7 +51,7 @@ def draw(spent: Scores) -> Any:
         f"{subscripts(spent.objective)} = %{{y:.2f}} %<extra></extra>",
     )
     add_staircase(figure, spent.points, spent.objective, "best so far", BLUE, "solid")
-    finish(figure, height=340)
+    finish(figure, height=290)
     # From 0, so that the share of the work after the last rise can be read off.
     figure.update_xaxes(title_text="member runs", rangemode="tozero")
     figure.update_yaxes(title_text=subscripts(f"{spent.objective} (%)"), range=visible_range(spent.points))

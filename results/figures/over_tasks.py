@@ -76,7 +76,7 @@ def draw(data: Numbers) -> Any:
         for row in panels:
             _add_line(figure, curve, metric, row)
     # Beside the panels, the legend has a line for each row and must fit into the figure's height.
-    finish(figure, height=430 if few else max(460 * len(panels), 60 + 25 * len(curves)))
+    finish(figure, height=370 if few else max(460 * len(panels), 60 + 25 * len(curves)))
     if not few:
         legend_beside(figure)
     _title_axes(figure, data, panels)

@@ -1,7 +1,7 @@
 """Figure: the chosen point minus the baseline on the evaluation stream, by seed."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import pandas as pd
 
@@ -21,56 +21,41 @@ THIN, THICK = {"thickness": 1.4, "width": 9}, {"thickness": 6, "width": 0}
 """Looks of their bars."""
 
 
-class SeedDifferences(NamedTuple):
-    """Data of the figure, in the unit in which people see what was maximised."""
+Numbers: TypeAlias = tuple[SearchResults, pd.DataFrame, Paired]
+"""Results; one row a seed that both have: seed, chosen, baseline, difference; the mean of the differences.
 
-    objective: str
-    """What was maximised."""
-    unit: str
-    """Its unit."""
-    chosen: str
-    """The chosen point in words: "chosen ε"."""
-    baseline: str
-    """The baseline in a word or two."""
-    seeds: pd.DataFrame
-    """One row a seed that both have: seed, chosen, baseline, difference."""
-    pair: Paired
-    """The mean of the differences and its standard error."""
-
-    @property
-    def half(self) -> float:
-        """Half the length of Student's 95 % t interval of the mean; infinite below two seeds."""
-        return student_quantile((1 + CONFIDENCE) / 2, self.pair.n - 1) * self.pair.error
+All in the unit in which people see what was maximised.
+"""
 
 
-def numbers(results: SearchResults) -> SeedDifferences:
+def numbers(results: SearchResults) -> Numbers:
     """Returns the differences by seed; without rows where the baseline was chosen or one of both was not evaluated."""
     metric, pair = results.objective, baseline_pair(results, evaluation=True)
-    declared = METRICS[metric]
+    factor = METRICS[metric].display_factor
     sides: list[dict[int, float]] = [{}, {}]
     if pair.n and results.baseline is not None:
         sides = [by_seed(results.evaluation_of(point), metric) for point in (results.chosen, results.baseline)]
-    factor = declared.display_factor
     rows = [
         (seed, factor * sides[0][seed], factor * sides[1][seed], factor * (sides[0][seed] - sides[1][seed]))
         for seed in sorted(sides[0].keys() & sides[1].keys())
         if not math.isnan(sides[0][seed] - sides[1][seed])
     ]
-    return SeedDifferences(
-        metric,
-        declared.display_unit,
-        f"chosen {wording.subject(results)}",
-        wording.baseline_name(results),
-        pd.DataFrame(rows, columns=["seed", "chosen", "baseline", "difference"]),
-        Paired(factor * pair.mean, factor * pair.error, tuple(factor * one for one in pair.differences)),
-    )
+    seeds = pd.DataFrame(rows, columns=["seed", "chosen", "baseline", "difference"])
+    shown = Paired(factor * pair.mean, factor * pair.error, tuple(factor * one for one in pair.differences))
+    return results, seeds, shown
 
 
-def draw(found: SeedDifferences) -> Any:
+def half_width(pair: Paired) -> float:
+    """Returns half the width of Student's 95 % t interval of the mean; NaN below two pairs."""
+    return student_quantile((1 + CONFIDENCE) / 2, pair.n - 1) * pair.error
+
+
+def draw(found: Numbers) -> Any:
     """Returns a plotly figure: a dot for each seed, then their mean with its standard error and 95 % t interval."""
     figure = plotly("graph_objects").Figure()
-    seeds, pair = found.seeds, found.pair
-    hover = f"seed %{{x}}: {subscripts(found.objective)} %{{customdata[0]:.4g}} − %{{customdata[1]:.4g}} = %{{y:+.4g}}"
+    results, seeds, pair = found
+    metric, unit = subscripts(results.objective), METRICS[results.objective].display_unit
+    hover = f"seed %{{x}}: {metric} %{{customdata[0]:.4g}} − %{{customdata[1]:.4g}} = %{{y:+.4g}}"
     figure.add_scatter(
         x=[str(seed) for seed in seeds["seed"]],
         y=seeds["difference"],
@@ -81,7 +66,7 @@ def draw(found: SeedDifferences) -> Any:
         hovertemplate=f"{hover}<extra></extra>",
     )
     if pair.n:
-        for name, half, bar in ((INTERVAL, found.half, THIN), (MEAN_BAR, pair.error, THICK)):
+        for name, half, bar in ((INTERVAL, half_width(pair), THIN), (MEAN_BAR, pair.error, THICK)):
             figure.add_scatter(
                 x=[MEAN],
                 y=[pair.mean],
@@ -90,19 +75,19 @@ def draw(found: SeedDifferences) -> Any:
                 marker={"size": 9, "color": BLUE, "symbol": "diamond"},
                 name=name if pair.n > 1 else MEAN,
                 showlegend=name == MEAN_BAR,
-                hovertemplate=f"{MEAN}: {signed_text(pair.mean, 2)} {found.unit}<extra></extra>",
+                hovertemplate=f"{MEAN}: {signed_text(pair.mean, 2)} {unit}<extra></extra>",
             )
-    finish(figure, height=300)
+    finish(figure, height=270)
     figure.update_layout(margin_t=44)
     figure.add_hline(y=0, line={"color": VERMILLION, "dash": "dash", "width": 1}, layer="below")
     figure.add_annotation(
         **{"x": 0, "xref": "paper", "xanchor": "left", "y": 0, "yanchor": "bottom", "showarrow": False},
-        text=f"{found.baseline}'s {subscripts(found.objective)}",
+        text=f"{wording.baseline_name(results)}'s {metric}",
         font={"size": 12, "color": INK},
     )
     # 0 is no difference: the axis has to show it.
     figure.update_yaxes(
-        title_text=subscripts(f"{found.objective}, difference ({'points' if found.unit == '%' else found.unit})"),
+        title_text=f"{metric}, difference ({'points' if unit == '%' else unit or 'fraction'})",
         rangemode="tozero",
     )
     figure.update_xaxes(
@@ -114,17 +99,18 @@ def draw(found: SeedDifferences) -> Any:
     return figure
 
 
-def caption(found: SeedDifferences) -> str:
+def caption(found: Numbers) -> str:
     """Returns the caption with the mean, its standard error and its interval."""
-    pair = found.pair
-    digits = METRICS[found.objective].digits
-    text = f"Difference by seed: {found.objective} of the {found.chosen} minus that of {found.baseline}"
+    results, _, pair = found
+    metric, digits = results.objective, METRICS[results.objective].digits
+    of = f"the chosen {wording.subject(results)} minus that of {wording.baseline_name(results)}"
+    text = f"Difference by seed: {metric} of {of}"
     if not pair.n:
         return f"{text}; no seed has both."
     mean = signed_text(pair.mean, digits)
     if pair.n == 1:
         return f"{text}: {mean} points; one seed has no standard error."
-    ends = (signed_text(pair.mean + sign * found.half, digits) for sign in (-1, 1))
+    ends = (signed_text(pair.mean + sign * half_width(pair), digits) for sign in (-1, 1))
     return (
         f"{text}. Mean {mean} ± {number_text(pair.error, digits)} points (standard error); 95 % t interval "
         f"{' to '.join(ends)}. Of {count_text(pair.n, 'seed')}, each paired: both have the same tasks, order of "
@@ -132,10 +118,10 @@ def caption(found: SeedDifferences) -> str:
     )
 
 
-def tables(found: SeedDifferences) -> dict[str, pd.DataFrame]:
+def tables(found: Numbers) -> dict[str, pd.DataFrame]:
     """Returns name -> table of the data of the figure: the seeds, and their mean."""
-    pair = found.pair
-    low, high = (pair.mean - found.half, pair.mean + found.half) if pair.n > 1 else (math.nan, math.nan)
-    row = [(pair.n, pair.mean, pair.error, low, high)] if pair.n else []
+    _, seeds, pair = found
+    half = half_width(pair) if pair.n > 1 else math.nan
+    row = [(pair.n, pair.mean, pair.error, pair.mean - half, pair.mean + half)] if pair.n else []
     mean = pd.DataFrame(row, columns=["n", "mean", "standard_error", "low", "high"])
-    return {"seed_differences": found.seeds, "seed_differences_mean": mean}
+    return {"seed_differences": seeds, "seed_differences_mean": mean}

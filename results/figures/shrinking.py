@@ -17,8 +17,8 @@ from results.search_tables import search_table
 
 BAR = 0.16
 """Half the height of a bar; repeats are one unit apart."""
-MOST_PIXELS = 460
-"""Most height of all bars; more repeats than five are closer together."""
+MOST_PIXELS = 330
+"""Most height of all bars; more repeats than three are closer together."""
 
 
 class _Shrinking(NamedTuple):

@@ -12,7 +12,7 @@ cannot unpack, the data tables of the figures stay open in their place. */
   var ON_DARK = {
     "#1a1a1a": "#e6e8ea", "#6b6b6b": "#a7adb3", "#e8e8e8": "#33383d", "#dfe7ee": "#2b3640", "rgba(0,0,0,0.06)": "rgba(255,255,255,0.09)",
     "#0072b2": "#3594da", "#56b4e9": "#94d6ff", "#d55e00": "#f0873d", "#440154": "#b58ad9", "#46327e": "#9a91e0", "#365c8d": "#6fa3dc", "#277f8e": "#45b3c2",
-    "rgba(0,114,178,0.16)": "rgba(53,148,218,0.24)", "rgba(213,94,0,0.16)": "rgba(240,135,61,0.22)"
+    "rgba(26,26,26,0.16)": "rgba(230,232,234,0.2)", "rgba(0,114,178,0.16)": "rgba(53,148,218,0.24)", "rgba(213,94,0,0.16)": "rgba(240,135,61,0.22)"
   };
   var PANEL = 250; // pixels of a panel's height on a narrow page
   var ENTRY = 22; // pixels of a line of the legend

@@ -62,7 +62,7 @@ def figures(results: SearchResults) -> Figures:
         **({"shrinking": (shrinking, shrinking.numbers(results))} if results.has_spans else {}),
         "best_so_far": (best_so_far, best_so_far.numbers(results)),
         "accuracy_curve": (over_tasks, over_tasks.numbers(evaluated_rows(results), "A_k")),
-        **({"seed_differences": (seed_differences, differences)} if differences.pair.n else {}),
+        **({"seed_differences": (seed_differences, differences)} if differences[2].n else {}),
         **added.numbers(results),
     }
 
@@ -98,7 +98,10 @@ def _page(results: SearchResults, drawings: Figures) -> str:
         confidence.how_far(results),
         sections.what_was_run(results),
         evaluation.evaluation(results, drawn("seed_differences"), drawn("accuracy_curve") if evaluated else ""),
-        *(_further(results, drawings, name, drawn(name, *_repeats(drawn, name))) for name in further),
+        *(
+            _further(results, drawings, name, drawn(name, *_repeats(drawn, name)), unfolds=place > 0)
+            for place, name in enumerate(further)
+        ),
         page.section("How the interval shrank", drawn("shrinking")) if "shrinking" in drawings else "",
         page.section("What the search trained", drawn("best_so_far")),
         sections.search(results),
@@ -127,8 +130,8 @@ def _repeats(drawn: Callable[[str], str], name: str) -> list[str]:
     return [page.folded("Later repeats", figure)] if figure else []
 
 
-def _further(results: SearchResults, drawings: Figures, name: str, figure: str) -> str:
-    """Returns the section with a further metric over the parameter."""
+def _further(results: SearchResults, drawings: Figures, name: str, figure: str, unfolds: bool) -> str:
+    """Returns the section with a further metric over the parameter; unfolds: see `page.section`."""
     metric = drawings[name][1].metric
     title = {"F_T": "Forgetting", "A_T": "Accuracy"}.get(metric, metric)
-    return page.section(f"{title} versus {wording.searched(results)}", figure)
+    return page.section(f"{title} versus {wording.searched(results)}", figure, unfolds=unfolds)

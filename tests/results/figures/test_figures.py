@@ -220,7 +220,7 @@ def test_differences_by_seed() -> None:
         )
         for i in range(5)
     ]
-    assert found.seeds["difference"].tolist() == pytest.approx(by_hand)
+    assert found[1]["difference"].tolist() == pytest.approx(by_hand)
     mean = seed_differences.tables(found)["seed_differences_mean"].iloc[0]
     low, high = stats.t.interval(0.95, 4, np.mean(by_hand), stats.sem(by_hand))
     assert (mean["n"], mean["mean"]) == (5, pytest.approx(np.mean(by_hand)))
@@ -239,7 +239,7 @@ def test_differences_by_seed_without_two_pairs() -> None:
     assert "error_y" not in json.loads(seed_differences.draw(one).to_json())["data"][1]
     bare = study(repeats=1, evaluated=False)
     none = seed_differences.numbers(bare)
-    assert none.seeds.empty and "no seed has both" in seed_differences.caption(none)
+    assert none[1].empty and "no seed has both" in seed_differences.caption(none)
     assert "seed_differences" not in figures(bare) and seed_differences.draw(none).data
 
 
