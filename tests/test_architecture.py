@@ -29,7 +29,7 @@ MORE: tuple[str, ...] = (
         "Sender",
     ),
     "LogHandler",
-    *("PaperFile", "SeedDifferences", "Summary"),
+    *("PaperFile", "Summary"),
 )
 """Names of the public classes beyond these ceilings."""
 IMPORT = (ast.Import, ast.ImportFrom)

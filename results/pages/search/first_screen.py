@@ -32,7 +32,10 @@ def overview(results: SearchResults) -> str:
 
 
 def _summary(results: SearchResults, steps: bool) -> str:
-    """Returns the lines of `results.verdict.summary`; steps: with the warnings, folded, and the next step."""
+    """Returns the lines of `results.verdict.summary`.
+
+    steps: with how far to trust the answer, the warnings, folded, and the next step, where nothing else says them
+    """
     known = summary(results)
     # "ε = 1   (95 % confidence set …)", or "no answer: why".
     chosen, _, detail = known.answer.partition("   (" if "   (" in known.answer else ": ")
@@ -41,8 +44,7 @@ def _summary(results: SearchResults, steps: bool) -> str:
         f'<div class="tile main"><div class="label">Answer</div><div class="value{size}">{page.prose(chosen)}</div>'
         f'<div class="detail">{page.prose(_sentence(detail.removesuffix(")")))}</div></div>',
         _table(known),
-        f'<p class="trust">{page.prose(_sentence(known.trust))}</p>' if known.trust else "",
-        *((_warnings(results), _step(known)) if steps else ()),
+        *((_trust(known), _warnings(results), _step(known)) if steps else ()),
     ]
     return f'<section class="summary" aria-label="Summary">{"".join(parts)}</section>'
 
@@ -54,6 +56,11 @@ def _table(known: Summary) -> str:
     header = [(known.tasks, ""), *((metric.partition(" ")[0], metric.partition(" ")[2]) for metric in known.metrics)]
     body = "".join(page.row(map(page.prose, row)) for row in known.rows)
     return page.grid(header, body, "Evaluation", "brief")
+
+
+def _trust(known: Summary) -> str:
+    """Returns the strongest reason for or against the answer; "" without one."""
+    return f'<p class="trust">{page.prose(_sentence(known.trust))}</p>' if known.trust else ""
 
 
 def _warnings(results: SearchResults) -> str:
