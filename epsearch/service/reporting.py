@@ -27,7 +27,10 @@ from epsearch.session.session import Effort, stored_loop
 from epsearch.terminal import lists, outcome
 from results.ledger import schema
 
-SANDBOX = "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
+SANDBOX = (
+    "sandbox allow-scripts allow-downloads; default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; "
+    "font-src data:"
+)
 SCRIPT = re.compile(rb"<script(?![^>]*\btype=)[^>]*>(.*?)</script>", re.DOTALL)
 MOST_SHARING = 200  # pairs of studies
 EVENTS = 1000  # read at a time

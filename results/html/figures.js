@@ -16,6 +16,7 @@ cannot unpack, the data tables of the figures stay open in their place. */
   };
   var PANEL = 250; // pixels of a panel's height on a narrow page
   var ENTRY = 22; // pixels of a line of the legend
+  var SHARPNESS = 3; // pixels of a saved PNG to one of the page
 
   function unpacked(id) {
     var packed = atob(document.getElementById(id).textContent.trim());
@@ -157,20 +158,38 @@ cannot unpack, the data tables of the figures stay open in their place. */
       var rows = Array.from(figure.querySelectorAll("script.rows")).find(function (one) {
         return one.dataset.table === button.dataset.table;
       });
-      var link = document.createElement("a");
-      link.href = URL.createObjectURL(new Blob([JSON.parse(rows.textContent)], { type: "text/csv" }));
-      link.download = button.dataset.table + ".csv";
-      link.click();
-      setTimeout(function () { URL.revokeObjectURL(link.href); }, 10000);
+      var file = URL.createObjectURL(new Blob([JSON.parse(rows.textContent)], { type: "text/csv" }));
+      save(file, button.dataset.table + ".csv");
+      setTimeout(function () { URL.revokeObjectURL(file); }, 10000);
       return;
     }
-    var drawing = JSON.parse(source.textContent), width = document.getElementById(source.dataset.place).clientWidth;
+    var drawing = JSON.parse(source.textContent), height = drawing.layout.height;
+    var width = Math.max(document.getElementById(source.dataset.place).clientWidth, 640);
+    var name = source.dataset.place.replace("figure-", "") + "." + button.dataset.save;
     Object.assign(drawing.layout, { paper_bgcolor: "white", plot_bgcolor: "white" });
-    Plotly.downloadImage(drawing, {
-      format: button.dataset.save, width: Math.max(width, 640), height: drawing.layout.height,
-      scale: button.dataset.save === "png" ? 3 : 1, filename: source.dataset.place.replace("figure-", "")
+    Plotly.toImage(drawing, { format: "svg", width: width, height: height }).then(function (svg) {
+      if (button.dataset.save === "svg") { save(svg, name); } else { rasterise(svg, width, height, name); }
     });
   });
+
+  function save(url, name) {
+    var link = document.createElement("a");
+    link.href = url;
+    link.download = name;
+    link.click();
+  }
+
+  /* Not by plotly, which takes a blob for it: the pages of the service load images of data alone. */
+  function rasterise(svg, width, height, name) {
+    var image = new Image(), canvas = document.createElement("canvas");
+    canvas.width = SHARPNESS * width;
+    canvas.height = SHARPNESS * height;
+    image.onload = function () {
+      canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+      save(canvas.toDataURL("image/png"), name);
+    };
+    image.src = svg;
+  }
 
   document.addEventListener("click", function (event) {
     var button = event.target.closest("button[data-copy]");

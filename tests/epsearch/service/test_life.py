@@ -218,7 +218,9 @@ def test_figures_have_their_data(client):
 def test_the_report_may_run_the_scripts_that_stand_in_it_alone(client):
     report = get(client, f"studies/{NAME}/report")
     said = report.headers["content-security-policy"]
-    assert said == policy(report.content) and said.startswith("sandbox allow-scripts; default-src 'none'")
+    assert said == policy(report.content) and said.startswith(
+        "sandbox allow-scripts allow-downloads; default-src 'none'"
+    )
     allowed = set(re.findall(r"'sha256-([^']+)'", said))
     scripts = re.findall(r"<script([^>]*)>(.*?)</script>", report.text, re.DOTALL)
     run = [text for attributes, text in scripts if "type=" not in attributes or "javascript" in attributes]

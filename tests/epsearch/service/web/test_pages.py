@@ -135,7 +135,7 @@ def test_a_finished_study_is_shown_compared_and_extended(trained, web):
     assert members.count('<tr><th scope="row"') == web.get(f"/api/v1/studies/{trained}").json()["members"]
     assert ">finished</span>" in web.get("/").text
     report = web.get(f"/studies/{trained}/report")
-    assert report.headers["content-security-policy"].startswith("sandbox allow-scripts;")
+    assert report.headers["content-security-policy"].startswith("sandbox allow-scripts allow-downloads;")
     ledger = web.get("/ledger").text
     assert f'<a href="/studies/{trained}">{trained}</a>' in ledger
 
