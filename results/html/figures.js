@@ -83,10 +83,10 @@ cannot unpack, the data tables of the figures stay open in their place. */
     document.querySelectorAll("script.drawing").forEach(function (source) {
       var place = document.getElementById(source.dataset.place);
       if (place.closest("details:not([open])")) { return; } // it has no width until it is unfolded
+      place.parentElement.querySelectorAll(".save").forEach(function (buttons) { buttons.hidden = false; });
       var text = recoloured(source.textContent), look = NARROW.matches + text;
       if (place.drawn === look) { return; }
       var figure = JSON.parse(text), data = place.parentElement.querySelector("details.data");
-      place.parentElement.querySelectorAll(".save").forEach(function (buttons) { buttons.hidden = false; });
       if (!place.drawn && data) { data.open = false; }
       place.drawn = look;
       figure.layout.uirevision = "kept";

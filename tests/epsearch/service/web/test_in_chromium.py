@@ -458,6 +458,6 @@ def test_a_page_is_used_by_keyboard_alone(visitor):
     for _ in range(80):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.textContent.trim().split('\\n')[0]"))
-    assert {"Studies", "Report", "Label, extend or delete", "Data of this figure"} <= reached
+    assert {"Studies", "Report", "Label, extend or delete", "Data"} <= reached
     for name in ("Runs", "More figures", "Log", "Configuration"):
         assert any(one.startswith(name) for one in reached), name
