@@ -112,7 +112,9 @@ def _shape(results: SearchResults, known: Assessment) -> str:
     if kind == "open":
         return f", not resolved by {count_text(known.seeds, 'seed')}"
     if kind == "edge":
-        return f", at the {end} end{', which cannot be widened' if _fixed_end(results, known) else ''}"
+        if not _fixed_end(results, known):
+            return f", at the {end} end"
+        return "; no ε lies below 0" if peak.maximum.at_low else "; no ε lies above 1"
     return ""
 
 
