@@ -97,6 +97,8 @@ def test_tables_for_a_paper_are_written_again(epsearch, tmp_path):
     assert epsearch(*line.split()).status == 0
     assert (tmp_path / "runs" / "NAME" / "comparison.tex").exists()
     assert epsearch(*sized("run --name search", tmp_path)).status == 0
+    (line,) = (line for line in commands("figures.md") if "--paper" in line)
+    assert epsearch(*line.replace("NAME", "search").split()).status == 0 and (tmp_path / "search-paper.zip").exists()
     files = re.findall(r"`([\w*/]+\.(?:csv|yaml))`", (DOCS / "figures.md").read_text(encoding="utf-8"))
     assert files and [one for one in files if not list((tmp_path / "runs" / "search").glob(one))] == []
 
