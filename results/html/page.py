@@ -114,7 +114,7 @@ def shortened(caption: str) -> tuple[str, str]:
 
     >>> shortened("Dots: single seeds. Bars: one standard error.")
     ('Dots: single seeds. Bars: one standard error.', '')
-    >>> shortened("Short. " + "word " * 30 + "end.")[0]
+    >>> shortened("Short. A " + "word " * 30 + "end.")[0]
     'Short.'
     """
     for between in (SENTENCES, re.compile(r"(?<=[;:]) "), re.compile(r"(?<=,) ")):
@@ -201,7 +201,8 @@ def facts(items: Mapping[str, str]) -> str:
 def code(name: str, text: str, label: str = "", kind: str = "") -> str:
     """Returns preformatted text with a button that copies it; `name` becomes the id of the element.
 
-    label: its name for screen readers, by default `name`; kind: "text" for prose, whose lines are broken
+    label: its name for screen readers, by default `name`; kind: "text" for prose, whose lines are broken, "command" for
+    a line that is broken between words alone, not at hyphens
     """
     label = escape(label or name)
     button = (
@@ -209,7 +210,10 @@ def code(name: str, text: str, label: str = "", kind: str = "") -> str:
         '<span class="hidden" role="status"></span>'
     )
     # A region that scrolls must be reached by keyboard, too.
-    box = f'<pre id="{escape(name)}" tabindex="0" role="region" aria-label="{label}">{escape(text)}</pre>'
+    inner = escape(text)
+    if kind == "command":
+        inner = " ".join(f'<span class="word">{word}</span>' for word in inner.split(" "))
+    box = f'<pre id="{escape(name)}" tabindex="0" role="region" aria-label="{label}">{inner}</pre>'
     return f'<div class="code{f" {kind}" if kind else ""}">{button}{box}</div>'
 
 

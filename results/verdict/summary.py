@@ -110,11 +110,11 @@ def _shape(results: SearchResults, known: Assessment) -> str:
     if kind == "level":
         return f", level: differences below {MARGIN:g} points"
     if kind == "open":
-        return f", not resolved by {count_text(known.seeds, 'seed')}"
+        return f": not resolved by {count_text(known.seeds, 'seed')}"
     if kind == "edge":
         if not _fixed_end(results, known):
             return f", at the {end} end"
-        return "; no ε lies below 0" if peak.maximum.at_low else "; no ε lies above 1"
+        return "; ε cannot go below 0" if peak.maximum.at_low else "; ε cannot exceed 1"
     return ""
 
 
@@ -129,7 +129,7 @@ def _tasks(results: SearchResults) -> str:
     if not results.evaluation:
         return ""
     tasks = count_text(results.evaluation[0].tasks, "task" if results.score_on == "eval" else "new task")
-    return f"{tasks}, {count_text(len({record.seed for record in results.evaluation}), 'seed')}"
+    return f"{tasks}, {count_text(len({record.seed for record in results.evaluation}), 'seed')}, ± sd"
 
 
 def _measured(results: SearchResults, metrics: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -142,12 +142,16 @@ def _measured(results: SearchResults, metrics: tuple[str, ...]) -> list[tuple[st
 
 
 def _difference(results: SearchResults, pair: Paired, metrics: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Returns the row of the paired difference of what was maximised; none without a pair."""
+    """Returns the row of the paired differences ± their standard errors; none without a pair."""
     if not pair.n:
         return []
-    error = f" ± {number_text(pair.error, DIGITS)}" if math.isfinite(pair.error) else ""
-    higher = f"higher on {pair.wins} of {count_text(pair.n, 'seed')}"
-    return [("difference", f"{signed_text(pair.mean, DIGITS)}{error}", *("" for _ in metrics[2:]), higher)]
+    cells = []
+    for metric in metrics:
+        declared, own = METRICS[metric], baseline_pair(results, metric, evaluation=True)
+        mean, error = declared.display_factor * own.mean, declared.display_factor * own.error
+        spread = f" ± {number_text(error, declared.digits)}" if math.isfinite(error) else ""
+        cells.append(f"{signed_text(mean, declared.digits)}{spread}")
+    return [("difference, ± s.e.", *cells)]
 
 
 def _trust(results: SearchResults, pair: Paired) -> str:
@@ -161,18 +165,18 @@ def _trust(results: SearchResults, pair: Paired) -> str:
     if results.score_on == "eval":
         return "chosen on the evaluation stream itself: the figures are biased upwards"
     if results.baseline is None:
-        return "no baseline was evaluated beside the choice"
+        return "the choice is compared with nothing"
     if results.chosen == results.baseline:
         return f"the choice is {name} itself: nothing to test"
     if pair.n < 2:
         return "one seed gives no test of the difference"
     if not any(pair.differences):
         return f"the choice and {name} score the same bit for bit"
-    p, smallest = sign_flip_p(pair.differences), smallest_sign_flip_p(pair.n)
-    test = f"sign-flip test of the difference: p = {p:.2g}"
-    if smallest < ALPHA:
+    p = sign_flip_p(pair.differences)
+    test = f"{results.objective} higher on {pair.wins} of {count_text(pair.n, 'seed')}; sign-flip test p = {p:.2g}"
+    if smallest_sign_flip_p(pair.n) < ALPHA:
         return test
-    return f"{test}; {pair.n} seeds cannot reach {ALPHA}, {LEAST_FOR_A_TEST} can"
+    return f"{test} (p < {ALPHA} needs {LEAST_FOR_A_TEST} seeds)"
 
 
 def _next_step(results: SearchResults, known: Assessment, pair: Paired) -> tuple[str, bool]:

@@ -3,6 +3,7 @@
 from results.html import page
 from results.pages.search import confidence, sections
 from results.search import SearchResults
+from results.verdict.assessment import trust
 from results.verdict.summary import Summary, summary
 
 LONG = 24
@@ -41,9 +42,11 @@ def _summary(results: SearchResults, steps: bool) -> str:
     chosen, _, detail = known.answer.partition("   (" if "   (" in known.answer else ": ")
     size = " long" if len(chosen) > LONG else ""
     parts = [
-        f'<div class="tile main"><div class="label">Answer</div><div class="value{size}">{page.prose(chosen)}</div>'
+        f'<div class="tile main"><div class="label">{_label(results)}</div>'
+        f'<div class="value{size}">{page.prose(chosen)}</div>'
         f'<div class="detail">{page.prose(_sentence(detail.removesuffix(")")))}</div></div>',
         _table(known),
+        page.small("The figure has the tasks of the search.") if known.rows and results.score_on == "cv" else "",
         *((_trust(known), _warnings(results), _step(known)) if steps else ()),
     ]
     return f'<section class="summary" aria-label="Summary">{"".join(parts)}</section>'
@@ -56,6 +59,11 @@ def _table(known: Summary) -> str:
     header = [(known.tasks, ""), *((metric.partition(" ")[0], metric.partition(" ")[2]) for metric in known.metrics)]
     body = "".join(page.row(map(page.prose, row)) for row in known.rows)
     return page.grid(header, body, "Evaluation", "brief")
+
+
+def _label(results: SearchResults) -> str:
+    """Returns the name of the answer, which is provisional where its seeds do not resolve it."""
+    return "Answer, provisional" if trust(results).verdict.kind == "open" else "Answer"
 
 
 def _trust(known: Summary) -> str:
@@ -76,7 +84,8 @@ def _step(known: Summary) -> str:
         return ""
     if not known.is_command:
         return f'<p class="next"><b>Next</b> {page.prose(known.next_step)}</p>'
-    return f'<div class="next"><b>Next</b>{page.code(NEXT, f"epsearch {known.next_step}", "Next command")}</div>'
+    command = f"epsearch {known.next_step}"
+    return f'<div class="next"><b>Next</b>{page.code(NEXT, command, "Next command", "command")}</div>'
 
 
 def _sentence(text: str) -> str:

@@ -113,7 +113,7 @@ def test_a_strategy_a_metric_and_a_figure(mine, epsearch, small_options, tmp_pat
     assert "search from the ends" in report and 'id="figure-first_task"' in report and "worst" in report
     members = pd.read_csv(tmp_path / "ends" / "search.csv")
     assert len(pd.read_csv(tmp_path / "ends" / "figures" / "first_task.csv")) == 2 * len(members), "two seeds"
-    assert "worst %" in epsearch("report", "ends", "--out", tmp_path).out, (
+    assert "worst %" in epsearch("show", "ends", "--why", "--out", tmp_path).out, (
         "the ledger knows what the last run asked for"
     )
     assert "worst" not in epsearch(*told).out, "nor is it there where nobody asks for it"

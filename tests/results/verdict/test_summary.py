@@ -46,7 +46,7 @@ def test_the_answer_names_the_choice_and_the_textbook_set() -> None:
     low, high = trust(results).verdict.low, trust(results).verdict.high
     assert said.answer.startswith(f"ε = {results.chosen[0]:g}   (95 % confidence set ")
     assert 0 <= low < results.chosen[0] < high <= 0.2 and "resolved" not in said.answer
-    assert summary(study(repeats=1, peak=1.0)).answer.endswith("; no ε lies above 1)")
+    assert summary(study(repeats=1, peak=1.0)).answer.endswith("; ε cannot exceed 1)")
     assert "not resolved by 1 seed" in summary(study(repeats=1, seeds=1)).answer
     assert summary(alike(study(repeats=1))).answer == "no answer: all tried ε have the same score bit for bit"
 
@@ -55,8 +55,13 @@ def test_the_table_has_the_evaluated_points_and_their_paired_difference() -> Non
     said = summary(study(repeats=1))
     assert said.metrics == ("A_T %", "F_T %") and said.tasks.startswith("17 new tasks, ")
     chosen, agem, *_, difference = said.rows
-    assert chosen[0].startswith("ε-SOFT-GEM, ε = ") and agem[0] == "A-GEM (ε = 0)" and difference[0] == "difference"
-    assert difference[1].startswith("+") and "higher on 5 of 5 seeds" in difference[-1]
+    assert (
+        chosen[0].startswith("ε-SOFT-GEM, ε = ")
+        and agem[0] == "A-GEM (ε = 0)"
+        and difference[0] == "difference, ± s.e."
+    )
+    assert difference[1].startswith("+") and difference[2].startswith("−"), "A_T is higher, and F_T lower"
+    assert summary(study(repeats=1)).trust.startswith("A_T higher on 5 of 5 seeds; sign-flip test p = ")
     assert summary(replace(study(repeats=1), evaluation=())).rows == ()
 
 
@@ -89,7 +94,7 @@ def test_an_evaluation_against_the_choice_comes_first() -> None:
 def test_the_next_step_is_one_that_helps() -> None:
     results = study(repeats=1)
     assert summary(results).next_step == f"run --extend --name {results.name} --seeds 6", "5 seeds cannot reach 0.05"
-    assert "5 seeds cannot reach 0.05, 6 can" in summary(results).trust
+    assert summary(results).trust.endswith("(p < 0.05 needs 6 seeds)")
     six = study(repeats=1, seeds=6)
     assert summary(six).next_step == f"report {six.name} --figures pdf"
     caution = cautions.FEW_SEARCH_TASKS.format(tasks=3, evaluated=17, command=cautions.COMMAND.format(dataset="x"))
