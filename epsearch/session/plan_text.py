@@ -36,7 +36,8 @@ def in_brief(plan: Plan) -> dict[str, str]:
         "time": _short_time(plan),
         "memory": _short_memory(plan),
         "power": power.in_brief(plan.resolutions[0]),
-        "advice": plan.suggestion or (f"{caution} searches where it holds" if caution else ""),
+        # A bias of the search matters more than its cost.
+        "advice": f"{caution} (--verbose says why)" if caution else plan.suggestion,
     }
     return {subject: text for subject, text in lines.items() if text}
 

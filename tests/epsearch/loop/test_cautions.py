@@ -11,7 +11,7 @@ from epsearch.loop.cautions import cautions
 from epsearch.loop.estimates import Plan
 from epsearch.preparation.build import build
 from epsearch.session.plan import make_plan
-from epsearch.session.plan_text import in_words
+from epsearch.session.plan_text import in_brief, in_words
 from epsearch.study.kinds import Comparison, Search
 from results.ledger.store import Store
 from tests.support.drive import fake, finish, make
@@ -110,6 +110,8 @@ def test_plans_say_it(small_study, monkeypatch):
         monkeypatch.setattr(said, "SMALL", "")
         monkeypatch.setattr(said, "FULL_TASKS", {"permuted_digits": 1_437})
         plan = make_plan(make(study, store))
+    command = "epsearch run --dataset permuted_digits --cv-tasks 10 --seeds 6"
+    assert in_brief(plan)["advice"] == f"{command} (--verbose says why)"
     words = in_words(plan)["caution"]
     assert "fewer images a task (60 of 1,437 here) and smaller on fewer tasks (2 here, 3 in the evaluation)" in words
     assert Plan.from_json(study, plan.as_json()).cautions == plan.cautions

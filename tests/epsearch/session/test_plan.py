@@ -7,7 +7,7 @@ import pytest
 from epsearch.preparation.build import build
 from epsearch.runners import overheads
 from epsearch.session.plan import make_plan
-from epsearch.session.plan_text import in_words
+from epsearch.session.plan_text import in_a_line, in_brief, in_words
 from epsearch.study.kinds import Comparison
 from results.ledger.store import Store
 from tests.support.drive import fake, finish, make
@@ -56,6 +56,8 @@ def test_a_long_search_of_intervals_is_told_of_a_shorter_one(small_study, store)
     long = {"repeats": 5, "points": 11, "seeds": 3}
     plan = make_plan(make(small_study(**long), store))
     assert "--strategy kg" in in_words(plan)["suggestion"] and plan.as_json()["suggestion"] == plan.suggestion
+    assert in_brief(plan)["advice"] == plan.suggestion and len(in_brief(plan)) <= 5
+    assert in_a_line(plan).startswith(f"about {plan.counts.expected}, at most {plan.counts.largest} members")
     assert plan.counts.fewest < plan.counts.expected < plan.counts.largest
     assert f"usually about {plan.counts.expected}, at most {plan.counts.largest} to train" in in_words(plan)["members"]
     (members,) = re.findall(r"usually about (\d+) members", plan.suggestion)
