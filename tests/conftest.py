@@ -24,6 +24,8 @@ os.environ |= {
     "RAY_AUTH_TOKEN": secrets.token_hex(32),
 }
 
+os.environ.pop("UV_RUN_RECURSION_DEPTH", None)  # commands in answers begin alike, however the tests were started
+
 # Each of the hundreds of processes of the tests would translate torch and all others anew, which takes it five seconds.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

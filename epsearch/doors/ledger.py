@@ -1,6 +1,9 @@
 """The door to a ledger: trains, reads and changes studies in this process."""
 
+import os
 import shlex
+import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -16,6 +19,9 @@ from epsearch.study.description import Study
 from results.ledger.errors import StoreError
 from results.ledger.url import LedgerUrl
 from results.ledger.writers.states import FAILED
+
+UV = "UV_RUN_RECURSION_DEPTH"
+"""Environment variable that `uv run` sets."""
 
 
 class LedgerDoor:
@@ -189,8 +195,17 @@ def _status(study: Study, error: str) -> StudyStatus:
 def _outcome(result: Any) -> View:
     from epsearch.terminal import outcome  # imports pandas, which can wait until the end
 
-    place = _place_of(result.study)
-    return View(lambda width, colours: outcome.renderable(result, place), lambda: outcome.as_json(result))
+    place, program = _place_of(result.study), _program()
+    return View(lambda width, colours: outcome.renderable(result, place, program), lambda: outcome.as_json(result))
+
+
+def _program() -> str:
+    """Returns how a command begins that works as it is typed: with `uv run` where that has made this one work."""
+    if UV not in os.environ:
+        return "epsearch"
+    own = str(Path(sys.prefix))
+    others = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if not folder.startswith(own)]
+    return "epsearch" if shutil.which("epsearch", path=os.pathsep.join(others)) else "uv run epsearch"
 
 
 def _place_of(study: Study) -> str:

@@ -32,11 +32,13 @@ from results.table import TableResults
 from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json
 
+PROGRAM = "epsearch"
 
-def renderable(result: Outcome, place: str = "") -> RenderableType:
+
+def renderable(result: Outcome, place: str = "", program: str = PROGRAM) -> RenderableType:
     """Returns the answer of a study in a few lines: answer, table, trust, next step, and the path of its report.
 
-    place: options of the ledger, for the commands in it.
+    place: options of the ledger, for the commands in it; program: how they begin.
     """
     effort, (in_brief, _, _, notes) = result.effort, VIEWS[result.study.kind]
     with added(result.results.config):
@@ -47,8 +49,8 @@ def renderable(result: Outcome, place: str = "") -> RenderableType:
     step = below.pop("next")
     after = {
         **below,
-        "why": f"epsearch show {name}{place} --why{cautions}",
-        "next": step + place * step.startswith("epsearch "),
+        "why": f"{program} show {name}{place} --why{cautions}",
+        "next": f"{program}{step.removeprefix(PROGRAM)}{place}" if step.startswith(f"{PROGRAM} ") else step,
         "report": str(result.report),
         "work": f"{count_text(effort.trained, 'member')} trained, {effort.reused} from the ledger, "
         f"{duration_text(effort.seconds)}",

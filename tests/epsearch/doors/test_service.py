@@ -9,6 +9,7 @@ import pytest
 
 from epsearch.arguments import SERVER
 from epsearch.doors.client import TOKEN, Client
+from epsearch.doors.ledger import UV
 from epsearch.doors.service import ServiceDoor, waiting
 from epsearch.failures.errors import Unavailable, UsageError
 from results.ledger.store import Store
@@ -56,6 +57,17 @@ def without_places(answer):
 def hidden(text, served):
     """A text as a service sends it: with the options of its folders in place of these."""
     return text.replace(f"{served}/data", "DATA").replace(str(served), "OUT")
+
+
+def test_a_command_of_an_answer_begins_as_the_last_one_did(served, epsearch, monkeypatch, tmp_path):
+    """In a checkout alone `uv run` makes it work; a command that is found without it needs none."""
+    monkeypatch.setenv(UV, "1")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    answer = here(epsearch, monkeypatch, "report", ledgers.NAME, "--out", served).out
+    assert "next    uv run epsearch " in answer and f"why     uv run epsearch show {ledgers.NAME} " in answer
+    (tmp_path / "epsearch").write_text("#!/bin/sh\n", encoding="utf-8")
+    (tmp_path / "epsearch").chmod(0o755)
+    assert "uv run" not in here(epsearch, monkeypatch, "report", ledgers.NAME, "--out", served).out
 
 
 def test_a_report_is_downloaded_and_what_it_says_is_printed(served, epsearch, monkeypatch, tmp_path):
