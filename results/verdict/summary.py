@@ -13,7 +13,7 @@ from results.search import SearchResults
 from results.search_tables import baseline_pair, evaluation_table
 from results.statistics.paired import ALPHA, Paired, sign_flip_p, smallest_sign_flip_p
 from results.statistics.power import LEAST_FOR_A_TEST
-from results.verdict import wording
+from results.verdict import certificates, wording
 from results.verdict.assessment import Assessment, trust
 from results.verdict.curve import MANY_SEEDS, MARGIN
 from results.verdict.judge import REJECTED, objection
@@ -156,6 +156,8 @@ def _difference(results: SearchResults, pair: Paired, metrics: tuple[str, ...]) 
 
 def _trust(results: SearchResults, pair: Paired) -> str:
     """Returns the strongest reason for or against the answer."""
+    if certificates.warning(results):
+        return "a member trained again has another result than its stored one: see why"
     against, name = objection(results), wording.baseline_name(results)
     if against is not None:
         verb = "rejects" if against == REJECTED else "does not confirm"

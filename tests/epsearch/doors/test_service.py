@@ -153,7 +153,7 @@ def test_a_study_from_here_to_its_report(tmp_path, monkeypatch, epsearch):
         grown = epsearch("run", "--name", "mine", "--extend", "--seeds", "3", "--server", url, "--out", "far")
         assert grown.status == 0 and "mine is running" in grown.err
     same = epsearch(*arguments, "--out", "near")
-    place = f" --out {served}"  # the options of the ledger, which nobody needs beside a service
+    place = " --out near"  # the options of the ledger, which nobody needs beside a service
     assert there.out.partition("report  ")[0] == same.out.partition("report  ")[0].replace(place, "")
     trained = re.search(r"\d+ members trained, \d+ from the ledger", " ".join(same.out.split()))[0]
     assert trained in " ".join(there.out.split()) and not trained.startswith("0")

@@ -57,7 +57,7 @@ class TestMethod:
         told = ["run", *small_options, "--method", "mine:PULLED", "--search", "pull=0..1", "--set", "pull=0.25"]
         shown = epsearch(*told, "--points", 3, "--repeats", 1, "--name", "one", "--out", tmp_path)
         assert shown.status == 0, shown.err
-        assert "PULLED with κ = " in shown.out
+        assert shown.out.startswith("κ = ") and "PULLED" in shown.out
         report = (tmp_path / "one" / "report.html").read_text(encoding="utf-8")
         (part,) = load_plugin("method", "mine:PULLED").parts.values()
         assert "PULLED" in report and f"mine.py {part}" in report

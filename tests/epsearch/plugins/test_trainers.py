@@ -161,14 +161,17 @@ class TestDeclared:
         shown = epsearch(
             "run", *OPTIONS, "--trainer", "mine:Declared", "--search", "pull=0..1", "--name", "one", "--quiet"
         )
-        assert "Accuracies are self-reported: all members were tested by the trainer" in shown.out
+        assert "(1 caution)" in shown.out and "another result" not in shown.out
+        shown = epsearch("show", "one", "--why")
+        assert "Accuracies are self-reported: all members" in " ".join(shown.out.split())
         assert "This is rerun noise, which the trainer declares" in Path("runs/one/report.html").read_text("utf-8")
         assert "compared with nothing" not in shown.out and "Trained a second time" not in shown.out
 
     @pytest.mark.slow
     def test_one_that_does_not_repeat_itself_without_saying_so_is_told(self, epsearch):
         shown = epsearch("run", *OPTIONS, "--trainer", "mine:Liar", "--search", "lr=0..1", "--quiet")
-        assert "It is declared to repeat itself, and does not." in " ".join(shown.out.split())
+        assert "trust   a member trained again has another result than its stored one: see why\n" in shown.out
+        assert "It is declared to repeat itself, and does not." in " ".join(epsearch("show", "--why").out.split())
 
 
 def test_values_to_compare_with(study):

@@ -337,7 +337,7 @@ def test_two_processes_bring_it_up_to_date_once(tmp_path: Path) -> None:
 # Where a process is killed: what of the program is put in the place of what.
 KILLED = {
     "before the copy": "migrations._copy = die",
-    "in the copy": "migrations._flush = die",
+    "in the copy": "migrations.flush = die",
     "before the copy has its name": "migrations._names = die",
     "after the copy": "layout.migrate = die",
     "before the end": "layout.migrate = after(migrations.migrate)",

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from epsearch.loop import cautions
+from results.ledger.record import Certificate
 from results.search import SearchResults
 from results.verdict.assessment import trust
 from results.verdict.judge import REJECTED, UNCONFIRMED, objection
@@ -113,3 +114,11 @@ def test_a_caution_ends_with_its_command() -> None:
         assert command_in(filled) == "epsearch run --seeds 6"
     assert command_in(cautions.SMALL_STREAM).startswith("epsearch run --dataset permuted_mnist")
     assert command_in("Something: else.") == ""
+
+
+def test_a_result_that_did_not_repeat_itself_comes_before_all_else() -> None:
+    results = study(repeats=1)
+    record = results.search[0]
+    other = Certificate(record.key, 0.5, 0.1, "2026-01-01T00:00:00+00:00")
+    said = summary(replace(results, certificates=(other,)))
+    assert said.trust == "a member trained again has another result than its stored one: see why"
