@@ -61,7 +61,8 @@ class _PageData(ABC):
 
     def _repr_markdown_(self) -> str:
         titles, rows = [*map(str, self.table.columns)], self.table.astype(object).to_numpy().tolist()
-        cells = [[f"{value:.4g}" if isinstance(value, float) else str(value) for value in row] for row in rows]
+        texts = [[f"{value:.4g}" if isinstance(value, float) else str(value) for value in row] for row in rows]
+        cells = [[escape(text).replace("|", r"\|") for text in row] for row in texts]
         return "\n".join(f"| {' | '.join(row)} |" for row in (titles, ["---"] * len(titles), *cells))
 
 
@@ -112,7 +113,8 @@ class StoredStudy(_PageData):
     @property
     def answer(self) -> str:
         """The answer of a search in words; empty for other studies."""
-        return REPORTS[self.study.kind].answer(self.results)
+        with added(self.results.config):
+            return REPORTS[self.study.kind].answer(self.results)
 
     @property
     def summary(self) -> "Summary | None":

@@ -46,7 +46,7 @@ def in_a_line(plan: Plan) -> str:
     """Returns members and time, for the start of a run."""
     time = "" if plan.eta is None else f", {_short_time(plan)}"
     members = "no member to train" if not plan.counts.largest else f"{_number(plan)} members"
-    return f"{members}{time}; epsearch plan says more"
+    return f"{members}{time}; epsearch plan with these options says more"
 
 
 def _number(plan: Plan) -> str:

@@ -72,6 +72,8 @@ def export_paper(name: str, file: Path, storage: LedgerUrl, out: Path) -> PaperF
     if not loop.done:
         raise UsageError(f"study {name!r} is not finished: {loop.state()}; `epsearch resume {name}` goes on")
     results = REPORTS[loop.study.kind].results(loop, facts(loop, None) | verification(loop), None)
+    if not results.evaluation:
+        raise UsageError(f"study {name!r} has no evaluation to report in a paper")
     study = StoredStudy(loop.study, results)
     check_target(file)
     with added(results.config), tempfile.TemporaryDirectory(prefix="epsearch-") as folder:

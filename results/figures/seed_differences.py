@@ -7,7 +7,7 @@ import pandas as pd
 
 from results.figures.style import BLUE, FAINT, INK, VERMILLION, finish, plotly
 from results.labels import count_text, number_text, signed_text, subscripts
-from results.metrics import METRICS
+from results.metrics import METRICS, Metric
 from results.search import SearchResults
 from results.search_tables import baseline_pair, by_seed
 from results.statistics.paired import CONFIDENCE, Paired, student_quantile
@@ -45,6 +45,11 @@ def numbers(results: SearchResults) -> Numbers:
     return results, seeds, shown
 
 
+def _declared(results: SearchResults) -> Metric:
+    """Returns the metric; an objective that is not registered while a figure is drawn is in percent, too."""
+    return METRICS.get(results.objective, METRICS["A_T"])
+
+
 def half_width(pair: Paired) -> float:
     """Returns half the width of Student's 95 % t interval of the mean; NaN below two pairs."""
     return student_quantile((1 + CONFIDENCE) / 2, pair.n - 1) * pair.error
@@ -54,7 +59,7 @@ def draw(found: Numbers) -> Any:
     """Returns a plotly figure: a dot for each seed, then their mean with its standard error and 95 % t interval."""
     figure = plotly("graph_objects").Figure()
     results, seeds, pair = found
-    metric, unit = subscripts(results.objective), METRICS[results.objective].display_unit
+    metric, unit = subscripts(results.objective), _declared(results).display_unit
     hover = f"seed %{{x}}: {metric} %{{customdata[0]:.4g}} − %{{customdata[1]:.4g}} = %{{y:+.4g}}"
     figure.add_scatter(
         x=[str(seed) for seed in seeds["seed"]],
@@ -102,7 +107,7 @@ def draw(found: Numbers) -> Any:
 def caption(found: Numbers) -> str:
     """Returns the caption with the mean, its standard error and its interval."""
     results, _, pair = found
-    metric, digits = results.objective, METRICS[results.objective].digits
+    metric, digits = results.objective, _declared(results).digits
     of = f"the chosen {wording.subject(results)} minus that of {wording.baseline_name(results)}"
     text = f"Difference by seed: {metric} of {of}"
     if not pair.n:
@@ -110,11 +115,13 @@ def caption(found: Numbers) -> str:
     mean = signed_text(pair.mean, digits)
     if pair.n == 1:
         return f"{text}: {mean} points; one seed has no standard error."
+    # What a plug-in trainer does with a seed is not known here.
+    same = "tasks, order of examples and initial weights" if results.trainer_repeats is None else "seed and tasks"
     ends = (signed_text(pair.mean + sign * half_width(pair), digits) for sign in (-1, 1))
     return (
         f"{text}. Mean {mean} ± {number_text(pair.error, digits)} points (standard error); 95 % t interval "
-        f"{' to '.join(ends)}. Of {count_text(pair.n, 'seed')}, each paired: both have the same tasks, order of "
-        "examples and initial weights. The interval is Student's, which takes differences between seeds to be normal."
+        f"{' to '.join(ends)}. Of {count_text(pair.n, 'seed')}, each paired: both have the same {same}. The interval is "
+        "Student's, which takes differences between seeds to be normal."
     )
 
 

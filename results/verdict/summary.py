@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -52,8 +53,9 @@ class Summary(NamedTuple):
     def _repr_markdown_(self) -> str:
         """Returns the lines as Markdown."""
         rows = [(self.tasks, *self.metrics), (":--", *("--:" for _ in self.metrics)), *self.rows]
-        table = "\n".join(f"| {' | '.join(row)} |" for row in rows) if self.rows else ""
-        return "\n\n".join(filter(None, (f"**{self.answer}**", table, self.trust)))
+        cells = [[escape(cell).replace("|", r"\|") for cell in row] for row in rows]
+        table = "\n".join(f"| {' | '.join(row)} |" for row in cells) if self.rows else ""
+        return "\n\n".join(filter(None, (f"**{escape(self.answer)}**", table, escape(self.trust))))
 
 
 def summary(results: SearchResults) -> Summary:
@@ -190,9 +192,9 @@ def _next_step(results: SearchResults, known: Assessment, pair: Paired) -> tuple
         return verdict.advice, False
     if verdict.kind == "edge" and (wider := _wider(results, known)):
         return (f"{extend} --interval {wider}", True) if results.of_epsilon else (wider, False)
-    needed = _seeds(known, pair)
-    if needed and objection(results) != REJECTED:
-        return f"{extend} --seeds {needed}", True
+    more = _seeds(results, known, pair)
+    if more and objection(results) != REJECTED:
+        return f"{extend} {more}", True
     command = next(filter(None, map(command_in, results.notes)), "")
     return command.removeprefix("epsearch ") or f"report {results.name} --figures pdf", True
 
@@ -214,13 +216,32 @@ def _wider(results: SearchResults, known: Assessment) -> str:
     return f"{low:g} {high:g}"
 
 
-def _seeds(known: Assessment, pair: Paired) -> int:
-    """Returns the seeds that would decide what the study leaves open; 0 where none would, or nothing is open."""
-    maximum = None if known.peak is None else known.peak.maximum
-    for_the_top = 0.0 if maximum is None else maximum.seeds_needed
-    for_a_test = LEAST_FOR_A_TEST if 0 < pair.n < LEAST_FOR_A_TEST else 0
+def _seeds(results: SearchResults, known: Assessment, pair: Paired) -> str:
+    """Returns the option with the seeds that would decide what the study leaves open; "" where none would.
+
+    Or where nothing is open. Where the evaluation has seeds of its own, a test needs more of those.
+    """
+    for_the_top = 0.0 if known.peak is None else known.peak.maximum.seeds_needed
     if not math.isfinite(for_the_top) or for_the_top > MANY_SEEDS:
         for_the_top = 0.0
     open_still = LEAST_FOR_A_TEST if known.verdict.kind == "open" else 0
-    needed = max(math.ceil(for_the_top), for_a_test, open_still)
-    return needed if needed > known.seeds else 0
+    for_a_test = LEAST_FOR_A_TEST if 0 < pair.n < LEAST_FOR_A_TEST else 0
+    own = results.eval_seeds != results.seeds
+    needed = max(math.ceil(for_the_top), open_still, 0 if own else for_a_test)
+    if needed > len(results.seeds):
+        return f"--seeds {_seeds_text(results.seeds, needed)}"
+    if own and for_a_test > len(results.eval_seeds):
+        return f"--eval-seeds {_seeds_text(results.eval_seeds, for_a_test)}"
+    return ""
+
+
+def _seeds_text(seeds: Sequence[int], number: int) -> str:
+    """Returns a number of seeds that begin with these, as an option has them: new ones come last.
+
+    >>> _seeds_text((0, 1, 2), 6), _seeds_text((5, 7), 4)
+    ('6', '5,7,8,9')
+    """
+    if tuple(seeds) == tuple(range(len(seeds))):
+        return str(number)
+    more = range(max(seeds) + 1, max(seeds) + 1 + number - len(seeds))
+    return ",".join(map(str, (*seeds, *more)))

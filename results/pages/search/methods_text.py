@@ -116,17 +116,18 @@ def _domains(results: SearchResults) -> Iterator[str]:
 def _setup(results: SearchResults) -> str:
     """Returns the sentence on what was trained for each value: objective, stream, seeds, network and sizes."""
     tasks = f" of {count_text(results.search[0].tasks, 'task')}" if results.search else ""
+    stream, raced = STREAM_LABELS[results.score_on], results.race is not None
     text = (
-        f"Each value was trained on a {STREAM_LABELS[results.score_on]}{tasks} with {_seeds(results.seeds)}, and "
-        f"scored by its mean {_objective(results)}"
+        f"Each value was trained on {'an' if stream[0] in 'aeiou' else 'a'} {stream}{tasks} with "
+        f"{'up to ' if raced else ''}{_seeds(results.seeds)}"
+        f"{', fewer where a race dropped it,' if raced else ','} and scored by its mean {_objective(results)}"
     )
     settings = ", ".join(_settings(results)) if results.trainer_repeats is None else ""
     return f"{text} ({settings})." if settings else f"{text}."
 
 
 def _objective(results: SearchResults) -> str:
-    name = wording.objective(results.objective)
-    return name[:1].lower() + name[1:] if results.objective == "A_T" else name
+    return "final average accuracy A_T" if results.objective == "A_T" else results.objective
 
 
 def _settings(results: SearchResults) -> Iterator[str]:
@@ -159,8 +160,9 @@ def _seeds(seeds: tuple[int, ...]) -> str:
 
 def _rule(results: SearchResults) -> str:
     """Returns the sentence on the choice and its rule."""
-    chosen = point_text(results.parameters, results.chosen)
+    chosen = wording.heading(point_text(results.parameters, results.chosen))
     if is_inert(results):
+        chosen = point_text(results.parameters, results.chosen)
         return f"All values had the same score bit for bit, so {chosen} was kept."
     if not results.by_curve:
         return f"{chosen} was chosen, by the scores of the {wording.others(results)}."
