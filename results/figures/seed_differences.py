@@ -120,8 +120,8 @@ def caption(found: Numbers) -> str:
     ends = (signed_text(pair.mean + sign * half_width(pair), digits) for sign in (-1, 1))
     return (
         f"{text}. Mean {mean} ± {number_text(pair.error, digits)} points (standard error); 95 % t interval "
-        f"{' to '.join(ends)}. Of {count_text(pair.n, 'seed')}, each paired: both have the same {same}. The interval is "
-        "Student's, which takes differences between seeds to be normal."
+        f"{' to '.join(ends)}. Of {count_text(pair.n, 'seed')}, each paired: both have the same {same}. The interval "
+        "is Student's, which takes differences between seeds to be normal."
     )
 
 

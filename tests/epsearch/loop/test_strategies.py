@@ -482,7 +482,5 @@ class TestCommands:
     def test_a_run_shows_the_plan_first(self, epsearch, small_options):
         answer = epsearch("run", *small_options)
         lines = answer.err.splitlines()
-        first = next(
-            index for index, line in enumerate(lines) if line.endswith("; epsearch plan with these options says more")
-        )
+        first = next(index for index, line in enumerate(lines) if line.endswith("these options says more"))
         assert first < next(index for index, line in enumerate(lines) if "repeat 1 of 2" in line)
