@@ -19,7 +19,7 @@ from epsearch.study.option import BASIC, DATASETS, OUTPUT, RUNS, SEARCHED, Optio
 
 ESSENTIAL = ("extend", "help", "help_all")
 """Options besides those of a study that its short help has, with the study's BASIC ones."""
-ARGUMENTS, WHOLE = "epsearch.arguments", "epsearch.whole"  # keys of `Context.meta`
+WHOLE = "epsearch.whole"  # key of `Context.meta`
 
 
 def help_text(option: Option, value: str = "") -> str:
@@ -92,7 +92,7 @@ def _shorten(command: Any, ctx: Any) -> None:
     kind = Search if ctx.info_name == "plan" else KINDS.get(ctx.info_name)
     if kind is None or not any(each.name == "help_all" for each in command.params):
         return
-    whole, values = WHOLE in ctx.meta, _values(kind, ctx.meta.get(ARGUMENTS, ()))
+    whole, values = WHOLE in ctx.meta, _values(kind)
     for each in command.params:
         option = kind.options().get(each.name)
         if option is not None:
@@ -102,21 +102,21 @@ def _shorten(command: Any, ctx: Any) -> None:
             each.hidden = not whole and each.name not in ESSENTIAL
 
 
-def _values(kind: type[Study], arguments: Sequence[str]) -> dict[str, str]:
-    """Returns the defaults that depend on the dataset, for the one among the arguments; {} for an unknown one."""
+def _values(kind: type[Study]) -> dict[str, str]:
+    """Returns the defaults that depend on the dataset, for that of the command line; {} for an unknown one."""
     from epsearch.preparation.build import build  # late: other commands need no definitions
 
-    words = " ".join(arguments).replace("=", " ").split()
+    words = " ".join(sys.argv).replace("=", " ").split()
     dataset = next((words[i + 1] for i, word in enumerate(words[:-1]) if word == DATASET.flag), None)
     try:
         study = build(kind, {} if dataset is None else {"dataset": dataset}, None)
     except UsageError:
         return {}
     own = {name: option for name, option in kind.options().items() if option.usual == DATASETS}
-    shown = {name: option.show(study.value(name)) for name, option in own.items()}
+    values = {name: option.show(study.value(name)) for name, option in own.items()}
     return {
         name: ",".join(map(str, value)) if isinstance(value, list) else str(value)
-        for name, value in shown.items()
+        for name, value in values.items()
         if value is not None
     }
 
@@ -125,11 +125,6 @@ class _Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """Returns all parameters."""
         return _without_flag_types(super().get_params(ctx))
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parses arguments, which a help looks up for the dataset."""
-        ctx.meta[ARGUMENTS] = list(args)
-        return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Writes the help; that of a study is short."""
@@ -155,11 +150,6 @@ class _Group(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         """Returns all parameters."""
         return _without_flag_types(super().get_params(ctx))
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parses arguments, as `_Command` does."""
-        ctx.meta[ARGUMENTS] = list(args)
-        return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Writes the help, as `_Command` does."""

@@ -17,7 +17,7 @@ STOP_SIGNALS = tuple(
 )
 """Signals that end a command in good order; SIGHUP is not of Windows, SIGBREAK (Ctrl-Break) is of Windows alone."""
 HAS_MODES = os.name == "posix"
-"""Whether a file says who else may read it; on Windows its access control list does, which Python does not read."""
+"""True where the mode of a file limits its readers; on Windows access control lists do, which Python cannot read."""
 ARG_START = 45  # the field of /proc/self/stat, counted behind the process's name
 
 

@@ -24,12 +24,11 @@ Brief: TypeAlias = tuple[list[RenderableType], dict[str, str]]
 
 def search(results: SearchResults) -> Brief:
     """Returns the answer, the evaluation of two metrics, trust and next step."""
-    said = summary(results)
-    lines: list[RenderableType] = [Text(said.answer, style="bold")]
-    if said.rows:
-        lines.append(table([(f"  {label}", *cells) for label, *cells in said.rows], said.tasks, *said.metrics))
-    step = f"epsearch {said.next_step}" if said.is_command else said.next_step
-    return lines, {"trust": said.trust, "next": step}
+    brief = summary(results)
+    lines: list[RenderableType] = [Text(brief.answer, style="bold")]
+    if brief.rows:
+        lines.append(table([(f"  {label}", *cells) for label, *cells in brief.rows], brief.tasks, *brief.metrics))
+    return lines, {"trust": brief.trust, "next": brief.next_step}
 
 
 def comparison(results: TableResults) -> Brief:

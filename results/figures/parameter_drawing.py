@@ -31,7 +31,7 @@ MOST_BARS = 100
 """Error bars that the width of a figure has room for."""
 
 SEEDS, MEANS, BAND, CURVE, CHOICE, SET = "seeds", "means", "band", "curve", "choice", "set"
-"""What a trace shows, as its `meta`, by which `paper_style` finds it."""
+"""Kinds of traces, stored as their `meta`; `paper_style` has a look for each."""
 
 
 class ParameterCurve(NamedTuple):

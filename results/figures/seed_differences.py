@@ -10,8 +10,9 @@ from results.labels import count_text, number_text, signed_text, subscripts
 from results.metrics import METRICS, Metric
 from results.search import SearchResults
 from results.search_tables import baseline_pair, by_seed
-from results.statistics.paired import CONFIDENCE, Paired, student_quantile
+from results.statistics.paired import Paired
 from results.verdict import wording
+from results.verdict.judge import half_width
 
 MEAN = "mean"
 """Name of the last place on the axis."""
@@ -48,11 +49,6 @@ def numbers(results: SearchResults) -> Numbers:
 def _declared(results: SearchResults) -> Metric:
     """Returns the metric; an objective that is not registered while a figure is drawn is in percent, too."""
     return METRICS.get(results.objective, METRICS["A_T"])
-
-
-def half_width(pair: Paired) -> float:
-    """Returns half the width of Student's 95 % t interval of the mean; NaN below two pairs."""
-    return student_quantile((1 + CONFIDENCE) / 2, pair.n - 1) * pair.error
 
 
 def draw(found: Numbers) -> Any:

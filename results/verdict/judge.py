@@ -11,7 +11,7 @@ from results.points import EPSILON, Point, is_number, point_text, value_text
 from results.search import SearchResults
 from results.search_tables import baseline_pair
 from results.statistics.confidence_set import Maximum
-from results.statistics.paired import CONFIDENCE, student_quantile
+from results.statistics.paired import CONFIDENCE, Paired, student_quantile
 from results.statistics.racing import adjusted_means
 from results.verdict import wording
 from results.verdict.curve import BEST_TRIED, Verdict, verdict
@@ -46,7 +46,7 @@ def judge(results: SearchResults, peak: Peak | None) -> tuple[Verdict, tuple[Poi
 
 
 REJECTED, UNCONFIRMED = "rejects", "does not confirm"
-"""What an evaluation says of a choice that is not better than the baseline on its tasks."""
+"""Objections of an evaluation to a choice that is not better than the baseline on its tasks."""
 
 
 def objection(results: SearchResults) -> str | None:
@@ -59,8 +59,12 @@ def objection(results: SearchResults) -> str | None:
     pair = baseline_pair(results, evaluation=True)
     if pair.n < 2 or not pair.mean < 0:  # NaN without a pair
         return None
-    half = student_quantile((1 + CONFIDENCE) / 2, pair.n - 1) * pair.error
-    return REJECTED if pair.mean + half < 0 else UNCONFIRMED
+    return REJECTED if pair.mean + half_width(pair) < 0 else UNCONFIRMED
+
+
+def half_width(pair: Paired) -> float:
+    """Returns half the width of Student's 95 % t interval of a mean paired difference; infinite below two pairs."""
+    return student_quantile((1 + CONFIDENCE) / 2, pair.n - 1) * pair.error
 
 
 def with_evaluation(results: SearchResults, judged: Verdict) -> Verdict:

@@ -11,15 +11,13 @@ from results.labels import count_text, number_text, signed_text
 from results.metrics import METRICS
 from results.points import point_text
 from results.search import SearchResults
-from results.search_tables import baseline_pair, evaluation_table
+from results.search_tables import baseline_pair, evaluation_table, printed_methods
 from results.statistics.paired import ALPHA, Paired, sign_flip_p, smallest_sign_flip_p
 from results.statistics.power import LEAST_FOR_A_TEST
 from results.verdict import certificates, wording
 from results.verdict.assessment import Assessment, trust
 from results.verdict.curve import MANY_SEEDS, MARGIN
 from results.verdict.judge import REJECTED, objection
-
-DIGITS = METRICS["A_T"].digits
 
 COMMAND = re.compile(r": (epsearch [^:]+)$")
 """The command with which a caution ends."""
@@ -39,9 +37,7 @@ class Summary(NamedTuple):
     trust: str
     """How far to trust the answer."""
     next_step: str
-    """The next command worth typing, as after the name of the program, or a sentence."""
-    is_command: bool
-    """Whether `next_step` is a command."""
+    """The next command, which begins with the name of the program, or a sentence."""
 
     def _repr_html_(self) -> str:
         """Returns the lines for a notebook."""
@@ -62,7 +58,6 @@ def summary(results: SearchResults) -> Summary:
     """Returns the summary of a search that has finished a round."""
     known = trust(results)
     pair = baseline_pair(results, evaluation=True)
-    step, is_command = _next_step(results, known, pair)
     metrics = tuple(dict.fromkeys((results.objective, "A_T", "F_T")))
     return Summary(
         answer=_answer(results, known),
@@ -70,8 +65,7 @@ def summary(results: SearchResults) -> Summary:
         metrics=tuple(f"{metric} {METRICS[metric].display_unit}".strip() for metric in metrics),
         rows=(*_measured(results, metrics), *_difference(results, pair, metrics)),
         trust=_trust(results, pair),
-        next_step=step,
-        is_command=is_command,
+        next_step=_next_step(results, known, pair),
     )
 
 
@@ -131,7 +125,8 @@ def _tasks(results: SearchResults) -> str:
     if not results.evaluation:
         return ""
     tasks = count_text(results.evaluation[0].tasks, "task" if results.score_on == "eval" else "new task")
-    return f"{tasks}, {count_text(len({record.seed for record in results.evaluation}), 'seed')}, ± sd"
+    spread = "σ" if printed_methods(results) else "sd"  # of the population beside printed rows, as in print
+    return f"{tasks}, {count_text(len({record.seed for record in results.evaluation}), 'seed')}, ± {spread}"
 
 
 def _measured(results: SearchResults, metrics: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -183,20 +178,20 @@ def _trust(results: SearchResults, pair: Paired) -> str:
     return f"{test} (p < {ALPHA} needs {LEAST_FOR_A_TEST} seeds)"
 
 
-def _next_step(results: SearchResults, known: Assessment, pair: Paired) -> tuple[str, bool]:
-    """Returns the one next step, and whether it is a command."""
-    verdict, extend = known.verdict, f"run --extend --name {results.name}"
+def _next_step(results: SearchResults, known: Assessment, pair: Paired) -> str:
+    """Returns the one next step."""
+    verdict, extend = known.verdict, f"epsearch run --extend --name {results.name}"
     if not results.evaluation:
-        return f"resume {results.name}", True
+        return f"epsearch resume {results.name}"
     if verdict.kind in (INERT, "diverging"):
-        return verdict.advice, False
+        return verdict.advice
     if verdict.kind == "edge" and (wider := _wider(results, known)):
-        return (f"{extend} --interval {wider}", True) if results.of_epsilon else (wider, False)
+        return f"{extend} --interval {wider}" if results.of_epsilon else wider
     more = _seeds(results, known, pair)
     if more and objection(results) != REJECTED:
-        return f"{extend} {more}", True
+        return f"{extend} {more}"
     command = next(filter(None, map(command_in, results.notes)), "")
-    return command.removeprefix("epsearch ") or f"report {results.name} --figures pdf", True
+    return command or f"epsearch report {results.name} --figures pdf"
 
 
 def _wider(results: SearchResults, known: Assessment) -> str:

@@ -37,7 +37,7 @@ PLACES = (
     "epsearch/runners/on_ray/",  # Ray's own processes
     "trainers/foreign/",  # plug-in trainers, which Windows does not have
 )
-"""Where the code of one operating system may stand."""
+"""Files that may have the code of one operating system."""
 MODULES = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "posix", "msvcrt", "winreg", "uvloop"}
 OF_OS = {
     *("fork", "forkpty", "killpg", "getpgid", "setpgid", "setsid", "kill", "nice", "setpriority", "getpriority"),
@@ -56,7 +56,7 @@ GUARDED = {
 
 
 def calls_of_one_system(path):
-    """What a file names that not every system has."""
+    """Returns the names in a file that some operating systems lack."""
     for node in test_architecture.nodes(path):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             names = {"os": OF_OS, "signal": OF_SIGNAL}.get(node.value.id, set())

@@ -25,7 +25,7 @@ SIZES = (
 )
 OF_SEARCHES = "--points 4 --repeats 1"
 ELSEWHERE = ("split_cifar", "report NAME")
-"""What is not run here: CIFAR-100 is not at hand (tests/test_split_cifar.py runs it); NAME stands for any study."""
+"""Commands that do not run here: CIFAR-100 is absent (tests/test_split_cifar.py has it); NAME stands for any study."""
 
 
 def commands(page):

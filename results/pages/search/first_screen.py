@@ -3,6 +3,7 @@
 from results.html import page
 from results.pages.search import confidence, sections
 from results.search import SearchResults
+from results.verdict import wording
 from results.verdict.assessment import trust
 from results.verdict.summary import Summary, summary
 
@@ -37,27 +38,27 @@ def _summary(results: SearchResults, steps: bool) -> str:
 
     steps: with how far to trust the answer, the warnings, folded, and the next step, where nothing else says them
     """
-    known = summary(results)
+    brief = summary(results)
     # "ε = 1   (95 % confidence set …)", or "no answer: why".
-    chosen, _, detail = known.answer.partition("   (" if "   (" in known.answer else ": ")
+    chosen, _, detail = brief.answer.partition("   (" if "   (" in brief.answer else ": ")
     size = " long" if len(chosen) > LONG else ""
     parts = [
         f'<div class="tile main"><div class="label">{_label(results)}</div>'
         f'<div class="value{size}">{page.prose(chosen)}</div>'
-        f'<div class="detail">{page.prose(_sentence(detail.removesuffix(")")))}</div></div>',
-        _table(known),
-        page.small("The figure has the tasks of the search.") if known.rows and results.score_on == "cv" else "",
-        *((_trust(known), _warnings(results), _step(known)) if steps else ()),
+        f'<div class="detail">{page.prose(wording.heading(detail.removesuffix(")")))}</div></div>',
+        _table(brief),
+        page.small("The figure has the tasks of the search.") if brief.rows and results.score_on == "cv" else "",
+        *((_trust(brief), _warnings(results), _step(brief)) if steps else ()),
     ]
     return f'<section class="summary" aria-label="Summary">{"".join(parts)}</section>'
 
 
-def _table(known: Summary) -> str:
+def _table(brief: Summary) -> str:
     """Returns the table of the evaluation; "" before it has run."""
-    if not known.rows:
+    if not brief.rows:
         return ""
-    header = [(known.tasks, ""), *((metric.partition(" ")[0], metric.partition(" ")[2]) for metric in known.metrics)]
-    body = "".join(page.row(map(page.prose, row)) for row in known.rows)
+    header = [(brief.tasks, ""), *((metric.partition(" ")[0], metric.partition(" ")[2]) for metric in brief.metrics)]
+    body = "".join(page.row(map(page.prose, row)) for row in brief.rows)
     return page.grid(header, body, "Evaluation", "brief")
 
 
@@ -66,9 +67,9 @@ def _label(results: SearchResults) -> str:
     return "Answer, provisional" if trust(results).verdict.kind == "open" else "Answer"
 
 
-def _trust(known: Summary) -> str:
+def _trust(brief: Summary) -> str:
     """Returns the strongest reason for or against the answer; "" without one."""
-    return f'<p class="trust">{page.prose(_sentence(known.trust))}</p>' if known.trust else ""
+    return f'<p class="trust">{page.prose(wording.heading(brief.trust))}</p>' if brief.trust else ""
 
 
 def _warnings(results: SearchResults) -> str:
@@ -78,16 +79,10 @@ def _warnings(results: SearchResults) -> str:
     return f'<div class="cautions">{page.folded(count, page.notes(found))}</div>' if found else ""
 
 
-def _step(known: Summary) -> str:
+def _step(brief: Summary) -> str:
     """Returns the next step, a command with a button that copies it or a sentence."""
-    if not known.next_step:
+    if not brief.next_step:
         return ""
-    if not known.is_command:
-        return f'<p class="next"><b>Next</b> {page.prose(known.next_step)}</p>'
-    command = f"epsearch {known.next_step}"
-    return f'<div class="next"><b>Next</b>{page.code(NEXT, command, "Next command", "command")}</div>'
-
-
-def _sentence(text: str) -> str:
-    """Returns words as the start of a line; a symbol such as ε or a number stays as it is."""
-    return text[:1].upper() + text[1:] if text[:1].isascii() else text
+    if not brief.next_step.startswith("epsearch "):
+        return f'<p class="next"><b>Next</b> {page.prose(brief.next_step)}</p>'
+    return f'<div class="next"><b>Next</b>{page.code(NEXT, brief.next_step, "Next command", "command")}</div>'

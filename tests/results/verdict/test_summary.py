@@ -86,7 +86,7 @@ def test_an_evaluation_against_the_choice_comes_first() -> None:
     clear = rejected(results, 3.0)
     assert objection(clear) == REJECTED
     assert summary(clear).trust == "the evaluation rejects the choice: take A-GEM"
-    assert not summary(clear).next_step.startswith("run --extend"), "more seeds would not change that"
+    assert not summary(clear).next_step.startswith("epsearch run --extend"), "more seeds would not change that"
     vague = rejected(results, -0.15)
     assert objection(vague) == UNCONFIRMED
     assert summary(vague).trust == "the evaluation does not confirm the choice: take A-GEM"
@@ -94,22 +94,24 @@ def test_an_evaluation_against_the_choice_comes_first() -> None:
 
 def test_the_next_step_is_one_that_helps() -> None:
     results = study(repeats=1)
-    assert summary(results).next_step == f"run --extend --name {results.name} --seeds 6", "5 seeds cannot reach 0.05"
+    assert summary(results).next_step == f"epsearch run --extend --name {results.name} --seeds 6", (
+        "5 seeds cannot reach 0.05"
+    )
     assert summary(results).trust.endswith("(p < 0.05 needs 6 seeds)")
     six = study(repeats=1, seeds=6)
-    assert summary(six).next_step == f"report {six.name} --figures pdf"
+    assert summary(six).next_step == f"epsearch report {six.name} --figures pdf"
     caution = cautions.FEW_SEARCH_TASKS.format(tasks=3, evaluated=17, command=cautions.COMMAND.format(dataset="x"))
-    assert summary(replace(six, notes=("Other.", caution))).next_step == cautions.COMMAND.format(dataset="x")[9:]
-    assert summary(replace(results, evaluation=())).next_step == f"resume {results.name}"
+    assert summary(replace(six, notes=("Other.", caution))).next_step == cautions.COMMAND.format(dataset="x")
+    assert summary(replace(results, evaluation=())).next_step == f"epsearch resume {results.name}"
     others = replace(results, seeds=(5, 7, 8, 9, 12), eval_seeds=(5, 7, 8, 9, 12))
     assert summary(others).next_step.endswith("--seeds 5,7,8,9,12,13"), "new seeds come last"
     apart = replace(study(repeats=1, seeds=6), evaluation=results.evaluation, eval_seeds=results.seeds)
-    assert summary(apart).next_step == f"run --extend --name {apart.name} --eval-seeds 6"
+    assert summary(apart).next_step == f"epsearch run --extend --name {apart.name} --eval-seeds 6"
     narrow = replace(study(repeats=1, peak=1.0), domain=((0.2, 0.9),))
     assert summary(narrow).next_step.endswith("--interval 0.2 1"), "ε may go on to 1"
     rates = search(("lr",), [(r,) for r in (0.001, 0.003, 0.01, 0.03)], seeds=6, log=("lr",))
     said = summary(rates)
-    assert not said.is_command and "search a wider" in said.next_step
+    assert not said.next_step.startswith("epsearch ") and "search a wider" in said.next_step
 
 
 def test_a_caution_ends_with_its_command() -> None:
