@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 import tomllib
 import zipfile
@@ -188,6 +189,31 @@ class TestDistributions:
         refused = epsearch(*SIZES.split(), "--runner", "tune")
         line = "epsearch: runner must be auto or local without Ray, got 'tune'; pip install 'epsearch[ray]'\n"
         assert refused.returncode == 2 and refused.stderr == line
+
+    def test_the_first_command_of_the_readme_runs_in_a_checkout(self, built, folder, tmp_path):
+        """As it stands there, behind the installation of uv, in an environment that it makes."""
+        text = (ROOT / "README.md").read_text(encoding="utf-8")
+        (line,) = re.findall(r"^pip install uv && uv (run epsearch run)$", text, flags=re.MULTILINE)
+        with tarfile.open(built[1]) as archive:
+            archive.extractall(folder / "checkout", filter="data")
+        (checkout,) = (folder / "checkout").iterdir()
+        shown = uv(*line.split(), cwd=checkout, environment={"EPSEARCH_CACHE": str(tmp_path / "cache")})
+        assert "trust " in shown and [*checkout.glob("runs/*/report.html")]
+
+    def test_the_program_is_installed_for_all_folders(self, folder, tmp_path):
+        """The first command of docs/install.md, then the second one."""
+        text = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+        (wanted,) = re.findall(r"^uv tool install '(.+)'$", text, flags=re.MULTILINE)
+        places = {"UV_TOOL_DIR": str(folder / "tools"), "UV_TOOL_BIN_DIR": str(folder / "bin")}
+        constraints = folder / "constraints.txt"
+        constraints.write_text("\n".join(PYPROJECT["tool"]["uv"]["constraint-dependencies"]), encoding="utf-8")
+        uv("tool", "install", wanted, "--constraints", constraints, "--python", sys.executable, environment=places)
+        clean = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "PYTHONPATH")}
+        clean["EPSEARCH_CACHE"] = str(tmp_path / "cache")
+        command = [folder / "bin" / "epsearch", "doctor"]
+        done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True, timeout=HANGS)
+        assert done.returncode == 0, done.stderr
+        assert "ray" in done.stdout
 
     @pytest.mark.parametrize("system", SYSTEMS)
     @pytest.mark.parametrize("python", ["3.12", "3.13"])

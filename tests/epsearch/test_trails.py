@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from epsearch.cli import app
+from tests.support import chromium
 from tests.support.image_folders import encoded, put
 from tests.support.limits import HANGS
 from tests.support.sizes import ROOT
@@ -101,6 +102,20 @@ def test_tables_for_a_paper_are_written_again(epsearch, tmp_path):
     assert epsearch(*line.replace("NAME", "search").split()).status == 0 and (tmp_path / "search-paper.zip").exists()
     files = re.findall(r"`([\w*/]+\.(?:csv|yaml))`", (DOCS / "figures.md").read_text(encoding="utf-8"))
     assert files and [one for one in files if not list((tmp_path / "runs" / "search").glob(one))] == []
+
+
+@pytest.mark.service
+def test_figures_are_files_for_a_paper(epsearch, tmp_path):
+    """The first command of figures.md, which starts a browser."""
+    if chromium.program() is None:
+        pytest.skip("no Chromium is installed")
+    assert epsearch(*sized("run --name NAME", tmp_path)).status == 0
+    (line,) = (line for line in commands("figures.md") if "--figures" in line)
+    written = epsearch(*line.split())
+    assert written.status == 0, written.err
+    for format in line.split()[-1].split(","):
+        files = list((tmp_path / "runs" / "NAME").glob(f"**/*.{format}"))
+        assert files and all(file.name in written.out for file in files)
 
 
 def test_every_command_of_the_trails_is_one_of_ours():

@@ -14,10 +14,12 @@ import pytest
 from results.pages.comparison import write_comparison
 from results.pages.latex import best_row, decimals, with_scores
 from results.pages.memory import write_memory_study
-from results.pages.sheet import BEST, Line, Sheet
+from results.pages.search.latex import evaluation_sheet
+from results.pages.sheet import BEST, Line, Sheet, as_latex
 from results.pages.side_by_side import write_strategies
 from tests.results.pages.test_comparison_files import BAD, check_latex
 from tests.support.limits import HANGS
+from tests.support.synthetic import study
 from tests.support.synthetic_methods import compared_row, comparison, memory_study
 from tests.support.synthetic_points import learning_rates
 
@@ -159,7 +161,11 @@ def test_pdflatex_sets_every_table(tmp_path: Path) -> None:
         write_memory_study(memory_study(), tmp_path / "memory"),
         write_strategies(studies, tmp_path / "strategies"),
     ]
-    tables = "".join(f"\\input{{{page.with_suffix('.tex').relative_to(tmp_path)}}}\n" for page in pages)
+    files = [page.with_suffix(".tex") for page in pages]
+    for number, search in enumerate((study(), replace(study(), with_printed=True, dataset=BAD))):
+        files.append(tmp_path / f"search{number}.tex")
+        files[-1].write_text(as_latex(evaluation_sheet(search)), encoding="utf-8")
+    tables = "".join(f"\\input{{{file.relative_to(tmp_path)}}}\n" for file in files)
     document = f"\\documentclass{{article}}\n\\usepackage{{booktabs}}\n\\begin{{document}}\n{tables}\\end{{document}}\n"
     (tmp_path / "paper.tex").write_text(document, encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "paper.tex"]
