@@ -1,6 +1,7 @@
 """The pool of examples of a seed: episodic memory and current task."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trainers.hyperparameters import Hyperparameters
 from trainers.methods.rules import PER_TASK, RESERVOIR, Method
@@ -13,6 +14,7 @@ from trainers.schedule import (
     task_segments,
 )
 from trainers.streams.base import Examples, TaskStream
+from trainers.streams.competing import competing
 
 
 def slots(stream: TaskStream, seed: int, method: Method, values: Hyperparameters) -> int:
@@ -59,8 +61,9 @@ class Pool:
         rows = self.slots + max(stream.size(seed, task) for task in stream.tasks)
         self.inputs = stream.room(rows)
         self.labels = np.zeros(rows, dtype=np.int64)
-        self.shown = 0
+        self.shown = self._newest = 0
         self._tests: dict[int, Examples] = {}
+        self._competing: dict[int, NDArray[np.bool_] | None] = {}
 
     @property
     def stored(self) -> int:
@@ -70,6 +73,7 @@ class Pool:
     def load_task(self, task: int) -> tuple[Segment, ...]:
         """Puts the task's training set behind the memory and returns all its batches."""
         number, stream = self._stream.tasks[task], self._stream
+        self._newest = task
         order = stream.order(self.seed, number)
         self.shown, current = len(order), slice(self.slots, self.slots + len(order))
         self.inputs[current], self.labels[current] = stream.train(self.seed, number, order)
@@ -94,6 +98,16 @@ class Pool:
             slots = self.stored + np.arange(len(rows))
             self._parts.append(len(rows))
         self.inputs[slots], self.labels[slots] = self.inputs[rows], self.labels[rows]
+
+    def competing(self, tested: int = 0) -> NDArray[np.bool_] | None:
+        """Returns the competing outputs, as `scenario.competing`, while the current task is the newest one.
+
+        tested: position of a task that is tested, which is the newest one if it comes later.
+        """
+        newest = max(self._newest, tested)
+        if newest not in self._competing:
+            self._competing[newest] = competing(self._stream, self.seed, newest)
+        return self._competing[newest]
 
     def test(self, task: int) -> Examples:
         """Returns the task's test set; kept, as every later task is tested on it too."""

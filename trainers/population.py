@@ -21,7 +21,9 @@ from trainers.forks import steps_of
 from trainers.methods.penalty import State
 from trainers.numeric_path import NumericPath
 from trainers.persistence.array_store import Arrays, fingerprint
+from trainers.scenarios import CLASS
 from trainers.streams.base import TaskStream
+from trainers.streams.competing import scenario_of
 
 Progress = Callable[[Mapping[int, int]], None]
 """Called a few times a second with the member-steps since the last call, by task, none while it tests; what it raises
@@ -255,10 +257,15 @@ class _Run:
         """The start of the learning curve; and, for FWT, the untrained network on every task."""
         if not self._transfer:
             return
-        if task == 0:
-            for tested in range(self._tasks):
+        if task:
+            result.within[:, task, 0] = result.accuracies[:, task - 1, task]
+            return
+        result.within[:, 0, 0] = self._tested(learners, 0)
+        # A class-incremental test depends on the classes seen so far: untrained networks have no other task's accuracy.
+        if scenario_of(self._stream) != CLASS:
+            result.initial[:, 0] = result.within[:, 0, 0]
+            for tested in range(1, self._tasks):
                 result.initial[:, tested] = self._tested(learners, tested)
-        result.within[:, task, 0] = result.accuracies[:, task - 1, task] if task else result.initial[:, 0]
 
     def _measure_after(self, learners: Learners, result: CohortResult, task: int) -> None:
         """Accuracy on every task seen, and for FWT and LCA on the next one before its first step."""

@@ -92,9 +92,10 @@ def full_size(study: Study, memory: int | None = None) -> bool:
     definition = load_definition(study.dataset)
     return study.examples_per_task is None and (
         (study.tasks, study.cv_tasks, study.hyperparameters.batch_size, study.hyperparameters.memory_batch)
-        == (definition.tasks, definition.cv_tasks, definition.batch_size, definition.memory_batch)
+        == (definition.tasks, definition.cv_tasks or 0, definition.batch_size, definition.memory_batch)
         and (study.classes_per_task or definition.classes, study.image_size)
         == (definition.classes, definition.image_size)
+        and study.scenario == next(iter(definition.scenarios), None)
         and (study.network, study.pretrained) == (definition.network, definition.pretrained)
         and memory in (None, definition.memory)
     )

@@ -25,8 +25,10 @@ from results.points import Point, group, point_of, point_text
 from results.search import Race, SearchResults, SearchRound
 from search_spaces.space import Parameter
 from search_spaces.strategy import Round
-from trainers.streams.permuted import PermutedStream
+from trainers.streams.permuted import PermutedStream, RotatedStream
 
+MOTIONS = {PermutedStream.kind: "permuted", RotatedStream.kind: "rotated"}
+"""Kind of a stream whose tasks all have the same images -> what a task does to them."""
 SIZES = ("memory", "memory_batch", "batch_size")
 """Hyperparameters that are sizes, which the paper has the same in all rows of a table."""
 
@@ -146,10 +148,10 @@ def comparable(study: Search, chosen: Point) -> bool:
 def _disjointness(loop: SearchLoop) -> str:
     """Returns the proof that search and evaluation share no data.
 
-    For permuted tasks it adds that all tasks show the same images.
+    For permuted or rotated tasks it adds that all tasks show the same images.
     """
-    permuted = loop.disjointness.sentence and loop.images.get("kind") == PermutedStream.kind
-    return loop.disjointness.sentence + ("; all tasks show the same images, permuted" if permuted else "")
+    motion = MOTIONS.get(loop.images.get("kind", ""), "") if loop.disjointness.sentence else ""
+    return loop.disjointness.sentence + (f"; all tasks show the same images, {motion}" if motion else "")
 
 
 def _trainer_repeats(loop: SearchLoop) -> bool:

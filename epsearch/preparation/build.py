@@ -256,12 +256,21 @@ def _check_stream(study: Study) -> None:
     # First, as further checks of a too large study take long.
     check_product("different tasks", limits.STREAMS, seeds=len(study.all_seeds), tasks=study.tasks)
     examples, batch, size = study.examples_per_task, study.largest_batch, study.image_size
-    fixed, smallest = load_definition(study.dataset).image_size is None, SMALLEST_IMAGE.get(study.network, 0)
+    definition, smallest = load_definition(study.dataset), SMALLEST_IMAGE.get(study.network, 0)
+    fixed, scenarios = definition.image_size is None, definition.scenarios
     smallest = 0 if study.foreign else smallest
     for wrong, line in (
         (
             study.precision == "tf32" and study.device != "cuda",
             "precision tf32 is arithmetic of NVIDIA GPUs; with device cpu only float32 is allowed",
+        ),
+        (
+            study.scenario not in (scenarios or (None,)),
+            f"scenario of {study.dataset} must be {' or '.join(scenarios) or 'left out'}, got {study.scenario}",
+        ),
+        (
+            study.searches and not study.cv_tasks and getattr(study, "score_on", "cv") == "cv",
+            f"{study.dataset} has too few tasks for a search of its own: give --score-on eval, or --cv-tasks",
         ),
         (
             study.cv_tasks >= study.tasks,

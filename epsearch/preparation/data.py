@@ -17,7 +17,8 @@ from trainers.plugins.calls import ForeignError
 from trainers.plugins.source import digest
 from trainers.streams import DataError, clear_cache
 from trainers.streams.base import ImageStream, TaskStream
-from trainers.streams.disjoint import PERMUTATIONS, overlap
+from trainers.streams.competing import check_scenario
+from trainers.streams.disjoint import overlap
 
 MOST_KNOWN = 0.01  # of the test examples; in the search on published CIFAR-100 it is 0.004
 FEWEST_TASKS = 3  # two for a search, as nothing is projected on a first one, and one for the evaluation
@@ -111,10 +112,13 @@ def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
     stream = _opened(study, "eval")
     if not study.searches:
         return stream, Disjointness()
+    if not study.cv_tasks:  # scored on the evaluation stream itself
+        CHECKS[study.kind].check_on(study, {"eval": stream})
+        return stream, Disjointness()
     searched = _opened(study, "cv")
     CHECKS[study.kind].check_on(study, {"cv": searched, "eval": stream})
     disjointness = overlap(searched, stream, study.stream_seeds("cv"), study.stream_seeds("eval"))
-    if not disjointness.sound and disjointness.what == PERMUTATIONS:
+    if not disjointness.sound and disjointness.moved:
         raise UsageError(
             f"cross-validation and evaluation must not share tasks on {study.dataset}: {disjointness.sentence}"
         )
@@ -157,6 +161,9 @@ def _check_network(study: Study, stream: TaskStream) -> None:
     """Raises UsageError unless the network takes the stream's examples."""
     pixels = getattr(stream, "pixels", None)  # a stream of images has them; one of rows has none
     takes = ("mlp",) if pixels is None else IMAGE_NETWORKS
+    with refused(ValueError):
+        for learner in CHECKS[study.kind].trained(study):
+            check_scenario(learner.declared, stream)
     if study.architecture.own:
         with refused(ValueError, ForeignError):
             for learner in CHECKS[study.kind].trained(study):

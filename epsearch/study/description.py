@@ -35,6 +35,7 @@ from trainers.cohort import Architecture
 from trainers.hyperparameters import Hyperparameters
 from trainers.methods import METHODS, PLUGGED, hyperparameters
 from trainers.numeric_path import PRECISIONS
+from trainers.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
     from trainers.foreign.process import Limits
@@ -127,8 +128,14 @@ class Study:
         extendable=True,
     )
     """A race begins with the first two."""
+    scenario: str | None = option(
+        values.words(*SCENARIOS),
+        "Outputs that compete on an example: those of its task, all (domain), or of all classes seen so far (class).",
+        STREAM, usual=DATASETS, later=True, after="dataset",
+    )
+    """None for the stream of a plug-in, which has its own."""
     cv_tasks: int = option(
-        values.whole(1, limits.TASKS), "Tasks of the search, the first of the stream.", STREAM, usual=DATASETS,
+        values.whole(0, limits.TASKS), "Tasks of the search, the first of the stream.", STREAM, usual=DATASETS,
     )
     tasks: int = option(
         values.whole(2, limits.TASKS), "Tasks of the whole stream; the rest is for evaluation.", STREAM, usual=DATASETS,
@@ -402,6 +409,7 @@ class Study:
             self.examples_per_task,
             images,
             Path.cwd(),
+            self.scenario,
             source,
         )
 

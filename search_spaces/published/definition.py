@@ -44,10 +44,12 @@ class Definition:
     """The ε that the paper found; None where it gives none."""
     tasks: int
     """Tasks of the whole stream."""
-    cv_tasks: int
-    """Tasks of its first part, on which ε is chosen."""
+    cv_tasks: int | None
+    """Tasks of its first part, on which ε is chosen; None for a stream that is too short for such a part."""
     classes: int
     """Classes per task."""
+    scenarios: tuple[str, ...]
+    """Scenarios that the stream can have, the usual one first; empty where the stream itself has one."""
     network: str
     """One of mlp, reduced_resnet18 and resnet18."""
     image_size: int | None

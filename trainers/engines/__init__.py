@@ -15,6 +15,7 @@ from trainers.methods import Columns
 from trainers.networks import OwnNetwork, make_network
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
+from trainers.streams.competing import check_scenario
 
 _IMPORTS = threading.Lock()
 
@@ -30,6 +31,7 @@ def make_engine(
     own one cannot be trained on the stream, and ForeignError where its code fails.
     """
     architecture.check(cohort.declared)
+    check_scenario(cohort.declared, stream)
     if isinstance(cohort.declared.rule, Columns):
         if architecture.residual:
             return ResNetColumnsEngine(cohort, seeds, cast(ImageStream, stream), architecture, path)

@@ -1,6 +1,7 @@
 """Batches of the engine of tensors, from the pools, on the device."""
 
-from typing import TypeAlias, cast
+from collections.abc import Sequence
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -27,14 +28,16 @@ class _PixelFeed:
         self._tests: dict[int, tuple[Tensor, Tensor]] = {}
 
     def load(self) -> None:
-        """Uploads the inputs [S, rows, P], as bytes, and the labels [S, rows] of all pools."""
+        """Uploads the inputs [S, rows, P], as bytes, the labels [S, rows] and the competing outputs of all pools."""
+        self._competing = self._open()
         self._inputs = self._upload([pool.inputs for pool in self._pools])
         self._labels = self._upload([pool.labels for pool in self._pools])
 
     def batch(self, rows: Tensor, seed: Tensor) -> Batch:
-        """Returns inputs [M, B, P] in [0, 1] and labels [M, B]; all outputs are allowed."""
+        """Returns inputs [M, B, P] in [0, 1], labels [M, B] and the outputs allowed for each example."""
         mine = rows[seed]
-        return Batch(self._scale(self._inputs[seed[:, None], mine]), self._labels[seed[:, None], mine], None)
+        labels = self._labels[seed[:, None], mine]
+        return self._batch(self._inputs[seed[:, None], mine], labels, self._competing, seed)
 
     def test(self, task: int, part: slice, seed: Tensor) -> Batch:
         """Returns inputs [M, n, P] and labels [M, n] of a part of the test set, which is uploaded once a task."""
@@ -42,16 +45,22 @@ class _PixelFeed:
             tests = [pool.test(task) for pool in self._pools]
             self._tests[task] = (self._upload([t.inputs for t in tests]), self._upload([t.labels for t in tests]))
         inputs, labels = self._tests[task]
-        return Batch(self._scale(inputs[:, part])[seed], labels[:, part][seed], None)
+        return self._batch(inputs[seed, part], labels[seed, part], self._open(task), seed)
 
     def labels(self, task: int) -> NDArray[np.int64]:
         """Returns the labels [S, n] of the task's test set."""
         return np.stack([pool.test(task).labels for pool in self._pools])
 
-    def _scale(self, stored: Tensor) -> Tensor:
-        return stored.to(torch.float32).div_(self._largest)
+    def _batch(self, stored: Tensor, labels: Tensor, competing: Tensor | None, seed: Tensor) -> Batch:
+        allowed = None if competing is None else competing[seed[:, None], labels]
+        return Batch(stored.to(torch.float32).div_(self._largest), labels, allowed)
 
-    def _upload(self, parts: list[NDArray[np.uint8]] | list[NDArray[np.int64]]) -> Tensor:
+    def _open(self, tested: int = 0) -> Tensor | None:
+        """Returns the competing outputs [S, outputs, outputs], None for all; tested: as for `Pool.competing`."""
+        of_seeds = [one for pool in self._pools if (one := pool.competing(tested)) is not None]
+        return self._upload(of_seeds) if of_seeds else None
+
+    def _upload(self, parts: Sequence[NDArray[Any]]) -> Tensor:
         return torch.from_numpy(np.stack(parts)).to(self._device)
 
 
@@ -65,35 +74,40 @@ class ImageFeed:
         (self._pool,) = pools
         self._pixels, self._device = stream.pixels, device
         self._mean = torch.tensor(stream.mean, device=device)
-        self._heads = torch.from_numpy(stream.heads(self._pool.seed)).to(device)
         self.test_rows = max(1, IMAGE_TEST_PIXELS[device.type] // (stream.pixels.shape[1] * stream.pixels.shape[2]))
         self._uploaded = None if device.type == "cpu" else _uploaded(stream.pixels, device)
 
     def load(self) -> None:
-        """Uploads the pool's positions [rows] and labels [rows]."""
+        """Uploads the pool's positions [rows], labels [rows] and competing outputs."""
+        self._competing = self._open()
         self._positions = torch.from_numpy(self._pool.inputs).to(self._device)
         self._labels = torch.from_numpy(self._pool.labels).to(self._device)
 
     def batch(self, rows: Tensor, seed: Tensor) -> Batch:
         """Returns images [1, B, H, W, 3], labels [1, B] and the outputs allowed for each of them."""
-        return self._batch(self._positions[rows[0]], self._labels[rows])
+        return self._batch(self._positions[rows[0]], self._labels[rows], self._competing)
 
     def test(self, task: int, part: slice, seed: Tensor) -> Batch:
         """Returns a part of the test set, in the shapes of a batch."""
         positions, labels = (torch.from_numpy(values[part]).to(self._device) for values in self._pool.test(task))
-        return self._batch(positions, labels[None])
+        return self._batch(positions, labels[None], self._open(task))
 
     def labels(self, task: int) -> NDArray[np.int64]:
         """Returns the labels [1, n] of the task's test set."""
         return self._pool.test(task).labels[None]
 
-    def _batch(self, positions: Tensor, labels: Tensor) -> Batch:
+    def _open(self, tested: int = 0) -> Tensor | None:
+        """Returns the competing outputs [outputs, outputs], None for all; tested: as for `Pool.competing`."""
+        competing = self._pool.competing(tested)
+        return None if competing is None else torch.from_numpy(competing).to(self._device)
+
+    def _batch(self, positions: Tensor, labels: Tensor, competing: Tensor | None) -> Batch:
         if self._uploaded is None:
             stored = torch.from_numpy(np.take(self._pixels, positions.numpy(), axis=0))
         else:
             stored = self._uploaded[positions]
         x = stored.to(self._mean.dtype).div_(255).sub_(self._mean)
-        return Batch(x[None], labels, self._heads[labels][..., None] == self._heads)
+        return Batch(x[None], labels, None if competing is None else competing[labels])
 
 
 Feed: TypeAlias = _PixelFeed | ImageFeed

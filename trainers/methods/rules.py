@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from trainers.hyperparameters import MOST, OF_DATASET, OF_EVERY_METHOD, Hyperparameter, Hyperparameters, Value, anything
 from trainers.methods.penalty import Penalty, Tensor
+from trainers.scenarios import SCENARIOS
 
 Number = Any
 """A float (a bool where a condition is meant) for one learner, or a tensor [M]."""
@@ -161,6 +162,8 @@ class Method:
     """What follows the title where a table must say with which values the method was trained."""
     variants: tuple[tuple[str, Value], ...] = ()
     """(hyperparameter, value) of further rows that a comparison of methods shows."""
+    scenarios: tuple[str, ...] = SCENARIOS
+    """The scenarios in which it has a purpose."""
     at_zero: str = ""
     """The method that it is where its ε is 0; "" where ε = 0 is a value like others, or there is no ε."""
 

@@ -20,7 +20,7 @@ from torch import Tensor
 from trainers.networks.base import Batch, Statistics
 from trainers.networks.draws import BIAS_START, truncated_normal
 from trainers.networks.layout import consecutive, padded
-from trainers.networks.losses import mean_square, one_hot, output_delta
+from trainers.networks.losses import masked, mean_square, one_hot, output_delta
 
 
 class Layer(NamedTuple):
@@ -106,12 +106,13 @@ class MLP:
         parts: Sequence[int],
         into: Sequence[Tensor],
     ) -> Tensor:
-        """As `Network.gradients` says; all outputs are allowed."""
+        """As `Network.gradients` says."""
         layers = self.layers(params)
         outputs = self.activations(layers, batch.x)
         target = one_hot(batch.labels, outputs[-1])
-        log_p = torch.log_softmax(outputs[-1], dim=2)
-        loss = -(log_p * (target * row_weight)).sum((1, 2))
+        log_p = torch.log_softmax(masked(outputs[-1], batch.allowed), dim=2)
+        counted = log_p if batch.allowed is None else log_p.masked_fill(~batch.allowed, 0.0)  # 0 · −∞ is NaN
+        loss = -(counted * (target * row_weight)).sum((1, 2))
         delta = output_delta(log_p.exp_(), target, self.subtracted)
         last = slice(-parts[-1], None)
         residual = mean_square(delta[:, last], row_weight[:, last])
@@ -124,7 +125,8 @@ class MLP:
         """As `Network.sensitivity` says."""
         layers = self.layers(params)
         outputs = self.activations(layers, x)
-        self._backward(layers, outputs, 2 * outputs[-1], [x.shape[1]], [self.layers(into)])
+        counted = outputs[-1] if allowed is None else outputs[-1] * allowed
+        self._backward(layers, outputs, 2 * counted, [x.shape[1]], [self.layers(into)])
 
     def _backward(
         self, layers: list[Layer], outputs: list[Tensor], delta: Tensor, parts: Sequence[int], into: list[list[Layer]]

@@ -5,18 +5,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from trainers.scenarios import SCENARIOS
 from trainers.streams import plugin
 from trainers.streams.base import DataError, Images, ImageStream, PixelStream, TaskStream
 from trainers.streams.images import registry, sources
 from trainers.streams.images.image_set import ImageSet
 from trainers.streams.images.registry import FOLDER, ImageOptions
-from trainers.streams.permuted import PermutedStream
+from trainers.streams.permuted import PermutedStream, RotatedStream
 from trainers.streams.pixels import digits, mnist
+from trainers.streams.split_pixels import SplitPixelsStream
 
 
 class StreamSource(NamedTuple):
-    """The images of a permuted stream."""
+    """The images of a stream of pixels, and its tasks."""
 
+    make: Callable[[Images, range, int | None, str | None], TaskStream]
+    """make(images, tasks, examples_per_task, scenario): the stream. Raises DataError."""
     load: Callable[[Path], Images]
     """load(data_dir): the images, downloaded if need be. Raises DataError."""
     present: Callable[[Path], str | None]
@@ -25,9 +29,20 @@ class StreamSource(NamedTuple):
     """Whether there is something to download."""
 
 
-PERMUTED: dict[str, StreamSource] = {
-    "permuted_digits": StreamSource(digits.load, digits.present),
-    "permuted_mnist": StreamSource(mnist.load, mnist.present, downloaded=True),
+def _pairs(images: Images, tasks: range, examples_per_task: int | None, scenario: str | None) -> SplitPixelsStream:
+    """Returns tasks of two classes each."""
+    return SplitPixelsStream(images, tasks, 2, examples_per_task, scenario)
+
+
+KINDS: dict[str, Callable[[Images, range, int | None, str | None], TaskStream]] = {
+    "permuted": PermutedStream,
+    "rotated": RotatedStream,
+    "split": _pairs,
+}
+PIXELS = {
+    f"{kind}_{of}": StreamSource(make, source.load, source.present, source is mnist)
+    for kind, make in KINDS.items()
+    for of, source in (("digits", digits), ("mnist", mnist))
 }
 
 
@@ -47,6 +62,8 @@ class StreamRequest:
     """Classes per task and size, of a stream of images."""
     beside: Path = Path()
     """The folder in which a module of the user's own may lie."""
+    scenario: str | None = None
+    """One of `SCENARIOS`; None for the usual one of the stream."""
     source: Mapping[str, str] | None = None
     """Hashes of the files that it must be made of, as `describe` of its stream names them; None: whatever is there."""
 
@@ -55,8 +72,8 @@ class StreamRequest:
 
         None of a user's own stream, which finds its data itself. Raises DataError.
         """
-        if self.dataset in PERMUTED:
-            return PERMUTED[self.dataset].load(self.data_dir)
+        if self.dataset in PIXELS:
+            return PIXELS[self.dataset].load(self.data_dir)
         if registry.has_images(self.dataset):
             return registry.load(self.dataset, self.data_dir, registry.required_options(self.dataset, self.images))
         return None
@@ -71,23 +88,25 @@ class StreamRequest:
         """
         found = self.load() if images is None else images
         if isinstance(found, Images):
-            return PermutedStream(found, self.tasks, self.examples_per_task)
+            return PIXELS[self.dataset].make(found, self.tasks, self.examples_per_task, self.scenario)
         if isinstance(found, ImageSet):
             options = registry.required_options(self.dataset, self.images)
-            return registry.open_images(self.dataset, found, self.tasks, self.examples_per_task, options)
+            return registry.open_images(self.dataset, found, self.tasks, self.examples_per_task, options, self.scenario)
         if ":" not in self.dataset:
             raise DataError(f"no dataset {self.dataset!r}; known: {', '.join(streams())}, {FOLDER}PATH, module:factory")
+        if self.scenario is not None:
+            raise DataError(f"scenario of {self.dataset} is an attribute of its stream, got {self.scenario!r}")
         return plugin.open_own(self.dataset, self.tasks, self.examples_per_task, self.beside.absolute(), self.source)
 
 
 def streams() -> tuple[str, ...]:
     """Returns names of all datasets."""
-    return (*PERMUTED, *sources.DATASETS)
+    return (*PIXELS, *sources.DATASETS)
 
 
 def downloaded(dataset: str) -> bool:
     """Returns whether torchvision downloads the dataset where it is missing."""
-    known = PERMUTED.get(dataset)
+    known = PIXELS.get(dataset)
     return known.downloaded if known else bool(sources.DATASETS[dataset].downloaded_as)
 
 
@@ -105,18 +124,21 @@ def open_stream(dataset: str, data_dir: Path, tasks: range, examples_per_task: i
 def present(dataset: str, data_dir: Path) -> str | None:
     """Returns the place of the images of one of `streams()`, or None; downloads nothing."""
     try:
-        return PERMUTED[dataset].present(data_dir) if dataset in PERMUTED else sources.present(dataset, data_dir)
+        return PIXELS[dataset].present(data_dir) if dataset in PIXELS else sources.present(dataset, data_dir)
     except DataError:  # what lies there cannot be read
         return None
 
 
 __all__ = [
+    "SCENARIOS",
     "DataError",
     "ImageOptions",
     "ImageStream",
     "Images",
     "PermutedStream",
     "PixelStream",
+    "RotatedStream",
+    "SplitPixelsStream",
     "StreamRequest",
     "TaskStream",
     "clear_cache",

@@ -67,6 +67,12 @@ class Images:
         _, first, group = np.unique(columns, return_index=True, return_inverse=True)
         return np.asarray(first[group])
 
+    @cached_property
+    def black(self) -> int | None:
+        """The first pixel that is 0 in every image; None where there is none."""
+        used = self.train.inputs.any(axis=0) | self.test.inputs.any(axis=0)
+        return None if used.all() else int(np.argmin(used))
+
     def fingerprint(self) -> str:
         """Returns a hash of every pixel and label: results belong to these data, wherever they were read from.
 
@@ -83,6 +89,8 @@ class TaskStream(Protocol):
     """Tasks numbered as in the whole stream, so that D^CV and D^EV never share a permutation, a class or a draw.
 
     What a method returns follows from its arguments alone: workers ask for seeds and tasks in any order, and again.
+    One whose outputs belong to tasks says so by `heads(seed)`, [outputs]: the task of each output, −1 where it is none
+    of this stream's. `scenario`, one of `trainers.scenarios`, then says which of them compete; by default "task".
     """
 
     @property

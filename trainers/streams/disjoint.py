@@ -6,8 +6,9 @@ ones are tested on that are not new: the very same, or a near-duplicate (`alike`
 """
 
 import hashlib
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol, cast
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -57,13 +58,19 @@ class _Overlap(NamedTuple):
     """Result of the comparison of two streams."""
 
     what: str
-    """PERMUTATIONS, IMAGES or EXAMPLES: what was hashed."""
+    """IMAGES or EXAMPLES, or the motions of pixels, like PERMUTATIONS: what was hashed."""
     cv: _Side
     """The stream that chooses."""
     ev: _Side
     """The stream that evaluates."""
     shared: int
     """Hashes that occur on both sides."""
+    moved: bool = False
+    """Whether all tasks show the same images, with their pixels moved."""
+    angle: float = math.inf
+    """Smallest difference of angles, in degrees, between a task of the search and one of the evaluation, of one seed;
+    infinite where tasks are no rotations.
+    """
 
     @property
     def disjoint(self) -> bool:
@@ -108,8 +115,14 @@ class _Overlap(NamedTuple):
         return (
             f"{_count(cv.tasks, 'tasks')} × {_count(cv.seeds, 'seeds')} of the cross-validation stream and "
             f"{ev.tasks} × {ev.seeds} of the evaluation stream: {cv.hashes:,} and {ev.hashes:,} different "
-            f"{self.what}, {verdict}{known}{_flaws(cv, ev)} (SHA-256 {cv.digest[:16]}… and {ev.digest[:16]}…)"
+            f"{self.what}, {verdict}{self._apart}{known}{_flaws(cv, ev)} "
+            f"(SHA-256 {cv.digest[:16]}… and {ev.digest[:16]}…)"
         )
+
+    @property
+    def _apart(self) -> str:
+        """The distance of the nearest rotations, in words; "" for other tasks."""
+        return f", angles of a seed at least {self.angle:.2g}° apart" if math.isfinite(self.angle) else ""
 
     def _tested(self, name: str) -> str:
         """Returns the number of such tests of each side, in words."""
@@ -125,12 +138,13 @@ def overlap(cv: TaskStream, ev: TaskStream, cv_seeds: Sequence[int], ev_seeds: S
     """
     if not cv_seeds or not ev_seeds:
         raise ValueError(f"each side must have a seed, got {list(cv_seeds)} and {list(ev_seeds)}")
-    what, other = (PERMUTATIONS if hasattr(one, "permutation_hash") else _examples_of(one) for one in (cv, ev))
-    if what == other == PERMUTATIONS:
+    if all(hasattr(one, "permutation_hash") for one in (cv, ev)):
+        what = getattr(cv, "motions", PERMUTATIONS)
         first, of_first = _permutations(cv, cv_seeds)
         second, of_second = _permutations(ev, ev_seeds)
-        return _Overlap(what, first, second, len(np.intersect1d(of_first, of_second, assume_unique=True)))
-    what = what if what == other else _examples_of(cv)
+        shared = len(np.intersect1d(of_first, of_second, assume_unique=True))
+        return _Overlap(what, first, second, shared, True, _nearest_angle(cv, ev, sorted({*cv_seeds} & {*ev_seeds})))
+    what = _examples_of(cv)
     (cv_trained, cv_tested), (ev_trained, ev_tested) = example_hashes(cv, cv_seeds), example_hashes(ev, ev_seeds)
     searched, evaluated = np.union1d(cv_trained[0], cv_tested[0]), np.union1d(ev_trained[0], ev_tested[0])
     return _Overlap(
@@ -164,6 +178,18 @@ def _permutations(stream: TaskStream, seeds: Sequence[int]) -> tuple[_Side, Hash
     unchanged = int(np.isin(each, plain).sum())
     repeated = len(each) - len(hashes)
     return _Side(len(stream.tasks), len(seeds), len(hashes), repeated, unchanged, _digest(hashes)), hashes
+
+
+def _nearest_angle(cv: TaskStream, ev: TaskStream, seeds: Iterable[int]) -> float:
+    """Returns the smallest difference of angles between the sides, of these seeds; infinite without angles."""
+    angles = [getattr(one, "angle", None) for one in (cv, ev)]
+    if None in angles:
+        return math.inf
+    of_cv, of_ev = (
+        {seed: np.array([angle(seed, task) for task in one.tasks]) for seed in seeds}
+        for angle, one in zip(cast(Sequence[Any], angles), (cv, ev), strict=True)
+    )
+    return min((float(abs(of_cv[seed][:, None] - of_ev[seed]).min()) for seed in of_cv), default=math.inf)
 
 
 def _examples_of(stream: TaskStream) -> str:

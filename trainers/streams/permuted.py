@@ -1,30 +1,44 @@
-"""Tasks that differ by a fixed random permutation of the pixels."""
+"""Tasks that move the pixels of the same images: by a permutation, or by a rotation."""
 
-from functools import cached_property
+from abc import ABC, abstractmethod
+from functools import cached_property, lru_cache
+from math import isqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trainers.scenarios import DOMAIN
 from trainers.schedule import generator, training_order
 from trainers.streams.base import DataError, Examples, Images
+from trainers.streams.competing import chosen_scenario
 from trainers.streams.hashes import Hashes, hash_rows
 
 DENSITY_SAMPLE = 1000  # images
+BLANK = -1
+"""The source of a pixel that comes from beyond the image, and is 0."""
+HALF_TURN = 180.0  # degrees
 
 
-class PermutedStream:
-    """Every task, the first included, permutes the pixels of all images in its own uniformly random way.
+class _MovedPixels(ABC):
+    """Every task shows all images with their pixels moved in its own way, which differs between seeds and tasks.
 
-    The labels are the same in every task: all share the classes and the outputs. Permutations differ between seeds and
-    tasks. `available` is the number of training images, `examples` how many of them each task shows.
+    The labels are the same in every task: all share the classes and the outputs. `available` is the number of training
+    images, `examples` how many of them each task shows.
 
-    Raises DataError where examples_per_task does not lie in 1…available; None shows all.
+    Raises DataError where examples_per_task does not lie in 1…available, None shows all; and for another scenario than
+    the domain-incremental one.
     """
 
-    kind = "permuted pixels"
+    kind: str
+    motions: str
+    """What the tasks do to the pixels, in the plural."""
+    scenario = DOMAIN
 
-    def __init__(self, images: Images, tasks: range, examples_per_task: int | None = None) -> None:
+    def __init__(
+        self, images: Images, tasks: range, examples_per_task: int | None = None, scenario: str | None = None
+    ) -> None:
+        chosen_scenario(scenario, (DOMAIN,), self.kind)
         self.tasks, self._images = tasks, images
         self.inputs, self.largest = int(images.train.inputs.shape[1]), images.largest
         self.classes = self.outputs = images.classes
@@ -35,14 +49,14 @@ class PermutedStream:
                 f"examples-per-task must lie in 1…{self.available}, the size of the training set, got {self.examples}"
             )
 
+    @abstractmethod
+    def source(self, seed: int, task: int) -> NDArray[np.int64]:
+        """Returns where each pixel [P] of the task comes from; BLANK for nowhere."""
+
     @cached_property
     def density(self) -> float:
         """Share of pixels that are not zero, from a sample."""
         return float(np.mean(self._images.train.inputs[:DENSITY_SAMPLE] != 0))
-
-    def permutation(self, seed: int, task: int) -> NDArray[np.int64]:
-        """Returns where each pixel [P] of the task comes from."""
-        return generator(seed, "permutation", task).permutation(self.inputs)
 
     def size(self, seed: int, task: int) -> int:
         """Returns how many training examples the task shows: as many in every task."""
@@ -53,28 +67,28 @@ class PermutedStream:
         return training_order(seed, task, self.available, self.examples)
 
     def train(self, seed: int, task: int, order: NDArray[np.int64]) -> Examples:
-        """Returns the training examples at `order`, their pixels [n, P] permuted."""
+        """Returns the training examples at `order`, their pixels [n, P] moved."""
         inputs, labels = self._images.train
         # Rows first: the other way round the whole training set would be copied.
-        return Examples(inputs[order][:, self.permutation(seed, task)], labels[order])
+        return Examples(self._moved(inputs[order], seed, task), labels[order])
 
     def test(self, seed: int, task: int) -> Examples:
-        """Returns the whole test set, its pixels [n, P] permuted."""
+        """Returns the whole test set, its pixels [n, P] moved."""
         inputs, labels = self._images.test
-        return Examples(inputs[:, self.permutation(seed, task)], labels)
+        return Examples(self._moved(inputs, seed, task), labels)
 
     def room(self, rows: int) -> NDArray[np.uint8]:
         """Returns zeros [rows, P] for bytes of pixels."""
         return np.zeros((rows, self.inputs), dtype=np.uint8)
 
     def permutation_hash(self, seed: int, task: int) -> Hashes:
-        """Returns [1], of what the task's permutation does to the images; all tasks show the same ones."""
-        return hash_rows(self._images.alike[None, self.permutation(seed, task)])
+        """Returns [1], of what the task does to the images; all tasks show the same ones."""
+        return self._hash(self.source(seed, task))
 
     @property
     def unchanged(self) -> Hashes:
-        """[1], the `permutation_hash` of a task whose permutation leaves every image as it is."""
-        return hash_rows(self._images.alike[None])
+        """[1], the `permutation_hash` of a task that leaves every image as it is."""
+        return self._hash(np.arange(self.inputs))
 
     def describe(self) -> dict[str, Any]:
         """Returns JSON-able facts that, with a seed, determine every example of the stream."""
@@ -88,3 +102,77 @@ class PermutedStream:
     @cached_property
     def _fingerprint(self) -> str:
         return self._images.fingerprint()
+
+    def _moved(self, inputs: NDArray[np.uint8], seed: int, task: int) -> NDArray[np.uint8]:
+        source = self.source(seed, task)
+        moved = inputs[:, source]
+        moved[:, source == BLANK] = 0
+        return moved
+
+    def _hash(self, source: NDArray[np.int64]) -> Hashes:
+        # A pixel from beyond the image is one that is black in every image, where the images have such a pixel.
+        black = self._images.black
+        return hash_rows(np.where(source == BLANK, BLANK if black is None else black, self._images.alike[source])[None])
+
+
+class PermutedStream(_MovedPixels):
+    """Every task, the first included, permutes the pixels of all images in its own uniformly random way."""
+
+    kind, motions = "permuted pixels", "permutations"
+
+    def permutation(self, seed: int, task: int) -> NDArray[np.int64]:
+        """Returns where each pixel [P] of the task comes from."""
+        return generator(seed, "permutation", task).permutation(self.inputs)
+
+    def source(self, seed: int, task: int) -> NDArray[np.int64]:
+        """Returns the permutation of the task."""
+        return self.permutation(seed, task)
+
+
+class RotatedStream(_MovedPixels):
+    """Every task turns all images by its own angle, uniform in [0°, 180°), around their middle.
+
+    As in Dark Experience for General Continual Learning (Buzzega et al., 2020) and its code: pixels take the nearest
+    value, and what comes from beyond the image is black. Raises DataError where images are not square, too.
+    """
+
+    kind, motions = "rotated pixels", "rotations"
+    interpolation = "nearest"
+
+    def __init__(
+        self, images: Images, tasks: range, examples_per_task: int | None = None, scenario: str | None = None
+    ) -> None:
+        super().__init__(images, tasks, examples_per_task, scenario)
+        if isqrt(self.inputs) ** 2 != self.inputs:
+            raise DataError(f"images that are rotated must be square, got {self.inputs:,} pixels")
+
+    def angle(self, seed: int, task: int) -> float:
+        """Returns the task's angle in degrees, counter-clockwise."""
+        return float(generator(seed, "rotation", task).uniform(0, HALF_TURN))
+
+    def source(self, seed: int, task: int) -> NDArray[np.int64]:
+        """Returns where each pixel [P] comes from: the nearest one, or BLANK."""
+        return rotation(isqrt(self.inputs), self.angle(seed, task))
+
+    def describe(self) -> dict[str, Any]:
+        """Returns JSON-able facts that, with a seed, determine every example of the stream."""
+        return super().describe() | {"interpolation": self.interpolation, "degrees": [0, HALF_TURN]}
+
+
+@lru_cache(maxsize=256)
+def rotation(side: int, degrees: float) -> NDArray[np.int64]:
+    """Returns the source [side²] of each pixel of an image that was turned counter-clockwise; BLANK for beyond it.
+
+    >>> rotation(2, 90.0).tolist()
+    [1, 3, 0, 2]
+    """
+    angle, half = np.deg2rad(degrees), (side - 1) / 2
+    row, column = np.indices((side, side)) - half
+    # The pixel that is turned onto each place; rows count downwards. Rounded first, so that 90° is exact.
+    from_row = np.round(np.cos(angle) * row + np.sin(angle) * column + half, 9)
+    from_column = np.round(np.cos(angle) * column - np.sin(angle) * row + half, 9)
+    nearest = np.floor(np.stack([from_row, from_column]) + 0.5).astype(np.int64)
+    inside = ((nearest >= 0) & (nearest < side)).all(axis=0)
+    source = np.where(inside, nearest[0] * side + nearest[1], BLANK).ravel()
+    source.flags.writeable = False
+    return source

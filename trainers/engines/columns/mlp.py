@@ -55,6 +55,7 @@ class ColumnsEngine(GrowingEngine):
         """Makes the task ready, and forgets what frozen columns made of the last block."""
         self._block = (-1, -1)
         super().load_task(task)
+        self._closed = [self._closed_outputs(pool, task) for pool in self._pools]
 
     def train(self, learners: Learners, first: int, last: int) -> None:
         """Takes the steps first…last−1 with every learner's newest column, in place; raises PrecisionError."""
@@ -71,7 +72,8 @@ class ColumnsEngine(GrowingEngine):
                 for row, columns in enumerate(members):
                     x, labels = of_seeds[seeds[row]]
                     block = x, labels, self._frozen_once(learners.params[row], columns, x, (number, begin))
-                    loss = train_column(self._net, columns, block, wanted, rates[row], self._affine)
+                    closed = self._closed[seeds[row]]
+                    loss = train_column(self._net, columns, block, wanted, rates[row], self._affine, closed)
                     note_bad(learners.first_bad[row], loss, start + begin + wanted.start)
 
     def _frozen_once(self, row: Tensor, columns: Sequence[Column], x: Tensor, block: tuple[int, int]) -> list[Tensor]:
@@ -87,12 +89,19 @@ class ColumnsEngine(GrowingEngine):
 
     def _tested(self, learners: Learners, row: int, task: int) -> float:
         columns = self._net.columns(learners.params[row])[: task + 1]
-        test = self._pools[int(learners.seed[row])].test(task)
+        pool = self._pools[int(learners.seed[row])]
+        test, closed = pool.test(task), self._closed_outputs(pool, task)
         answers = [
-            self._net.logits(columns, self._scale(test.inputs[part]), self._affine).argmax(dim=1)
+            close(self._net.logits(columns, self._scale(test.inputs[part]), self._affine), closed).argmax(dim=1)
             for part in parts(len(test.labels), TEST_ROWS)
         ]
         return float(np.mean(torch.cat(answers).cpu().numpy() == test.labels))
+
+    def _closed_outputs(self, pool: Pool, task: int) -> Tensor | None:
+        """Returns [outputs], True where an output does not compete on a task's examples; None where all do."""
+        competing = pool.competing(task)
+        # The examples of a task have the same competing outputs, whatever their label.
+        return None if competing is None else torch.from_numpy(~competing[pool.test(task).labels[0]]).to(self._device)
 
     def _batches(self, pool: Pool, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         """Returns images [S, B, inputs] and labels [S, B] for rows [S, B] of a pool."""
@@ -115,12 +124,19 @@ def frozen_units(net: MLPColumns, columns: Sequence[Column], x: Tensor, affine: 
 
 
 def train_column(
-    net: MLPColumns, columns: Sequence[Column], block: Block, steps: range, rate: float, affine: Affine
+    net: MLPColumns,
+    columns: Sequence[Column],
+    block: Block,
+    steps: range,
+    rate: float,
+    affine: Affine,
+    closed: Tensor | None = None,
 ) -> Tensor:
     """SGD steps of the last of these columns, in place; the others are frozen. Returns the loss [steps] of each.
 
-    `steps` of the block's batches are taken. rate: the learning rate of one summand of what is stored as a sum. The
-    losses are computed for all steps at once in the end, from the logits that are kept: nothing waits for them.
+    `steps` of the block's batches are taken. rate: the learning rate of one summand of what is stored as a sum. closed
+    [outputs]: True where an output does not compete. The losses are computed for all steps at once in the end, from the
+    logits that are kept: nothing waits for them.
     """
     (x, labels, hidden), number, classes = block, len(columns) - 1, net.sizes[-1]
     units = [part.view(*x.shape[:2], -1) for part in hidden]
@@ -132,11 +148,16 @@ def train_column(
     newest = _Newest(net, columns[-1], number, rate, x.new_ones(x.shape[1]))
     for step in steps:
         newest.forward(inputs[step], outputs[step], affine)
-        torch.softmax(outputs[step][-1][:, :classes], 1, out=delta[:, :classes])
+        torch.softmax(close(outputs[step][-1][:, :classes], closed), 1, out=delta[:, :classes])
         newest.backward(inputs[step], outputs[step], output_delta(delta, target[step], net.subtracted))
     taken = slice(steps.start, steps.stop)
     log_p = torch.log_softmax(logits[taken, :, :classes], 2)
     return -log_p.gather(2, labels[taken, :, None])[..., 0].mean(1)
+
+
+def close(logits: Tensor, closed: Tensor | None) -> Tensor:
+    """Sets logits [B, outputs] to −∞, in place, where outputs [outputs] do not compete; returns them."""
+    return logits if closed is None else logits.masked_fill_(closed, -torch.inf)
 
 
 class _Newest:

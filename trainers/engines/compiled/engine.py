@@ -17,8 +17,10 @@ from torch import Tensor
 
 from trainers.cohort import Architecture, Cohort
 from trainers.engines.base import FixedEngine, Learners, is_due, parts, steps_between
+from trainers.engines.compiled import kernels
 from trainers.engines.compiled.inputs import Inputs, Layer
 from trainers.engines.compiled.lazy import make_passes
+from trainers.engines.compiled.passes import ALL_OUTPUTS
 from trainers.engines.precision import set_precision
 from trainers.hyperparameters import Hyperparameters
 from trainers.methods import Mixing, Penalty, Projection
@@ -53,6 +55,7 @@ class CompiledEngine(FixedEngine):
     def load_task(self, task: int) -> None:
         """Makes the task's batches ready; its examples are prepared at the first step."""
         (self._segments,) = self._schedules(task)
+        self._passes.competing = self._competing()
         self._inputs = None  # made when the first step asks for it: a shared first task has none
 
     def train(self, learners: Learners, first: int, last: int) -> None:
@@ -77,14 +80,16 @@ class CompiledEngine(FixedEngine):
         if task not in self._tests:
             self._tests[task] = self._passes.examples(test.inputs)
         inputs, everything = self._tests[task], np.arange(len(test.labels))
-        members = [self._passes.layers(row) for row in learners.params]
+        members, competing = [self._passes.layers(row) for row in learners.params], self._competing(task)
         hits = np.empty((len(members), len(everything)), dtype=np.bool_)
         for part in parts(len(everything), TEST_ROWS):
             inputs.take(everything[part])
             # All rows as current ones: a test has no reference batch.
             batch = self._passes.batch(part.stop - part.start, part.stop - part.start)
             for row, member in enumerate(members):
-                hits[row, part] = self._passes.logits(member, batch, inputs).argmax(dim=1).numpy() == test.labels[part]
+                logits, labels = self._passes.logits(member, batch, inputs), test.labels[part]
+                kernels.close_outputs(logits.numpy(), labels, competing)
+                hits[row, part] = logits.argmax(dim=1).numpy() == labels
         return np.asarray(hits.mean(axis=1))
 
     def _step(self, members: list["_Member"], segment: Segment, rows: Indices, step: int) -> None:
@@ -146,8 +151,13 @@ class CompiledEngine(FixedEngine):
             for rows in segment.rows:
                 inputs, labels = self._take(rows[: segment.current], 0)
                 for member, into in pairs:
-                    self._passes.sensitivity(member, inputs, len(labels), into)
+                    self._passes.sensitivity(member, inputs, labels, into)
                 yield gradient
+
+    def _competing(self, tested: int = 0) -> NDArray[np.bool_]:
+        """Returns the competing outputs, as kernels take them; tested: as for `Pool.competing`."""
+        competing = self._pool.competing(tested)
+        return ALL_OUTPUTS if competing is None else competing
 
     def _buffer(self, gradients: int) -> Tensor:
         """For whole gradients [., D]; made once for all members and steps."""

@@ -58,6 +58,19 @@ def output_delta(logits, labels, classes, current, delta, subtracted):  # type: 
 
 
 @compiled
+def close_outputs(logits, labels, competing):  # type: ignore[no-untyped-def]
+    """Sets logits [B, classes] to −∞ where an output does not compete on the label's examples.
+
+    competing [outputs, outputs]: as `streams.competing` has it; empty where all outputs compete.
+    """
+    if competing.shape[0]:
+        for i in range(logits.shape[0]):
+            for c in range(competing.shape[1]):
+                if not competing[labels[i], c]:
+                    logits[i, c] = -np.inf
+
+
+@compiled
 def residual(delta, current):  # type: ignore[no-untyped-def]
     """Mean of ‖p − onehot(y)‖² over the rows behind `current`, from `output_delta`'s; 0 where there are none."""
     total = 0.0

@@ -55,7 +55,7 @@ class _LazyPasses(Passes):
     def forward(self, member: list[Layer], batch: Batch, inputs: Inputs, labels: Indices) -> float:
         """As `Passes.forward`; goes all the way back, too."""
         rows, lists = cast(ListedInputs, inputs).batch
-        loss = labels, self._net.sizes[-1], batch.current, self._net.subtracted
+        loss = labels, self._net.sizes[-1], batch.current, self._net.subtracted, self.competing
         arrays = _arrays(member), batch.hidden_array, batch.delta_array, batch.outputs
         return float(nonzero.both_ways(rows, lists, *arrays, loss))
 
@@ -97,11 +97,10 @@ class _LazyPasses(Passes):
         pixels = cast(ListedInputs, inputs).by_pixel(0, len(factors))
         nonzero.update(pixels, batch.delta_array, batch.outputs, factors, _arrays(member), made)
 
-    def sensitivity(self, member: list[Layer], inputs: Inputs, rows: int, into: list[Layer]) -> None:
+    def sensitivity(self, member: list[Layer], inputs: Inputs, labels: Indices, into: list[Layer]) -> None:
         """As `Passes.sensitivity`."""
-        batch = self.batch(rows, 0)
-        logits = self.logits(member, batch, inputs)
-        np.multiply(logits.numpy(), 2, out=batch.delta_array[-1][:, : logits.shape[1]])
+        batch = self.batch(len(labels), 0)
+        self._double(self.logits(member, batch, inputs), labels, batch)
         nonzero.backward(_arrays(member), batch.delta_array, batch.outputs)
         self._whole(member, batch, inputs, into)
 

@@ -12,7 +12,7 @@ gradient is asked for, as a `ByPixel`.
 
 import numpy as np
 
-from trainers.engines.compiled.kernels import ZERO, compiled, dot, in_order, output_delta
+from trainers.engines.compiled.kernels import ZERO, close_outputs, compiled, dot, in_order, output_delta
 from trainers.engines.compiled.sparse import sort_by_pixel
 from trainers.engines.compiled.vectors import (
     LANES,
@@ -100,11 +100,13 @@ def forward(rows, examples, layers, hidden, outputs):  # type: ignore[no-untyped
 def both_ways(rows, examples, layers, hidden, deltas, outputs, loss):  # type: ignore[no-untyped-def]
     """`forward`, `kernels.output_delta` and `backward`.
 
-    loss: (labels, classes, current, subtracted), as that is told. Returns what it returns.
+    loss: (labels, classes, current, subtracted) of `output_delta`, then `competing` of `close_outputs`. Returns the
+    sum of both losses.
     """
     forward(rows, examples, layers, hidden, outputs)
-    labels, classes, current, subtracted = loss
+    labels, classes, current, subtracted, competing = loss
     last = len(layers) - 1
+    close_outputs(hidden[last], labels, competing)
     found = output_delta(hidden[last], labels, classes, current, deltas[last], subtracted)
     backward(layers, deltas, outputs)
     return found

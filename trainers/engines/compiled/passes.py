@@ -19,6 +19,9 @@ from trainers.networks import MLP
 from trainers.numeric_path import NumericPath
 from trainers.schedule import Indices
 
+ALL_OUTPUTS = np.zeros((0, 0), dtype=np.bool_)
+"""The competing outputs where all compete, as kernels take them."""
+
 
 class Passes:
     """The arithmetic of an MLP, for the layers of one member at a time. `backward` writes `g_ref`.
@@ -34,6 +37,8 @@ class Passes:
         self._scale = (torch.arange(256, dtype=torch.float32) / largest).numpy()
         self._batches: dict[tuple[int, int], Batch] = {}
         self._allocate(0)
+        self.competing = ALL_OUTPUTS
+        """[outputs, outputs], as `streams.competing` has it while the loaded task is the newest one."""
         self.g_ref = self.layers(torch.zeros(net.row))
 
     def layers(self, row: Tensor) -> list[Layer]:
@@ -80,6 +85,7 @@ class Passes:
         """Fills batch.hidden and the last of batch.delta; returns the sum of both losses."""
         self.logits(member, batch, inputs)
         logits, delta = batch.hidden_array[-1], batch.delta_array[-1]
+        kernels.close_outputs(logits, labels, self.competing)
         return float(
             kernels.output_delta(logits, labels, self._net.sizes[-1], batch.current, delta, self._net.subtracted)
         )
@@ -130,12 +136,18 @@ class Passes:
         self._whole(member, batch, inputs, into)
         return loss
 
-    def sensitivity(self, member: list[Layer], inputs: Inputs, rows: int, into: list[Layer]) -> None:
-        """Writes the gradient of Σ ‖logits‖² over the batch at hand, of so many rows, split as for `gradient`."""
-        batch = self.batch(rows, 0)
-        logits = self.logits(member, batch, inputs)
-        torch.mul(logits, 2, out=batch.delta[-1][:, : logits.shape[1]])
+    def sensitivity(self, member: list[Layer], inputs: Inputs, labels: Indices, into: list[Layer]) -> None:
+        """Writes the gradient of Σ ‖logits‖² of competing outputs over the batch at hand, split as for `gradient`."""
+        batch = self.batch(len(labels), 0)
+        self._double(self.logits(member, batch, inputs), labels, batch)
         self._whole(member, batch, inputs, into)
+
+    def _double(self, logits: Tensor, labels: Indices, batch: "Batch") -> None:
+        """Writes twice the logits of competing outputs, and 0 for others, into the last of batch.delta."""
+        delta = batch.delta[-1][:, : logits.shape[1]]
+        torch.mul(logits, 2, out=delta)
+        if len(self.competing):
+            delta.mul_(torch.from_numpy(self.competing[labels]))
 
     @staticmethod
     def _products(batch: "Batch", gg: float, gr: float, rr: float) -> Products:

@@ -39,7 +39,12 @@ def required_options(dataset: str, options: ImageOptions | None) -> ImageOptions
 
 
 def open_images(
-    dataset: str, images: ImageSet, tasks: range, examples_per_task: int | None, options: ImageOptions
+    dataset: str,
+    images: ImageSet,
+    tasks: range,
+    examples_per_task: int | None,
+    options: ImageOptions,
+    scenario: str | None = None,
 ) -> SplitStream | ReoccurringStream:
     """Returns the stream of these images. Raises DataError where they do not make such tasks."""
     known = sources.DATASETS.get(dataset)  # of class folders of the user's own None
@@ -50,6 +55,7 @@ def open_images(
         classes_per_task=options.classes,
         examples_per_task=examples_per_task,
         embedding=bool(known and known.embedding),
+        scenario=scenario,
     )
 
 

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trainers.scenarios import CLASS, TASK
 from trainers.schedule import generator, training_order
 from trainers.streams.base import DataError, Examples, Labels, Pixels
+from trainers.streams.competing import chosen_scenario, facts_of
 from trainers.streams.hashes import PixelHashes
 from trainers.streams.images.image_set import ImageSet
 
@@ -24,11 +26,13 @@ class _ClassStream(ABC):
 
     examples_per_task: shows so many of each task's training images, or all where there are fewer; None shows all.
     embedding: offers `attributes`. Raises DataError when the images have too few classes, fewer examples in every task
-    (of seed 0) than wanted, or no attributes for the embedding.
+    (of seed 0) than wanted, or no attributes for the embedding; and for an impossible scenario.
     """
 
     kind: str
     balanced: bool
+    scenarios: tuple[str, ...] = (TASK, CLASS)
+    """The scenarios that it can have, the usual one first."""
 
     def __init__(
         self,
@@ -37,7 +41,9 @@ class _ClassStream(ABC):
         classes_per_task: int,
         examples_per_task: int | None = None,
         embedding: bool = False,
+        scenario: str | None = None,
     ) -> None:
+        self.scenario = chosen_scenario(scenario, self.scenarios, self.kind)
         self.tasks, self.classes = tasks, classes_per_task
         self.pixels: Pixels = images.pixels
         self.mean: NDArray[np.float32] = images.mean
@@ -121,7 +127,7 @@ class _ClassStream(ABC):
             "joint_embedding": table is not None,
             # The fingerprint of the images does not cover them.
             "attributes": None if table is None else hashlib.sha256(table.tobytes()).hexdigest()[:16],
-        }
+        } | facts_of(self.scenario, TASK)
 
     @abstractmethod
     def _draw(self, seed: int, labels: Labels) -> Labels:
@@ -183,6 +189,7 @@ class ReoccurringStream(_ClassStream):
     """
 
     kind, balanced = "re-occurring classes", True
+    scenarios = (TASK,)  # a class that comes back would compete with itself
 
     @property
     def outputs(self) -> int:

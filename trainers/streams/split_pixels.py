@@ -1,0 +1,119 @@
+"""Tasks with a few classes each of a dataset of pixels: Split MNIST."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainers.scenarios import DOMAIN, SCENARIOS
+from trainers.schedule import training_order
+from trainers.streams.base import DataError, Examples, Images, Labels
+from trainers.streams.competing import chosen_scenario
+from trainers.streams.permuted import DENSITY_SAMPLE
+
+
+class SplitPixelsStream:
+    """Task number i has the classes i·c … i·c + c − 1, whatever the seed; labels are output units.
+
+    Task- and class-incremental, each class has its output. Domain-incremental, the first class of every task has output
+    0, the next one output 1. As in van de Ven & Tolias 2019 (arXiv 1904.07734).
+
+    examples_per_task: shows so many of each task's training images, or all where there are fewer; None shows all.
+    Raises DataError for an unknown scenario, and where there are too few classes or examples.
+    """
+
+    kind = "split pixels"
+
+    def __init__(
+        self,
+        images: Images,
+        tasks: range,
+        classes_per_task: int,
+        examples_per_task: int | None = None,
+        scenario: str | None = None,
+    ) -> None:
+        self.scenario = chosen_scenario(scenario, SCENARIOS, self.kind)
+        self.tasks, self.classes, self._images, self._at_most = tasks, classes_per_task, images, examples_per_task
+        self.inputs, self.largest = int(images.train.inputs.shape[1]), images.largest
+        if tasks.stop * classes_per_task > images.classes:
+            raise DataError(
+                f"{tasks.stop} tasks of {classes_per_task} classes each need {tasks.stop * classes_per_task} classes, "
+                f"the images have {images.classes}",
+                images.classes,
+            )
+        self._of_task = {task: np.flatnonzero(self._are_of(images.train.labels, task)) for task in tasks}
+        largest = max(map(len, self._of_task.values()))
+        if examples_per_task is not None and not 1 <= examples_per_task <= largest:
+            raise DataError(
+                f"examples-per-task must lie in 1…{largest}, the size of the largest task, got {examples_per_task}"
+            )
+        if smallest := [task for task, examples in self._of_task.items() if not len(examples)]:
+            raise DataError(f"task {smallest[0]} has no training image; its classes are missing in the images")
+
+    @property
+    def outputs(self) -> int:
+        """Outputs of the network: one a class of the images, or of a task in the domain-incremental scenario."""
+        return self.classes if self.scenario == DOMAIN else self._images.classes
+
+    @cached_property
+    def density(self) -> float:
+        """Share of pixels that are not zero, from a sample."""
+        return float(np.mean(self._images.train.inputs[:DENSITY_SAMPLE] != 0))
+
+    def heads(self, seed: int) -> Labels:
+        """Returns the task [outputs] that each output belongs to, −1 where it is none of this stream's."""
+        if self.scenario == DOMAIN:
+            return np.full(self.outputs, self.tasks.start)
+        of_task = np.arange(self.outputs) // self.classes
+        return np.where(np.isin(of_task, self.tasks), of_task, -1)
+
+    def size(self, seed: int, task: int) -> int:
+        """Returns how many training examples the task shows."""
+        available = len(self._of_task[task])
+        return available if self._at_most is None else min(self._at_most, available)
+
+    def order(self, seed: int, task: int) -> Labels:
+        """Returns places among the task's training examples, in the order in which it shows them."""
+        return training_order(seed, task, len(self._of_task[task]), self.size(seed, task))
+
+    def train(self, seed: int, task: int, order: Labels) -> Examples:
+        """Returns the task's training examples [n, P] at `order`."""
+        inputs, labels = self._images.train
+        places = self._of_task[task][order]
+        return Examples(inputs[places], self._units(labels[places], task))
+
+    def test(self, seed: int, task: int) -> Examples:
+        """Returns the task's whole test set [n, P]."""
+        inputs, labels = self._images.test
+        places = np.flatnonzero(self._are_of(labels, task))
+        return Examples(inputs[places], self._units(labels[places], task))
+
+    def room(self, rows: int) -> NDArray[np.uint8]:
+        """Returns zeros [rows, P] for bytes of pixels."""
+        return np.zeros((rows, self.inputs), dtype=np.uint8)
+
+    def describe(self) -> dict[str, Any]:
+        """Returns JSON-able facts that, with a seed, determine every example of the stream.
+
+        `examples_per_task` is a mean, for estimates of time; `at_most` is the number that was asked for, None for all.
+        """
+        return {
+            "kind": self.kind,
+            "scenario": self.scenario,
+            "images": self._fingerprint,
+            "tasks": [self.tasks.start, self.tasks.stop],
+            "classes_per_task": self.classes,
+            "examples_per_task": round(sum(self.size(0, task) for task in self.tasks) / len(self.tasks)),
+            "at_most": self._at_most,
+        }
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        return self._images.fingerprint()
+
+    def _are_of(self, labels: Labels, task: int) -> NDArray[np.bool_]:
+        return np.asarray(labels // self.classes == task)
+
+    def _units(self, labels: Labels, task: int) -> Labels:
+        return labels - task * self.classes if self.scenario == DOMAIN else labels
