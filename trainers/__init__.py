@@ -12,10 +12,11 @@ engines                       the arithmetic: compiled, in batches of tensors, o
 pool, reservoir               the examples that a seed sees
 numeric_path                  the name of an arithmetic
 networks                      what is trained
-streams                       tasks of images: permuted pixels, classes of images, a user's own
+streams                       tasks of images: moved pixels, classes, a user's own
 schedule                      in which order examples are seen, and which are remembered
 cohort                        learners, cohorts, what is trained, what comes out: plain values, without torch
 methods, hyperparameters      the rules by which networks are trained, and what they declare
+scenarios                     the outputs that compete on an example: task-, domain-, class-incremental
 plugins                       code from outside: imported, hashed, its exceptions named
 persistence                   files with a checksum;  notes  messages to the user, from anywhere
 capacity                      a cohort cut in halves where it takes too much
@@ -27,7 +28,17 @@ from trainers.hyperparameters import Hyperparameters
 
 ROOMS = (
     *("cost", "population", "footprint", "checkpoints", "forks", "foreign", "engines", "pool", "reservoir"),
-    *("numeric_path", "networks", "streams", "schedule", "cohort", "methods", "hyperparameters", "plugins"),
+    *(
+        "numeric_path",
+        "networks",
+        "streams",
+        "schedule",
+        "cohort",
+        "methods",
+        "hyperparameters",
+        "scenarios",
+        "plugins",
+    ),
     *("persistence", "notes", "capacity", "operating_system"),
 )
 

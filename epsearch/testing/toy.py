@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from trainers.streams import PermutedStream
+from trainers.streams import PermutedStream, SplitPixelsStream
 from trainers.streams.base import Examples, Images
 
 
@@ -23,6 +23,12 @@ def toy(
         return Examples(bright.astype(np.uint8), labels.astype(np.int64))
 
     return PermutedStream(Images(part(80), part(40), classes, largest), tasks, examples)
+
+
+def pairs(scenario: str, tasks: range = range(3), examples: int | None = None) -> SplitPixelsStream:
+    """Returns tasks of two classes each, out of six, of such images; 26 or 27 for training, 14 or 13 for tests."""
+    images = toy(classes=6).images
+    return SplitPixelsStream(images, tasks, 2, examples, scenario)
 
 
 def black(images: int = 60, pixels: int = 9, classes: int = 4) -> PermutedStream:

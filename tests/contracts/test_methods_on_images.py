@@ -34,6 +34,7 @@ IMAGES = made_images(classes=8, train=5, test=[1, 6, 2, 5, 1, 7, 3, 4], size=16,
 DOUBLES = replace(IMAGES, mean=IMAGES.mean.astype(np.float64), attributes=IMAGES.attributes.astype(np.float64))
 KINDS = {
     "split": lambda images: SplitStream(images, range(1, 4), 2),
+    "class-incremental": lambda images: SplitStream(images, range(1, 4), 2, scenario="class"),
     "joint embedding": lambda images: SplitStream(images, range(1, 4), 2, embedding=True),
     "re-occurring": lambda images: ReoccurringStream(images, range(1, 4), 3),
 }
@@ -57,7 +58,11 @@ def runs():
     """Every method on every kind of stream, in turn and together; in the default suite every method once or twice."""
     for method, kind, path in product(ONE_NETWORK, KINDS, (IN_TURN, TOGETHER)):
         few = (kind, path) == ("split", IN_TURN)
-        few |= method in FEW and (kind, path) in (("joint embedding", IN_TURN), ("re-occurring", TOGETHER))
+        few |= method in FEW and (kind, path) in (
+            ("class-incremental", IN_TURN),
+            ("joint embedding", IN_TURN),
+            ("re-occurring", TOGETHER),
+        )
         name = f"{method}, {kind}, {path}"
         yield pytest.param(method, kind, path, marks=[] if few else [pytest.mark.slow], id=name)
 

@@ -15,7 +15,7 @@ from search_spaces.published import definition
 from search_spaces.strategies import STRATEGIES
 from tests.support.others import ENDS, PULLED, worst
 from trainers.methods import METHODS
-from trainers.streams import PERMUTED, StreamSource
+from trainers.streams import PIXELS, PermutedStream, StreamSource
 from trainers.streams.base import Images
 from trainers.streams.pixels import digits
 
@@ -35,7 +35,7 @@ def upside_down(data_dir):
 def register():
     """The lines of the registries."""
     METHODS["pulled"] = PULLED
-    PERMUTED["upside_down"] = StreamSource(upside_down, digits.present)
+    PIXELS["upside_down"] = StreamSource(PermutedStream, upside_down, digits.present)
     STRATEGIES["from-the-ends"] = ENDS
     METRICS["worst"] = worst
     own = DEFINITION.replace("title: Permuted Digits", "title: Digits upside down").replace(

@@ -7,7 +7,9 @@ from tests.support.plain_run import run_of
 from tests.support.reference import PlainLearner
 from tests.support.torch_resnet import TorchResNet
 from trainers.networks import make_resnet
+from trainers.scenarios import CLASS
 from trainers.schedule import generator
+from trainers.streams.competing import scenario_of
 
 
 def plain_image_run(one, stream, architecture):
@@ -16,6 +18,7 @@ def plain_image_run(one, stream, architecture):
     row = torch.from_numpy(net.init(generator(one.seed, "init", stream.tasks.start))).double()
     attributes = None if stream.attributes is None else torch.tensor(stream.attributes)
     network = ImageLearner(torch_twin(net, row, attributes), stream.heads(one.seed), stream.balanced)
+    network.seen = [*stream.tasks] if scenario_of(stream) == CLASS else None
 
     def examples(positions, labels):
         x = torch.from_numpy(stream.pixels[positions] / 255 - stream.mean)
@@ -46,6 +49,8 @@ class ImageLearner(PlainLearner):
     """A residual network that sees, of every example, its own task's outputs alone."""
 
     normalises = True
+    seen = None
+    """All tasks, in a class-incremental stream, where outputs of tasks so far compete."""
 
     def __init__(self, network, heads, balanced):
         self.network, self._heads, self._balanced = network, torch.from_numpy(heads), balanced
@@ -73,4 +78,6 @@ class ImageLearner(PlainLearner):
         return float(hits.mean())
 
     def _allowed(self, y):
+        if self.seen is not None:
+            return torch.tensor([int(head) in self.seen[: self.task + 1] for head in self._heads]).repeat(len(y), 1)
         return self._heads[y][:, None] == self._heads

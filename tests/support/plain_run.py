@@ -39,6 +39,7 @@ def run_of(network, examples, one, stream):
     accuracies, trace = np.full((tasks, tasks), np.nan), []
     for task in range(tasks):
         step, sensitivities, values = 0, [], values_at(one, task)
+        network.task = task  # the newest one, on which the outputs of a class-incremental test depend
         rule, pool = _rule(network, one, values, rule), pools[values]
         for segment in {known: pool.load_task(task) for known, pool in pools.items()}[values]:
             for rows in segment.rows:

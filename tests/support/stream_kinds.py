@@ -3,7 +3,8 @@
 from functools import cache
 
 from tests.support.made_images import made_images
-from tests.support.toy_streams import digits
+from tests.support.toy_streams import digits, toy
+from trainers.streams import RotatedStream, SplitPixelsStream
 from trainers.streams.images.split import ReoccurringStream, SplitStream
 
 
@@ -17,10 +18,19 @@ def cut(kind, embedding=False):
     return lambda tasks, examples: kind(images(), tasks, 3, examples, embedding)
 
 
+def split_pixels(scenario):
+    return lambda tasks, examples: SplitPixelsStream(toy(classes=14, pixels=20).images, tasks, 2, examples, scenario)
+
+
 # Name -> factory(tasks, examples_per_task), as for `--dataset module:factory`; tasks are those of CV and EV below.
 KINDS = {
     "permuted": digits,
+    "rotated": lambda tasks, examples: RotatedStream(digits().images, tasks, examples),
+    "split pixels": split_pixels("task"),
+    "split pixels, class-incremental": split_pixels("class"),
+    "split pixels, domain-incremental": split_pixels("domain"),
     "split": cut(SplitStream),
+    "split, class-incremental": lambda tasks, examples: SplitStream(images(), tasks, 3, examples, scenario="class"),
     "split, embedding": cut(SplitStream, embedding=True),
     "re-occurring": cut(ReoccurringStream),
     "re-occurring, embedding": cut(ReoccurringStream, embedding=True),

@@ -24,10 +24,13 @@ from trainers.engines.columns.resnet import ResNetColumnsEngine
 from trainers.hyperparameters import Value
 from trainers.networks.base import Batch
 from trainers.numeric_path import NumericPath
+from trainers.scenarios import DOMAIN
 from trainers.streams import PermutedStream
 from trainers.streams.base import Examples, Images, ImageStream, PixelStream, TaskStream
+from trainers.streams.competing import scenario_of
 from trainers.streams.images.image_set import ImageSet
 from trainers.streams.images.split import SplitStream
+from trainers.streams.split_pixels import SplitPixelsStream
 
 TASKS = range(3)
 STEPS, IMAGE_STEPS = 20, 6  # of each task: float64 on a CPU is slow
@@ -100,6 +103,9 @@ def made_up(like: TaskStream, network: Architecture) -> TaskStream:
         labels = np.arange(max(pixel.outputs, 200)) % pixel.outputs
         bytes_ = rng.integers(0, int(pixel.largest) + 1, (len(labels), pixel.inputs)).astype(np.uint8)
         part = Examples(bytes_, labels)
+        if scenario_of(like) != DOMAIN and pixel.outputs >= len(TASKS):
+            images = Images(part, part, pixel.outputs, pixel.largest)
+            return SplitPixelsStream(images, TASKS, pixel.outputs // len(TASKS), None, scenario_of(like))
         return PermutedStream(Images(part, part, pixel.outputs, pixel.largest), TASKS, 200)
     image, side = cast(ImageStream, like), SMALLEST_IMAGE.get(network.network)
     height, width = image.pixels.shape[1:3] if side is None else (side, side)
@@ -110,7 +116,8 @@ def made_up(like: TaskStream, network: Architecture) -> TaskStream:
     mean = np.full((height, width, 3), 0.5, dtype=np.float32)
     names = tuple(map(str, range(CLASSES)))
     made = ImageSet(pixels, labels, test, np.zeros_like(test), names, attributes, mean, "made up")
-    return SplitStream(made, TASKS, CLASSES // len(TASKS), embedding=image.attributes is not None)
+    scenario = scenario_of(like) if scenario_of(like) in SplitStream.scenarios else None
+    return SplitStream(made, TASKS, CLASSES // len(TASKS), None, image.attributes is not None, scenario)
 
 
 def in_float64(engine: Engine) -> Engine:

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from trainers.scenarios import DOMAIN
+from trainers.streams.competing import scenario_of
+
 if TYPE_CHECKING:
     from trainers.streams.base import Examples, ImageStream, Labels, PixelStream, TaskStream
 
@@ -36,15 +39,23 @@ class StreamView:
         return self._stream.outputs
 
     def facts(self) -> tuple[dict[str, Any], list[NDArray[Any]]]:
-        """(what a trainer may know of the stream, arrays: the task [outputs] of each output, for images the mean)."""
+        """(what a trainer may know of the stream, arrays: the task [outputs] of each output, the mean of images).
+
+        The tasks of outputs are left out in the domain-incremental scenario, the mean for pixels.
+        """
         stream, tasks = self._stream, self._stream.tasks
         facts = {"tasks": len(tasks), "classes": stream.classes, "outputs": stream.outputs, "shape": self._shape}
+        facts |= {"scenario": scenario_of(stream), "largest": None}
+        arrays = [] if facts["scenario"] == DOMAIN else [self._heads()]
         if self._pixels is None:
-            return facts | {"largest": float(cast("PixelStream", stream).largest)}, []
-        images = cast("ImageStream", stream)
-        heads = np.asarray(images.heads(self._seed), np.int64)
-        ours = (heads >= tasks.start) & (heads < tasks.stop)
-        return facts | {"largest": None}, [np.where(ours, heads - tasks.start, -1), np.asarray(images.mean, np.float32)]
+            return facts | {"largest": float(cast("PixelStream", stream).largest)}, arrays
+        return facts, [*arrays, np.asarray(cast("ImageStream", stream).mean, np.float32)]
+
+    def _heads(self) -> "Labels":
+        """Returns the task [outputs] of each output, counted from 0; −1 for none of this stream."""
+        tasks = self._stream.tasks
+        heads = np.asarray(cast("ImageStream", self._stream).heads(self._seed), np.int64)
+        return np.where((heads >= tasks.start) & (heads < tasks.stop), heads - tasks.start, -1)
 
     def train(self, task: int, first: int) -> tuple[int, "Examples"]:
         """Returns the number of training examples of a task, and a part of them, from `first` on, in its order."""

@@ -67,12 +67,6 @@ class Images:
         _, first, group = np.unique(columns, return_index=True, return_inverse=True)
         return np.asarray(first[group])
 
-    @cached_property
-    def black(self) -> int | None:
-        """The first pixel that is 0 in every image; None where there is none."""
-        used = self.train.inputs.any(axis=0) | self.test.inputs.any(axis=0)
-        return None if used.all() else int(np.argmin(used))
-
     def fingerprint(self) -> str:
         """Returns a hash of every pixel and label: results belong to these data, wherever they were read from.
 

@@ -115,7 +115,7 @@ class _Overlap(NamedTuple):
         return (
             f"{_count(cv.tasks, 'tasks')} × {_count(cv.seeds, 'seeds')} of the cross-validation stream and "
             f"{ev.tasks} × {ev.seeds} of the evaluation stream: {cv.hashes:,} and {ev.hashes:,} different "
-            f"{self.what}, {verdict}{self._apart}{known}{_flaws(cv, ev)} "
+            f"{self.what}, {verdict}{self._apart}{known}{_flaws(self.what, cv, ev)} "
             f"(SHA-256 {cv.digest[:16]}… and {ev.digest[:16]}…)"
         )
 
@@ -200,10 +200,10 @@ def _digest(hashes: Hashes) -> str:
     return hashlib.sha256(hashes.astype("<u8").tobytes()).hexdigest()
 
 
-def _flaws(*sides: _Side) -> str:
-    """Returns the flaws of the permutations of both sides, in words; "" without any."""
+def _flaws(what: str, *sides: _Side) -> str:
+    """Returns the flaws of the motions of pixels of both sides, in words; "" without any."""
     repeated, unchanged = (sum(getattr(side, name) for side in sides) for name in ("repeated", "unchanged"))
-    flaws = f"; {_count(repeated, 'tasks')} with the permutation of another one" if repeated else ""
+    flaws = f"; {_count(repeated, 'tasks')} with the {what.removesuffix('s')} of another one" if repeated else ""
     return flaws + (f"; {_count(unchanged, 'tasks')} with images as they are" if unchanged else "")
 
 

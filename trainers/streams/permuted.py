@@ -1,6 +1,7 @@
 """Tasks that move the pixels of the same images: by a permutation, or by a rotation."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from math import isqrt
 from typing import Any
@@ -18,6 +19,7 @@ DENSITY_SAMPLE = 1000  # images
 BLANK = -1
 """The source of a pixel that comes from beyond the image, and is 0."""
 HALF_TURN = 180.0  # degrees
+MOST_DRAWS = 200  # of an angle; the chance that none of them is new is nil unless hardly a rotation is left
 
 
 class _MovedPixels(ABC):
@@ -39,7 +41,7 @@ class _MovedPixels(ABC):
         self, images: Images, tasks: range, examples_per_task: int | None = None, scenario: str | None = None
     ) -> None:
         chosen_scenario(scenario, (DOMAIN,), self.kind)
-        self.tasks, self._images = tasks, images
+        self.tasks, self.images = tasks, images
         self.inputs, self.largest = int(images.train.inputs.shape[1]), images.largest
         self.classes = self.outputs = images.classes
         self.available = len(images.train.labels)
@@ -56,7 +58,7 @@ class _MovedPixels(ABC):
     @cached_property
     def density(self) -> float:
         """Share of pixels that are not zero, from a sample."""
-        return float(np.mean(self._images.train.inputs[:DENSITY_SAMPLE] != 0))
+        return float(np.mean(self.images.train.inputs[:DENSITY_SAMPLE] != 0))
 
     def size(self, seed: int, task: int) -> int:
         """Returns how many training examples the task shows: as many in every task."""
@@ -68,13 +70,13 @@ class _MovedPixels(ABC):
 
     def train(self, seed: int, task: int, order: NDArray[np.int64]) -> Examples:
         """Returns the training examples at `order`, their pixels [n, P] moved."""
-        inputs, labels = self._images.train
+        inputs, labels = self.images.train
         # Rows first: the other way round the whole training set would be copied.
         return Examples(self._moved(inputs[order], seed, task), labels[order])
 
     def test(self, seed: int, task: int) -> Examples:
         """Returns the whole test set, its pixels [n, P] moved."""
-        inputs, labels = self._images.test
+        inputs, labels = self.images.test
         return Examples(self._moved(inputs, seed, task), labels)
 
     def room(self, rows: int) -> NDArray[np.uint8]:
@@ -84,11 +86,6 @@ class _MovedPixels(ABC):
     def permutation_hash(self, seed: int, task: int) -> Hashes:
         """Returns [1], of what the task does to the images; all tasks show the same ones."""
         return self._hash(self.source(seed, task))
-
-    @property
-    def unchanged(self) -> Hashes:
-        """[1], the `permutation_hash` of a task that leaves every image as it is."""
-        return self._hash(np.arange(self.inputs))
 
     def describe(self) -> dict[str, Any]:
         """Returns JSON-able facts that, with a seed, determine every example of the stream."""
@@ -101,7 +98,7 @@ class _MovedPixels(ABC):
 
     @cached_property
     def _fingerprint(self) -> str:
-        return self._images.fingerprint()
+        return self.images.fingerprint()
 
     def _moved(self, inputs: NDArray[np.uint8], seed: int, task: int) -> NDArray[np.uint8]:
         source = self.source(seed, task)
@@ -110,9 +107,7 @@ class _MovedPixels(ABC):
         return moved
 
     def _hash(self, source: NDArray[np.int64]) -> Hashes:
-        # A pixel from beyond the image is one that is black in every image, where the images have such a pixel.
-        black = self._images.black
-        return hash_rows(np.where(source == BLANK, BLANK if black is None else black, self._images.alike[source])[None])
+        return hash_rows(self.images.alike[source][None])
 
 
 class PermutedStream(_MovedPixels):
@@ -128,12 +123,19 @@ class PermutedStream(_MovedPixels):
         """Returns the permutation of the task."""
         return self.permutation(seed, task)
 
+    @property
+    def unchanged(self) -> Hashes:
+        """[1], the `permutation_hash` of a task whose permutation leaves every image as it is."""
+        return self._hash(np.arange(self.inputs))
+
 
 class RotatedStream(_MovedPixels):
     """Every task turns all images by its own angle, uniform in [0°, 180°), around their middle.
 
     As in Dark Experience for General Continual Learning (Buzzega et al., 2020) and its code: pixels take the nearest
-    value, and what comes from beyond the image is black. Raises DataError where images are not square, too.
+    value, and what comes from beyond the image is black. An angle is drawn again where the pixels come from the same
+    places as in an earlier task of the seed. Raises DataError where images are not square, too, or too small for so
+    many tasks.
     """
 
     kind, motions = "rotated pixels", "rotations"
@@ -145,14 +147,35 @@ class RotatedStream(_MovedPixels):
         super().__init__(images, tasks, examples_per_task, scenario)
         if isqrt(self.inputs) ** 2 != self.inputs:
             raise DataError(f"images that are rotated must be square, got {self.inputs:,} pixels")
+        self._angles: dict[int, list[float]] = {}
 
     def angle(self, seed: int, task: int) -> float:
         """Returns the task's angle in degrees, counter-clockwise."""
-        return float(generator(seed, "rotation", task).uniform(0, HALF_TURN))
+        angles = self._angles.setdefault(seed, [])
+        while len(angles) <= task:
+            angles.append(self._another(seed, angles))
+        return angles[task]
 
     def source(self, seed: int, task: int) -> NDArray[np.int64]:
         """Returns where each pixel [P] comes from: the nearest one, or BLANK."""
         return rotation(isqrt(self.inputs), self.angle(seed, task))
+
+    def permutation_hash(self, seed: int, task: int) -> Hashes:
+        """Returns [1], of the rotation and the seed.
+
+        There are only some thousand rotations of an image to the nearest pixel, so that seeds have some in common; a
+        learner sees those of its seed alone.
+        """
+        return hash_rows(np.append(self.source(seed, task), seed)[None])
+
+    def _another(self, seed: int, angles: Sequence[float]) -> float:
+        """Returns the angle of the task after these ones, of the tasks so far."""
+        draws, side = generator(seed, "rotation", len(angles)), isqrt(self.inputs)
+        earlier = {rotation(side, angle).tobytes() for angle in angles}
+        for angle in draws.uniform(0, HALF_TURN, MOST_DRAWS).tolist():
+            if rotation(side, angle).tobytes() not in earlier:
+                return float(angle)
+        raise DataError(f"images of {side} × {side} pixels have too few rotations for {len(angles) + 1} tasks")
 
     def describe(self) -> dict[str, Any]:
         """Returns JSON-able facts that, with a seed, determine every example of the stream."""

@@ -34,7 +34,7 @@ class SplitPixelsStream:
         scenario: str | None = None,
     ) -> None:
         self.scenario = chosen_scenario(scenario, SCENARIOS, self.kind)
-        self.tasks, self.classes, self._images, self._at_most = tasks, classes_per_task, images, examples_per_task
+        self.tasks, self.classes, self.images, self._at_most = tasks, classes_per_task, images, examples_per_task
         self.inputs, self.largest = int(images.train.inputs.shape[1]), images.largest
         if tasks.stop * classes_per_task > images.classes:
             raise DataError(
@@ -54,12 +54,12 @@ class SplitPixelsStream:
     @property
     def outputs(self) -> int:
         """Outputs of the network: one a class of the images, or of a task in the domain-incremental scenario."""
-        return self.classes if self.scenario == DOMAIN else self._images.classes
+        return self.classes if self.scenario == DOMAIN else self.images.classes
 
     @cached_property
     def density(self) -> float:
         """Share of pixels that are not zero, from a sample."""
-        return float(np.mean(self._images.train.inputs[:DENSITY_SAMPLE] != 0))
+        return float(np.mean(self.images.train.inputs[:DENSITY_SAMPLE] != 0))
 
     def heads(self, seed: int) -> Labels:
         """Returns the task [outputs] that each output belongs to, −1 where it is none of this stream's."""
@@ -79,13 +79,13 @@ class SplitPixelsStream:
 
     def train(self, seed: int, task: int, order: Labels) -> Examples:
         """Returns the task's training examples [n, P] at `order`."""
-        inputs, labels = self._images.train
+        inputs, labels = self.images.train
         places = self._of_task[task][order]
         return Examples(inputs[places], self._units(labels[places], task))
 
     def test(self, seed: int, task: int) -> Examples:
         """Returns the task's whole test set [n, P]."""
-        inputs, labels = self._images.test
+        inputs, labels = self.images.test
         places = np.flatnonzero(self._are_of(labels, task))
         return Examples(inputs[places], self._units(labels[places], task))
 
@@ -110,7 +110,7 @@ class SplitPixelsStream:
 
     @cached_property
     def _fingerprint(self) -> str:
-        return self._images.fingerprint()
+        return self.images.fingerprint()
 
     def _are_of(self, labels: Labels, task: int) -> NDArray[np.bool_]:
         return np.asarray(labels // self.classes == task)

@@ -108,7 +108,7 @@ def test_a_method_of_others_keeps_all_promises_beside_another():
 class Wrapped(PermutedStream):
     def __init__(self, tasks, examples):
         plain = toy(tasks, examples)
-        super().__init__(plain._images, tasks, examples)
+        super().__init__(plain.images, tasks, examples)
 
 
 class Unseeded(Wrapped):

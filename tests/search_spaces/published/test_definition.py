@@ -12,6 +12,10 @@ from search_spaces.published.definition import learning_rate_grid, parse_definit
 SETTINGS = {
     "permuted_digits": (11, None, 10, 0.03, 25, 40),
     "permuted_mnist": (11, 0.07185, 10, 0.1, 25, 256),
+    "rotated_digits": (11, None, 10, 0.03, 25, 40),
+    "rotated_mnist": (11, None, 10, 0.1, 25, 256),
+    "split_digits": (11, None, 2, 0.03, 25, 40),
+    "split_mnist": (11, None, 2, 0.1, 50, 256),
     "split_cifar": (7, 0.5, 5, 0.03, 13, 256),
     "split_cub": (7, None, 10, 0.1, 5, 128),
     "split_cub_je": (7, None, 10, 0.1, 5, 128),
@@ -46,9 +50,10 @@ def test_the_settings_of_the_papers(name):
     found = (one.points, one.reported_epsilon, one.classes, one.learning_rate, one.memory, one.memory_batch)
     assert found == SETTINGS[name]
     # No paper prints those of the digits.
-    sizes = (4, 6) if name == "permuted_digits" else (5, 5)
+    sizes = (4, 6) if name.endswith("_digits") else (5, 5)
     assert (one.interval, one.repeats, one.seeds) == (Interval(0.0, 1.0), *sizes)
-    assert (one.tasks, one.cv_tasks, one.batch_size) == (20, 3, 10)
+    tasks = (5, None) if name in ("split_digits", "split_mnist") else (20, 3)  # two of ten classes each
+    assert (one.tasks, one.cv_tasks, one.batch_size) == (*tasks, 10)
     assert (one.name, bool(one.title)) == (name, True)
 
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from trainers.foreign.inputs import write_scaled
 from trainers.foreign.inside.seeds import Seeds
 from trainers.foreign.messages import AT_ONCE, Message, packed, take_message
+from trainers.scenarios import DOMAIN
 
 CACHED = 2**29  # bytes of test inputs that are kept, as bytes of pixels; others come again for every test
 REPORTING = "report() was called while another report() was not over"
@@ -78,14 +79,19 @@ class Stream:
     """Labels lie in 0…outputs−1."""
     shape: tuple[int, ...]
     """Of one input: (P,) of pixels, (3, H, W) of images."""
+    scenario: str
+    """"task": an example's task is known in a test, and so are its labels; "domain": all tasks have the same labels;
+    "class": all labels seen so far compete.
+    """
 
     def __init__(self, channel: Channel, job: Mapping[str, Any], arrays: list[NDArray[Any]]) -> None:
         facts = self._facts = job["stream"]
         self._channel, self._length = channel, int(facts["tasks"])
         self._heads: NDArray[Any] | None = None
-        self._mean: NDArray[Any] | None = None
-        if facts["largest"] is None:  # images
-            self._heads, self._mean = arrays
+        self._mean = mean_of(facts, arrays)
+        self.scenario = str(facts["scenario"])
+        if self.scenario != DOMAIN:
+            self._heads = arrays[0]
         self.tasks = range(job["done"] + 1, self._length)
         self.classes, self.outputs, self.shape = int(facts["classes"]), int(facts["outputs"]), tuple(facts["shape"])
 
@@ -116,12 +122,17 @@ class Stream:
         return inputs, labels
 
 
+def mean_of(facts: Mapping[str, Any], arrays: list[NDArray[Any]]) -> NDArray[Any] | None:
+    """Returns the mean of a stream's images, which comes last; None for pixels."""
+    return arrays[-1] if facts["largest"] is None else None
+
+
 class Report:
     """Tells epsearch what has been learned: `report(k, predict)` after task k."""
 
     def __init__(self, channel: Channel, job: Mapping[str, Any], arrays: list[NDArray[Any]], seeds: Seeds) -> None:
         self._channel, self._seeds, self._facts = channel, seeds, job["stream"]
-        self._mean = arrays[1] if self._facts["largest"] is None else None
+        self._mean = mean_of(self._facts, arrays)
         self._save: Callable[[Path], object] | None = None
         self._curve = int(job["curve"])
         self._open, self._lock = False, threading.Lock()

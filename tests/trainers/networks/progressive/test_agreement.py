@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from epsearch.testing.toy import pairs
 from tests.support.grown import flat, learners, made, on_every_path, progressive, split, unpadded
 from tests.support.toy_streams import digits
 from trainers.engines.columns.mlp import frozen_units, train_column
@@ -106,3 +107,29 @@ def test_a_step_on_random_tensors_agrees_with_numpy(number, dtype, tolerance):
     if dtype == torch.float64:
         assert error <= tolerance * np.linalg.norm(expected - before)
     assert loss.tolist() == pytest.approx([expected_loss], rel=max(tolerance, 1e-12))
+
+
+@on_every_path
+def test_a_column_sees_the_outputs_of_its_task_alone(path):
+    """In a task-incremental stream, with a loss and a test over two of six outputs."""
+    stream, rate = pairs("task"), 0.1
+    engine, net = made(stream, (3,), path), MLPColumns((9, 24, 16, 6), 3)
+    members = learners(engine, (rate,))
+    with torch.inference_mode(False), torch.enable_grad():
+        reference = progressive(net, members.params[0].clone())
+        for task in range(3):
+            engine.load_task(task)
+            pool, outputs = engine._pools[0], slice(2 * task, 2 * task + 2)
+            for step in range(engine.steps):
+                with torch.inference_mode():
+                    engine.train(members, step, step + 1)
+                rows = slice(4 * step, min(4 * step + 4, pool.shown))
+                x = torch.from_numpy(pool.inputs[rows]).float() / stream.largest
+                reference.step(x, torch.from_numpy(pool.labels[rows]), task, rate, outputs)
+                found = flat(net, net.columns(members.params[0])[task], task)
+                assert torch.allclose(found, reference.collapsed(task), atol=1e-5, rtol=0), f"task {task}, step {step}"
+            test = stream.test(3, task)
+            logits = reference(torch.from_numpy(test.inputs).float() / stream.largest, task).detach()[:, outputs]
+            with torch.inference_mode():
+                share = engine.accuracy(members, task)
+            assert share == (logits.argmax(1).numpy() + outputs.start == test.labels).mean()
