@@ -84,7 +84,9 @@ def printed_methods(results: SearchResults) -> tuple[str, ...]:
 
     None where the sizes are not the paper's, unless printed rows are wanted all the same.
     """
-    return _in_print(results) if results.printed_beside else ()
+    if not results.printed_beside:
+        return ()
+    return tuple(method for method in _in_print(results) if printed_row(results.dataset, method))
 
 
 def left_out(results: SearchResults) -> bool:

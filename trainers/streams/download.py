@@ -22,4 +22,10 @@ def download(dataset: str, subject: str, data_dir: Path, advice: str) -> None:
     try:
         getattr(datasets, dataset)(str(data_dir), download=True)
     except Exception as error:  # of torchvision, urllib, tarfile, …
-        raise DataError(f"{missing} the download failed ({first_line(error)}); {advice}") from error
+        raise DataError(f"{missing} the download failed ({_reason(error)}); {advice}") from error
+
+
+def _reason(error: Exception) -> str:
+    """Returns the first line of an error, and the last one where the first announces it, as torchvision's does."""
+    first, last = first_line(error), str(error).strip().rpartition("\n")[2]
+    return f"{first} {last}" if first.endswith(":") and last else first
