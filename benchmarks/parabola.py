@@ -115,18 +115,21 @@ def study_of(curve: Curve, sizes: Sizes, data_dir: str, path: str) -> Search:
 def trained(piece: Piece, sizes: Sizes, data_dir: str, path: str, at_once: int = 1) -> list[Found]:
     """The members of a piece, trained by the job that a search would make of them."""
     curve, epsilons = piece
-    study = study_of(curve, sizes, data_dir, path)
-    cohort = Cohort(tuple(study.learner((epsilon,), curve.seed) for epsilon in epsilons))
-    request, transfer = study.request(curve.phase), measures_transfer(curve.phase)
+    members = members_of(study_of(curve, sizes, data_dir, path), curve.phase, epsilons, curve.seed, at_once)
+    return [curve._asdict() | member for member in members]
+
+
+def members_of(study: Search, phase: str, epsilons: tuple[float, ...], seed: int, at_once: int = 1) -> list[Found]:
+    """Members of one seed and stream, trained together by the job that the study would make of them."""
     job = Job(
         number=0,
         stage="",
-        phase=curve.phase,
-        cohort=cohort,
+        phase=phase,
+        cohort=Cohort(tuple(study.learner((epsilon,), seed) for epsilon in epsilons)),
         architecture=study.architecture,
-        stream=request,
+        stream=study.request(phase),
         path=str(study.numeric_path),
-        transfer=transfer,
+        transfer=measures_transfer(phase),
         weights=(),  # nobody is told how far it is
         at_once=at_once,
     )
@@ -135,7 +138,6 @@ def trained(piece: Piece, sizes: Sizes, data_dir: str, path: str, at_once: int =
     assert value is not None
     return [
         {
-            **curve._asdict(),
             "epsilon": epsilon,
             **summary(value.accuracies[row], value.violations[row]),
             "steps": int(value.steps[row]),

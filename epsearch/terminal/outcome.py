@@ -62,7 +62,9 @@ def reasons(study: StoredStudy) -> RenderableType:
     """Returns all that is known of a study's answer: its reasons in words, every metric, cautions."""
     _, whole, _, notes = VIEWS[study.study.kind]
     with added(study.results.config):
-        return Group(*whole(study.results), *(Text(f"caution: {note}", style="yellow") for note in notes(study.results)))
+        return Group(
+            *whole(study.results), *(Text(f"caution: {note}", style="yellow") for note in notes(study.results))
+        )
 
 
 def reasons_as_json(study: StoredStudy) -> dict[str, Any]:
