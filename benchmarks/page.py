@@ -1,4 +1,4 @@
-"""Makes docs/performance.md, strategies.md and parabola.md, with plots, from benchmarks/results/*.json and templates.
+"""Makes four pages of docs/, with plots, from benchmarks/results/*.json and templates.
 
 uv run python benchmarks/page.py
 """
@@ -13,6 +13,7 @@ from typing import Any
 import cluster_page
 import parabola_page
 import races_page
+import scenarios_page
 import service_page
 import steps_page
 import strategies_page
@@ -21,7 +22,9 @@ from charts import Range, bars, number, panels, table
 
 ROOT = Path(__file__).parent.parent
 RESULTS, TEMPLATE = ROOT / "benchmarks" / "results", ROOT / "benchmarks" / "performance.md.in"
-STRATEGIES, PARABOLA = (ROOT / "benchmarks" / f"{name}.md.in" for name in ("strategies", "parabola"))
+STRATEGIES, PARABOLA, SCENARIOS = (
+    ROOT / "benchmarks" / f"{name}.md.in" for name in ("strategies", "parabola", "scenarios")
+)
 Found = dict[str, Any]
 
 
@@ -32,6 +35,7 @@ def pages(results: Path = RESULTS) -> dict[str, str]:
         ("performance", TEMPLATE, SECTIONS),
         ("strategies", STRATEGIES, {"strategies": strategies_page.SECTION, "races": races_page.SECTION}),
         ("parabola", PARABOLA, {"parabola": parabola_page.SECTION}),
+        ("scenarios", SCENARIOS, {"scenarios": scenarios_page.SECTION}),
     ):
         parts = {}
         for name, (section, command) in sections.items():

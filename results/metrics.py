@@ -47,6 +47,7 @@ PERCENT = "%"
 """Unit of metrics that are printed in percent."""
 
 TWO_TASKS = "a second task"
+UNTRAINED_TASKS = f"{TWO_TASKS}, and tests of untrained tasks, which class-incremental streams do not have"
 
 
 @dataclass(frozen=True)
@@ -325,7 +326,7 @@ METRICS = Metrics(
         "a_t": Metric(lambda run: last_task_accuracy(run.accuracies), 2, PERCENT),
         "LCA_10": Metric(lambda run: learning_curve_area(run.within), 3, needs="ten mini-batches in every task"),
         "BWT": Metric(lambda run: backward_transfer(run.accuracies), 2, PERCENT, needs=TWO_TASKS),
-        "FWT": Metric(lambda run: forward_transfer(run.accuracies, run.initial), 2, PERCENT, needs=TWO_TASKS),
+        "FWT": Metric(lambda run: forward_transfer(run.accuracies, run.initial), 2, PERCENT, needs=UNTRAINED_TASKS),
     }
 )
 """The metrics of `summarize`, in the order of tables."""

@@ -246,6 +246,7 @@ def test_the_page_names_every_command():
             "coverage",
             "reliability",
             "parabola",
+            "scenarios",
         )
     )
     for file in BENCHMARKS.glob("*.py"):

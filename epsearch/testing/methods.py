@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from epsearch.testing.promises import Check, checks_of, sure
-from epsearch.testing.toy import black, toy
+from epsearch.testing.toy import black, pairs, toy
 from trainers.cohort import Architecture, Cohort, CohortResult, Learner
 from trainers.hyperparameters import Hyperparameter, Hyperparameters, Value
 from trainers.methods import METHODS, PLUGGED, plug
@@ -16,6 +16,7 @@ from trainers.methods.rules import ALL, NORM, RESERVOIR, SIGN, Columns, Method, 
 from trainers.networks import MLP
 from trainers.numeric_path import NumericPath
 from trainers.population import Training, train_cohort
+from trainers.scenarios import CLASS, TASK
 from trainers.schedule import generator
 from trainers.streams.base import TaskStream
 
@@ -247,6 +248,25 @@ def saturated_losses_do_no_harm(case: MethodCase) -> None:
         sure(np.array_equal(result.params[0], start), "where every gradient is zero no parameter may move")
 
 
+def outputs_of_later_tasks_stay_as_they_are(case: MethodCase) -> str | None:
+    """Outputs that no example so far competes with get no gradient, by task and by class."""
+    if case.grows:
+        return "its network grows"
+    for scenario in (one for one in (TASK, CLASS) if one in case.method.scenarios):
+        stream = pairs(scenario, range(2))  # two of six classes are in no task
+        sizes = (stream.inputs, *NETWORK.hidden, stream.outputs)
+        result = case.train([case.learner()], stream)
+        rows = (MLP(sizes).init(generator(0, "init", stream.tasks.start)), result.params[0])
+        before, after = (MLP(sizes).layers(torch.from_numpy(row)[None])[-1] for row in rows)
+        moved = (before.weight != after.weight).any(dim=1)[0] | (before.bias != after.bias)[0]
+        sure(
+            bool(moved[:4].all()) and not moved[4 : stream.outputs].any(),
+            f"outputs of the scenario {scenario} must move in their own tasks and stay as they are before them; "
+            f"{int(moved[:4].sum())} of 4 moved, and {int(moved[4 : stream.outputs].sum())} of 2 that stay",
+        )
+    return None
+
+
 def a_diverging_member_disturbs_nobody(case: MethodCase) -> None:
     """It is marked, and the others of its cohort train as if it were not there."""
     tame = case.learner()
@@ -267,6 +287,7 @@ PROMISES = (
     a_first_task_is_plain_sgd_where_it_must_be,
     every_declared_hyperparameter_acts,
     hyperparameters_act_from_as_many_tasks_on_as_declared,
+    outputs_of_later_tasks_stay_as_they_are,
     zero_gradients_do_no_harm,
     saturated_losses_do_no_harm,
     a_diverging_member_disturbs_nobody,

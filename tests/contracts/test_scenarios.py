@@ -145,35 +145,6 @@ def test_the_scenarios_differ(path):
     assert len(set(found)) == len(SCENARIOS)
 
 
-@pytest.mark.few(30)
-@on_every_path
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("scenario", [TASK, CLASS])
-def test_outputs_of_later_tasks_stay_as_they_are(method, scenario, path):
-    if scenario not in METHODS[method].scenarios:
-        pytest.skip("no purpose there")
-    stream, one = pairs(scenario), small(method)
-    engine = engine_of(one, stream, path, NETWORK)
-    with torch.inference_mode():
-        learners = untrained(engine, [one])
-        before = last_layer(learners, stream).clone()
-        for task in range(TASKS - 1):
-            engine.load_task(task)
-            engine.train(learners, 0, engine.steps)
-            changed = (last_layer(learners, stream) != before).any(0)
-            seen = 2 * task + 2 if task == 0 or not isinstance(METHODS[method].rule, Columns) else 2
-            assert changed[:seen].any() and not changed[2 * task + 2 :].any()
-            engine.finish(learners, task == 0)
-            engine.remember(task)
-
-
-def last_layer(learners, stream):
-    """[hidden + 1, outputs] of the first member: weights and biases; of the first column where there are several."""
-    net = MLP((stream.inputs, *NETWORK.hidden, stream.outputs))
-    weight, bias = net.layers(learners.params[:1, : net.row])[-1]
-    return torch.cat([weight[0, : NETWORK.hidden[-1], : stream.outputs], bias[:1, : stream.outputs]])
-
-
 @pytest.mark.parametrize("scenario", [TASK, CLASS])
 @one_network
 def test_seeds_in_one_batch_have_their_own_memory_and_the_same_outputs(method, scenario):

@@ -54,7 +54,7 @@ def defaults() -> str:
         "| --- " * (len(OF_DATASETS) + 1) + "|",
     ]
     for name in (*definitions(), "folder:PATH"):
-        values = vars(load_definition(name))
+        values = vars(load_definition(name)) | {"cv_tasks": load_definition(name).cv_tasks or 0}
         cells = " | ".join(str(values["learning_rate" if one == "lr" else one]) for one in OF_DATASETS)
         lines.append(f"| `{name}` | {cells} |")
     return "\n".join(lines)

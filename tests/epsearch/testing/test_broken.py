@@ -78,6 +78,12 @@ def halve(state, step, direction):
     direction.mul_(0.5)
 
 
+def drift(state, step, direction):
+    """Moves every parameter, whatever the gradient."""
+    direction.add_(0.01)
+
+
+DRIFTING = Penalty(arrays=(), finish=lambda state, end: None, observe=drift)
 SLOWER = Penalty(arrays=(), finish=lambda state, end: None, observe=halve)
 METHODS = {
     "numbers_and_tensors_mix_alike": method(branches),
@@ -86,6 +92,7 @@ METHODS = {
     "saturated_losses_do_no_harm": method(divides),
     "zero_gradients_do_no_harm": method(explodes),
     "a_first_task_is_plain_sgd_where_it_must_be": Method("BROKEN", "nobody", SLOWER, None, (STRENGTH,)),
+    "outputs_of_later_tasks_stay_as_they_are": Method("BROKEN", "nobody", DRIFTING, None, (STRENGTH,)),
     "hyperparameters_act_from_as_many_tasks_on_as_declared": replace(
         method(lambda products, values: choose(angle(products).usable, (1 - values.pull, values.pull), 1.0), LATE),
         late=("pull",),

@@ -1,1 +1,1 @@
-"""Datasets whose pixels are permuted."""
+"""Datasets of pixels."""
