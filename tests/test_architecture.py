@@ -30,7 +30,7 @@ MORE: tuple[str, ...] = (
     ),
     "LogHandler",
     *("PaperFile", "Summary"),
-    *("RotatedStream", "SplitPixelsStream"),
+    *("Pickles", "RotatedStream", "SplitPixelsStream"),
 )
 """Names of the public classes beyond these ceilings."""
 IMPORT = (ast.Import, ast.ImportFrom)

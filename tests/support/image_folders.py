@@ -107,6 +107,22 @@ def zipped(path: Path, files=None, top="cifar100/"):
     return path
 
 
+def cifar10(root: Path):
+    """CIFAR-10's pickles of the same images: those to train on in five of them, a few in each."""
+    files, folder = class_files(), root / "cifar-10-batches-py"
+    parts = {part: [name for name in files if name.startswith(part)] for part in ("train", "test")}
+    batches = {f"data_batch_{number + 1}": parts["train"][number::5] for number in range(5)}
+    for batch, names in (batches | {"test_batch": parts["test"]}).items():
+        content = {
+            "data": np.stack([files[name].transpose(2, 0, 1).reshape(-1) for name in names]),
+            "labels": [FOLDER_CLASSES.index(name.split("/")[1]) for name in names],
+            "filenames": [name.split("/")[2] for name in names],
+        }
+        put(folder / batch, pickle.dumps(content))
+    put(folder / "batches.meta", pickle.dumps({"label_names": list(FOLDER_CLASSES)}))
+    return root
+
+
 def cifar(root: Path, files=None):
     """torchvision's pickles of the same images, in no order."""
     for part in ("train", "test"):

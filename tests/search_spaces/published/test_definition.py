@@ -17,6 +17,7 @@ SETTINGS = {
     "split_digits": (11, None, 2, 0.03, 25, 40),
     "split_mnist": (11, None, 2, 0.1, 50, 256),
     "split_cifar": (7, 0.5, 5, 0.03, 13, 256),
+    "split_cifar10": (7, None, 2, 0.03, 50, 256),
     "split_cub": (7, None, 10, 0.1, 5, 128),
     "split_cub_je": (7, None, 10, 0.1, 5, 128),
     "split_awa": (7, None, 5, 0.1, 20, 128),
@@ -52,7 +53,9 @@ def test_the_settings_of_the_papers(name):
     # No paper prints those of the digits.
     sizes = (4, 6) if name.endswith("_digits") else (5, 5)
     assert (one.interval, one.repeats, one.seeds) == (Interval(0.0, 1.0), *sizes)
-    tasks = (5, None) if name in ("split_digits", "split_mnist") else (20, 3)  # two of ten classes each
+    tasks = (
+        (5, None) if name in ("split_digits", "split_mnist", "split_cifar10") else (20, 3)
+    )  # two of ten classes each
     assert (one.tasks, one.cv_tasks, one.batch_size) == (*tasks, 10)
     assert (one.name, bool(one.title)) == (name, True)
 
@@ -132,7 +135,7 @@ def test_no_alias_means_two_datasets():
 
 @pytest.mark.parametrize(
     ("name", "near"),
-    [("permuted_mnits", "permuted_mnist"), ("seq-cifar10", "split_cifar"), ("split-awa-j", "split_awa_je")],
+    [("permuted_mnits", "permuted_mnist"), ("seq-cifar11", "split_cifar10"), ("split-awa-j", "split_awa_je")],
 )
 def test_a_misspelt_name_is_answered_in_one_line(name, near):
     with pytest.raises(UnknownDataset) as error:

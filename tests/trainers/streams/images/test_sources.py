@@ -299,6 +299,30 @@ def test_damaged_pickles(tmp_path):
     refused("split_cifar", tmp_path, "has the label 7, allowed are 0…2")
 
 
+def test_the_pickles_of_cifar_10(tmp_path):
+    """The same images, in five pickles to train on and one to test on."""
+    made.cifar(tmp_path / "hundred")
+    made.cifar10(tmp_path / "ten")
+    found, wanted = sources.find("split_cifar10", tmp_path / "ten"), sources.find("split_cifar", tmp_path / "hundred")
+    assert found.names == wanted.names and (found.labels == wanted.labels).all() and (found.parts == wanted.parts).all()
+    for name in found.names:
+        np.testing.assert_array_equal(found.read(name), made.class_files()[name])
+    assert found.official == {"classes": 10, "train": 50000, "test": 10000}
+    assert sources.present("split_cifar", tmp_path / "ten") is None
+    (tmp_path / "ten" / "cifar-10-batches-py" / "data_batch_3").write_bytes(b"")
+    refused("split_cifar10", tmp_path / "ten", "not one of CIFAR-10's pickles, or damaged")
+
+
+def test_cifar_10_is_downloaded_as_such(tmp_path, monkeypatch):
+    import torchvision
+
+    def offline(root, download):
+        raise OSError("no route to host")
+
+    monkeypatch.setattr(torchvision.datasets, "CIFAR10", offline)
+    refused("split_cifar10", tmp_path, "no CIFAR-10 under", "the download failed (no route to host)", "cifar10.zip")
+
+
 @pytest.mark.parametrize(
     ("change", "fragment"),
     [

@@ -35,6 +35,8 @@ class _Published(NamedTuple):
     """Whether a tree is laid out as published."""
     read: Callable[[Tree], Source] = folders.read
     """Of a tree that matches."""
+    pickles: cifar.Pickles | None = None
+    """Its layout as pickles; None where it has none."""
     downloaded_as: str = ""
     """torchvision's class; "" where torchvision has none."""
     embedding: bool = False
@@ -43,12 +45,17 @@ class _Published(NamedTuple):
     """Whether a class of one task may come back in another."""
 
 
-CIFAR = _Published(
-    title="CIFAR-100",
-    names=cifar.NAMES,
-    official={"classes": 100, "train": 50000, "test": 10000},
-    wanted=f"put torchvision's {cifar.FOLDER} there, or class folders in cifar100 or cifar100.zip",
-    downloaded_as="CIFAR100",
+CIFAR_10, CIFAR_100 = (
+    _Published(
+        title=pickles.title,
+        names=pickles.names,
+        official={"classes": classes, "train": 50000, "test": 10000},
+        wanted=f"put torchvision's {pickles.folder} there, or class folders in {pickles.names[0]} or "
+        f"{pickles.names[0]}.zip",
+        downloaded_as=pickles.title.replace("-", ""),
+        pickles=pickles,
+    )
+    for pickles, classes in ((cifar.CIFAR10, 10), (cifar.CIFAR100, 100))
 )
 CUB = _Published(
     title="CUB-200-2011",
@@ -71,7 +78,8 @@ AWA = _Published(
     read=awa.read,
 )
 DATASETS: dict[str, _Published] = {
-    "split_cifar": CIFAR,
+    "split_cifar": CIFAR_100,
+    "split_cifar10": CIFAR_10,
     "split_cub": CUB,
     "split_cub_je": CUB._replace(embedding=True),
     "split_awa": AWA._replace(recurring=True),
@@ -117,9 +125,10 @@ def _locate(known: _Published, data_dir: Path) -> tuple[str, Callable[[], Source
     """Returns (place, reader) of the published layout anywhere, else of class folders. Raises DataError."""
     if kind := odd_kind(data_dir):
         raise DataError(f"data-dir {data_dir} is {kind}; a folder or a zip file of images is needed")
-    pickles = cifar.folder(data_dir) if known is CIFAR else None
-    if pickles is not None:
-        return str(pickles), lambda: cifar.read(pickles)
+    layout = known.pickles
+    pickles = cifar.folder(layout, data_dir) if layout else None
+    if layout and pickles:
+        return str(pickles), lambda: cifar.read(layout, pickles)
     meant = [open_tree(path) for path in _named(known, data_dir)]  # for this dataset, whatever they hold
     meant += [open_tree(data_dir)] if os.path.isfile(data_dir) else []
     other = [FolderTree(data_dir)]
