@@ -23,6 +23,7 @@ from results.ledger.url import LedgerUrl
 from search_spaces.published.definition import load_definition
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
 from trainers.hyperparameters import Value
+from trainers.methods import method as declared_method
 from trainers.methods import own_hyperparameters
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
@@ -198,7 +199,9 @@ def _defaults(kind: type[Study], parsed: Mapping[str, Any]) -> dict[str, Any]:
     defaults = {name: option.default for name, option in kind.options().items()}
     of_dataset = published(parsed["dataset"], {**defaults, **parsed}.get("method"))
     methods = load_definition(parsed["dataset"]).methods
-    of_dataset["methods"] = tuple(name for name in kind.trainable() if name in methods)
+    scenario = parsed.get("scenario") or of_dataset["scenario"]
+    purposeful = (name for name in kind.trainable() if scenario is None or scenario in declared_method(name).scenarios)
+    of_dataset["methods"] = tuple(name for name in purposeful if name in methods)
     return defaults | {name: value for name, value in of_dataset.items() if name in defaults}
 
 
