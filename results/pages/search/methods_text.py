@@ -117,6 +117,8 @@ def _setup(results: SearchResults) -> str:
     """Returns the sentence on what was trained for each value: objective, stream, seeds, network and sizes."""
     tasks = f" of {count_text(results.search[0].tasks, 'task')}" if results.search else ""
     stream, raced = STREAM_LABELS[results.score_on], results.race is not None
+    if scenario := results.config.get("scenario"):
+        stream = f"{scenario}-incremental {stream}"
     text = (
         f"Each value was trained on {'an' if stream[0] in 'aeiou' else 'a'} {stream}{tasks} with "
         f"{'up to ' if raced else ''}{_seeds(results.seeds)}"

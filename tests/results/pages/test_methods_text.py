@@ -51,6 +51,12 @@ def test_any_search_has_a_paragraph(make: object) -> None:
     assert text.startswith("We searched ") and not re.search(r"\bnan\b|None", text) and "  " not in text
 
 
+def test_the_paragraph_names_the_scenario() -> None:
+    results = study()
+    found = methods_paragraph(replace(results, config={**results.config, "scenario": "class"}))
+    assert "Each value was trained on a class-incremental cross-validation stream of 3 tasks" in found
+
+
 def test_bibtex_has_whole_entries() -> None:
     text = bibtex(replace(study(), facts={"epsearch": "9.8.7"}))
     assert re.findall(r"^@(\w+)\{(\w+),$", text, flags=re.MULTILINE) == [
