@@ -16,6 +16,17 @@ NETWORK_LABELS = {"mlp": "multilayer perceptron", "reduced_resnet18": "reduced R
 
 STREAM_LABELS = {"cv": "cross-validation stream", "eval": "evaluation stream"}
 
+
+def stream_label(config: Mapping[str, Any], stream: str) -> str:
+    """Returns the name of a stream with its scenario, where the options of a study name one.
+
+    >>> stream_label({"scenario": "class"}, "evaluation stream"), stream_label({}, "evaluation stream")
+    ('class-incremental evaluation stream', 'evaluation stream')
+    """
+    scenario = config.get("scenario")
+    return f"{scenario}-incremental {stream}" if scenario else stream
+
+
 MISSING = "–"
 """Printed where a number is missing."""
 

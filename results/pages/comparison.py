@@ -9,7 +9,7 @@ import pandas as pd
 
 from results.figures import added, over_tasks, transfer
 from results.html import appendix, page
-from results.labels import count_text, dataset_label, number_text
+from results.labels import count_text, dataset_label, number_text, stream_label
 from results.metrics import METRICS
 from results.pages.cells import printed_sheet, warnings
 from results.pages.comparison_numbers import comparison_table, left_out, ranking, row_notes
@@ -92,7 +92,8 @@ def _page(
     ]
     heading = f"Continual-learning methods on {dataset_label(comparison.dataset)}"
     tasks = max((record.tasks for record in comparison.records), default=0)
-    stream = f"the evaluation stream ({count_text(tasks, 'task')})" if tasks else "the evaluation stream"
+    stream = f"the {stream_label(comparison.config, 'evaluation stream')}"
+    stream += f" ({count_text(tasks, 'task')})" if tasks else ""
     beside = ", our results beside the paper's printed table" if comparison.printed_beside else ""
     lead = f"{count_text(len(table), 'row')} on {stream}{beside}."
     title = f"{heading} — {comparison.name}"

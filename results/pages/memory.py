@@ -8,7 +8,7 @@ import pandas as pd
 
 from results.figures import added, memory_panels
 from results.html import appendix, page
-from results.labels import count_text, dataset_label, settings_text
+from results.labels import count_text, dataset_label, settings_text, stream_label
 from results.pages.cells import printed_sheet, warnings
 from results.pages.latex import table_for_latex
 from results.pages.sheet import Sheet, as_html
@@ -113,6 +113,6 @@ def _page(study: TableResults, table: pd.DataFrame, sheet: Sheet, drawings: Figu
         appendix.machine(study.facts),
     ]
     methods, sizes = table["row"].nunique(), table["memory"].nunique()
-    lead = f"{count_text(methods, 'method')} with {count_text(sizes, 'size')} of memory, on the evaluation stream."
+    lead = f"{count_text(methods, 'method')} with {count_text(sizes, 'size')} of memory, on the {stream_label(study.config, 'evaluation stream')}."
     title = f"{sheet.title} — {study.name}"
     return page.page(title, study.name, sheet.title, lead, "\n".join(body), "Memory study ·")

@@ -14,6 +14,7 @@ from results.labels import (
     number_text,
     signed_text,
     strategy_label,
+    stream_label,
 )
 from results.metrics import METRICS, mean_std
 from results.points import AGEM, SOFT_AGEM, Point, is_number, parameter_label, point_text, value_text
@@ -116,9 +117,7 @@ def _domains(results: SearchResults) -> Iterator[str]:
 def _setup(results: SearchResults) -> str:
     """Returns the sentence on what was trained for each value: objective, stream, seeds, network and sizes."""
     tasks = f" of {count_text(results.search[0].tasks, 'task')}" if results.search else ""
-    stream, raced = STREAM_LABELS[results.score_on], results.race is not None
-    if scenario := results.config.get("scenario"):
-        stream = f"{scenario}-incremental {stream}"
+    stream, raced = stream_label(results.config, STREAM_LABELS[results.score_on]), results.race is not None
     text = (
         f"Each value was trained on {'an' if stream[0] in 'aeiou' else 'a'} {stream}{tasks} with "
         f"{'up to ' if raced else ''}{_seeds(results.seeds)}"

@@ -17,7 +17,7 @@ from results.figures import (
     slices,
 )
 from results.html import appendix, page
-from results.labels import STREAM_LABELS, dataset_label, method_label, strategy_label
+from results.labels import STREAM_LABELS, dataset_label, method_label, strategy_label, stream_label
 from results.pages.search import confidence, evaluation, first_screen, methods_section, sections
 from results.pages.writing import Figures, write_page
 from results.search import SearchResults
@@ -118,7 +118,7 @@ def _page(results: SearchResults, drawings: Figures) -> str:
         results.name,
         heading,
         f"{wording.rounds(results)} of {strategy_label(results.strategy)}, scored by {results.objective} on the "
-        f"{STREAM_LABELS[results.score_on]}.",
+        f"{stream_label(results.config, STREAM_LABELS[results.score_on])}.",
         "\n".join(filter(None, body)),
         f"Search for {what} · study",
     )
