@@ -113,6 +113,7 @@ def _page(study: TableResults, table: pd.DataFrame, sheet: Sheet, drawings: Figu
         appendix.machine(study.facts),
     ]
     methods, sizes = table["row"].nunique(), table["memory"].nunique()
-    lead = f"{count_text(methods, 'method')} with {count_text(sizes, 'size')} of memory, on the {stream_label(study.config, 'evaluation stream')}."
+    stream = stream_label(study.config, "evaluation stream")
+    lead = f"{count_text(methods, 'method')} with {count_text(sizes, 'size')} of memory, on the {stream}."
     title = f"{sheet.title} — {study.name}"
     return page.page(title, study.name, sheet.title, lead, "\n".join(body), "Memory study ·")
