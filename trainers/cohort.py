@@ -213,7 +213,9 @@ class CohortResult:
     j = k + 1, the zero-shot accuracy before the next task's first step; NaN elsewhere.
     """
     initial: "NDArray[np.float64]"
-    """[M, T], accuracies of the untrained network; NaN where transfer is not measured."""
+    """[M, T], accuracies of the untrained network; NaN where transfer is not measured, and in class-incremental streams,
+    where tests depend on the classes seen so far.
+    """
     within: "NDArray[np.float64]"
     """[M, T, 11], accuracy on the current task after b = 0…10 mini-batches; NaN past the task's last batch, and where
     transfer is not measured.

@@ -100,7 +100,7 @@ class Pool:
         self.inputs[slots], self.labels[slots] = self.inputs[rows], self.labels[rows]
 
     def competing(self, tested: int = 0) -> NDArray[np.bool_] | None:
-        """Returns the competing outputs, as `scenario.competing`, while the current task is the newest one.
+        """Returns the competing outputs, as `streams.competing` has them, while the current task is the newest one.
 
         tested: position of a task that is tested, which is the newest one if it comes later.
         """

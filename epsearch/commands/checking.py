@@ -14,7 +14,7 @@ from epsearch.study.kinds import Search
 Trainer = Annotated[str, typer.Argument(help="Your own training code, module:attribute.", metavar="TRAINER")]
 # Options of `run`: values of the trainer, stream, limits.
 OPTIONS = (
-    *("search", "set", "dataset", "data_dir", "tasks", "cv_tasks", "classes_per_task", "image_size"),
+    *("search", "set", "dataset", "data_dir", "scenario", "tasks", "cv_tasks", "classes_per_task", "image_size"),
     *("examples_per_task", "skip_corrupt", "seeds", "device", "time_limit", "memory_limit"),
 )
 OWN_HELP: dict[str, dict[str, Any]] = {
