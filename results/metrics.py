@@ -291,6 +291,11 @@ class Metrics(MutableMapping[str, Metric]):
         self._own = dict(own)
         self._added: ContextVar[Mapping[str, Metric]] = ContextVar("added")
 
+    @property
+    def own(self) -> Mapping[str, Metric]:
+        """The metrics that are there without any study."""
+        return self._own
+
     @contextmanager
     def with_others(self, others: Mapping[str, Metric]) -> Iterator[None]:
         """Within it, and for whom it calls, others are there, too, which have other names than ours."""

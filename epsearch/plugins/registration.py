@@ -33,7 +33,8 @@ def added(options: Mapping[str, Any]) -> Iterator[None]:
 
     metrics = {name: _metric(plugin) for name, plugin in _loaded("metric", options).items()}
     drawn = {name: _figure(plugin, figures.PARTS) for name, plugin in _loaded("figure", options).items()}
-    if taken := [name for name in metrics if name in KNOWN or name == objective_label(objective)]:
+    # Not those of an outer context, which may be the same: exporting a study for a paper writes its pages, too.
+    if taken := [name for name in metrics if name in KNOWN.own or name == objective_label(objective)]:
         raise UsageError(f"metric {taken[0]!r} is epsearch's; give yours another name")
     if objective != A_T:
         if not is_objective(objective):

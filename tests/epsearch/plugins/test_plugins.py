@@ -7,11 +7,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from epsearch.failures.errors import PluginError
+from epsearch.failures.errors import PluginError, UsageError
 from epsearch.loop.content import PARTS
 from epsearch.plugins import names
 from epsearch.plugins.loading import Plugin, load_expected, load_plugin
+from epsearch.plugins.registration import added
 from epsearch.session.session import open_store, train
+from results.metrics import METRICS
 from tests.epsearch.test_cli import one_line
 from tests.support import others
 from trainers.plugins.calls import ForeignError
@@ -117,6 +119,15 @@ def test_a_strategy_a_metric_and_a_figure(mine, epsearch, small_options, tmp_pat
         "the ledger knows what the last run asked for"
     )
     assert "worst" not in epsearch(*told).out, "nor is it there where nobody asks for it"
+
+
+def test_contexts_of_one_study_may_be_nested(mine):
+    mine(OTHERS + "F_T = worst\n")
+    options = {"add_metrics": ("mine:worst",)}
+    with added(options), added(options):
+        assert list(METRICS)[-1] == "worst"
+    with pytest.raises(UsageError, match="metric 'F_T' is epsearch's"), added({"add_metrics": ("mine:F_T",)}):
+        pass
 
 
 WRONG = {
