@@ -12,7 +12,7 @@ from epsearch.failures.stopping import TRAINS
 from epsearch.findings import listing
 from epsearch.findings.facts import facts, verification
 from epsearch.findings.notebook import SideBySide, StoredStudy
-from epsearch.findings.reports import REPORTS, check_latex_metrics
+from epsearch.findings.reports import REPORTS, resolve_latex_metrics
 from epsearch.ledger.location import ledger_url
 from epsearch.loop.base import Loop
 from epsearch.preparation import history
@@ -67,7 +67,7 @@ def run(
     has been trained); Interrupted, TrainingFailed and Unavailable (what was trained is stored); StoreError where the
     ledger fails.
     """
-    check_latex_metrics(study, metrics)
+    metrics = resolve_latex_metrics(study, metrics)
     TRAINS.set()
     loop, effort = train(study, listener, extend, wait, resume)
     begun = time.monotonic()
@@ -148,7 +148,7 @@ def report(
     Raises UsageError like `load`; Unavailable where figures cannot be drawn here.
     """
     loop = listing.load(name, storage, out)
-    check_latex_metrics(loop.study, metrics)
+    metrics = resolve_latex_metrics(loop.study, metrics)
     outcome = _report(loop, None, with_printed=with_printed, metrics=metrics)
     return replace(outcome, image_files=_write_figures(outcome.drawings, outcome.report, figures))
 

@@ -13,6 +13,7 @@ search, table             the results of a search, and of a table of methods
 points                    a point in words, its records and their means
 objectives                what a search maximises, of a run's accuracies
 export, metrics           runs for other tools;  accuracies in the paper's units
+metric_variants           metrics as other papers and tools define them
 archive                   rows of a ledger as one file
 ledger                    records, their tables and checksums, who may write them, and databases
 labels, files             names, numbers and paths as they are shown;  files written whole or not at all
@@ -20,5 +21,6 @@ labels, files             names, numbers and paths as they are shown;  files wri
 
 ROOMS = (
     *("pages", "html", "figures", "verdict", "search_tables", "statistics", "inert", "paper"),
-    *("search", "table", "points", "objectives", "export", "metrics", "archive", "ledger", "labels", "files"),
+    *("search", "table", "points", "objectives", "export", "metric_variants", "metrics", "archive", "ledger"),
+    *("labels", "files"),
 )

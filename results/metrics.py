@@ -38,6 +38,7 @@ __all__ = [
     "mean_and_std",
     "mean_std",
     "summarize",
+    "task_count",
     "undefined",
 ]
 
@@ -106,7 +107,7 @@ def average_accuracy_curve(a: Array) -> Array:
     >>> average_accuracy_curve(np.array([[0.9, np.nan], [0.5, 0.7]])).tolist()
     [0.9, 0.6]
     """
-    tasks = _tasks(a)
+    tasks = task_count(a)
     # A record also has the next task before its first step (for FWT), which A_k does not count.
     seen = np.where(np.tri(tasks, dtype=bool), a, 0.0)
     return np.asarray(seen.sum(axis=-1) / np.arange(1, tasks + 1))
@@ -130,7 +131,7 @@ def forgetting_curve(a: Array) -> Array:
     >>> forgetting_curve(np.array([[0.9, 0.1, np.nan], [0.5, 0.7, 0.2], [0.6, 0.4, 0.8]])).round(3).tolist()
     [nan, 0.4, 0.3]
     """
-    tasks = _tasks(a)
+    tasks = task_count(a)
     best = np.fmax.accumulate(a, axis=-2)[..., :-1, :]  # fmax, because rows before a task are mostly not measured
     drop = np.where(np.tri(tasks - 1, tasks, dtype=bool), best - a[..., 1:, :], 0.0)
     first = np.full((*a.shape[:-2], 1), np.nan)  # there is nothing to forget yet
@@ -154,7 +155,7 @@ def first_task_accuracy(a: Array) -> Array:
     >>> float(first_task_accuracy(np.array([[0.9, np.nan], [0.5, 0.7]])))
     0.5
     """
-    _tasks(a)
+    task_count(a)
     return np.asarray(a[..., -1, 0])
 
 
@@ -164,7 +165,7 @@ def last_task_accuracy(a: Array) -> Array:
     >>> float(last_task_accuracy(np.array([[0.9, np.nan], [0.5, 0.7]])))
     0.7
     """
-    _tasks(a)
+    task_count(a)
     return np.asarray(a[..., -1, -1])
 
 
@@ -174,7 +175,7 @@ def backward_transfer(a: Array) -> Array:
     >>> round(float(backward_transfer(np.array([[0.9, np.nan], [0.5, 0.7]]))), 3)
     -0.4
     """
-    if _tasks(a) == 1:
+    if task_count(a) == 1:
         return np.full(a.shape[:-2], np.nan)
     learned = np.diagonal(a, axis1=-2, axis2=-1)
     return np.asarray((a[..., -1, :-1] - learned[..., :-1]).mean(axis=-1))
@@ -190,7 +191,7 @@ def forward_transfer(a: Array, initial: Array) -> Array:
     """
     if initial.shape != a.shape[:-1]:
         raise ValueError(f"initial must have shape {list(a.shape[:-1])}, got {list(initial.shape)}")
-    if _tasks(a) == 1:
+    if task_count(a) == 1:
         return np.full(a.shape[:-2], np.nan)
     # a[i − 1, i]: on the next task, after the one before it and before its own first step.
     unseen = np.diagonal(a, offset=1, axis1=-2, axis2=-1)
@@ -277,7 +278,7 @@ def _mean(values: Sequence[float]) -> float:
         return sum(values) / len(values)
 
 
-def _tasks(a: Array) -> int:
+def task_count(a: Array) -> int:
     """Returns T of [..., T, T]. Raises ValueError for other shapes."""
     if a.ndim < 2 or a.shape[-1] != a.shape[-2] or a.shape[-1] == 0:
         raise ValueError(f"accuracies must have shape [..., T, T] with T >= 1, got {list(a.shape)}")

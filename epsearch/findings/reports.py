@@ -201,16 +201,23 @@ REPORTS: dict[str, Report] = {
 }
 
 
-def check_latex_metrics(study: Study, names: Sequence[str]) -> None:
-    """Raises UsageError where the LaTeX table of a study cannot have these metrics."""
+def resolve_latex_metrics(study: Study, names: Sequence[str]) -> tuple[str, ...]:
+    """Returns metrics of the LaTeX table of a study by their titles; names: titles, or names of `--add-metrics`.
+
+    Raises UsageError where the table cannot have one of them.
+    """
     if not names:
-        return
+        return ()
+    from results.metric_variants import SHORT_NAMES
+
+    titles = tuple(SHORT_NAMES.get(name, name) for name in names)
     with added(study.shown()):
         allowed = REPORTS[study.kind].latex_metrics()
     if not allowed:
         raise UsageError(
             f"--metrics is for the LaTeX table of a comparison or memory study, got a study of `epsearch {study.kind}`"
         )
-    for name in names:
-        if name not in allowed:
-            raise UsageError(unknown("metric", name, allowed))
+    for title in titles:
+        if title not in allowed:
+            raise UsageError(unknown("metric", title, allowed))
+    return titles

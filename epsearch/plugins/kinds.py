@@ -113,6 +113,12 @@ def _objectives() -> Collection[str]:
     return OBJECTIVES
 
 
+def _metrics() -> Collection[str]:
+    from results.metric_variants import SHORT_NAMES
+
+    return SHORT_NAMES
+
+
 def _none() -> Collection[str]:
     return ()
 
@@ -127,7 +133,7 @@ KINDS: dict[str, Kind] = {
     "stream": _kind("dataset", "streams", "a function (tasks, examples_per_task) -> stream", _streams, _called),
     "strategy": _kind("strategy", "strategies", "a StrategyKind of search_spaces.strategies", _strategies, _strategy),
     "objective": _kind("objective", "objectives", "a function (accuracies) -> number", _objectives, _objective),
-    "metric": _kind("add_metrics", "metrics", "a Metric of results.metrics", _none, _metric),
+    "metric": _kind("add_metrics", "metrics", "a Metric of results.metrics", _metrics, _metric),
     "figure": _kind("add_figures", "figures", "an object with numbers, draw, caption and tables", _none, _figure),
     "trainer": _kind("trainer", "trainers", "a function (values, stream, seed, report)", _none, _called),
 }

@@ -52,6 +52,19 @@ def resolve(kind: str, value: object, own: Collection[str]) -> str:
     return matches[0].reference
 
 
+def column(name: str) -> str:
+    """Returns the title of a metric or figure in tables: that of epsearch's own, or the attribute of module:attribute.
+
+    >>> column("bwt-libcontinual"), column("mine:worst")
+    ('BWT (LibContinual)', 'worst')
+    """
+    if ":" in name:
+        return name.partition(":")[2]
+    from results.metric_variants import SHORT_NAMES  # late: most studies have none
+
+    return SHORT_NAMES[name]
+
+
 def shadowed(kind: str, name: str) -> InstalledPlugin | None:
     """Returns the installed plug-in whose name is epsearch's own, so that the name does not mean it."""
     return next((plugin for plugin in installed(kind) if plugin.name == name), None)

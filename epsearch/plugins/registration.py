@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from epsearch.failures.errors import PluginError, UsageError, refused
 from epsearch.plugins.kinds import KINDS
 from epsearch.plugins.loading import LoadedPlugin, load_plugin
+from epsearch.plugins.names import column
 from results.labels import A_T, is_objective, objective_label
 from trainers.plugins.calls import ForeignError, blamed
 
@@ -31,8 +32,8 @@ def added(options: Mapping[str, Any]) -> Iterator[None]:
     from results.figures import added as figures
     from results.metrics import METRICS as KNOWN
 
-    metrics = {name: _metric(plugin) for name, plugin in _loaded("metric", options).items()}
-    drawn = {name: _figure(plugin, figures.PARTS) for name, plugin in _loaded("figure", options).items()}
+    metrics = {name: _metric(name, plugin) for name, plugin in _loaded("metric", options).items()}
+    drawn = {name: _figure(plugin, figures.PARTS) for name, plugin in _loaded("figure", options).items() if plugin}
     # Not those of an outer context, which may be the same: exporting a study for a paper writes its pages, too.
     if taken := [name for name in metrics if name in KNOWN.own or name == objective_label(objective)]:
         raise UsageError(f"metric {taken[0]!r} is epsearch's; give yours another name")
@@ -49,20 +50,25 @@ def maximising(options: Mapping[str, Any]) -> AbstractContextManager[None]:
     return added({OBJECTIVE: options.get(OBJECTIVE)})
 
 
-def _loaded(kind: str, options: Mapping[str, Any]) -> dict[str, LoadedPlugin]:
-    """Returns the plug-ins of a kind by the names of their attributes."""
-    plugins: dict[str, LoadedPlugin] = {}
+def _loaded(kind: str, options: Mapping[str, Any]) -> dict[str, LoadedPlugin | None]:
+    """Returns the plug-ins of a kind by their names in tables; None for those of epsearch's own."""
+    references: dict[str, str] = {}
     for reference in options.get(KINDS[kind].option) or ():
-        name = reference.partition(":")[2]
-        if name in plugins:
-            raise UsageError(f"{kind}s must have different names, got {plugins[name].reference} and {reference}")
-        plugins[name] = load_plugin(kind, reference)
-    return plugins
+        name = column(reference)
+        if name in references:
+            raise UsageError(f"{kind}s must have different names, got {references[name]} and {reference}")
+        references[name] = reference
+    return {name: load_plugin(kind, one) if ":" in one else None for name, one in references.items()}
 
 
-def _metric(plugin: LoadedPlugin) -> "Metric":
-    """Returns the metric, with errors that name it."""
+def _metric(name: str, plugin: LoadedPlugin | None) -> "Metric":
+    """Returns a metric of epsearch's own, or that of a plug-in, with errors that name it."""
     from dataclasses import replace
+
+    from results.metric_variants import VARIANTS
+
+    if plugin is None:
+        return VARIANTS[name]
 
     def measure(record: Any) -> Any:
         with blamed(f"metric {plugin.reference} failed with", plugin.source):

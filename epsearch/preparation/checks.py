@@ -7,6 +7,7 @@ from epsearch.failures.errors import UsageError, refused
 from epsearch.loop.content import check_searchable
 from epsearch.loop.strategy_driver.driver import make_strategy
 from epsearch.loop.table import table_rows
+from epsearch.plugins.names import column
 from epsearch.preparation import effects
 from epsearch.study import limits
 from epsearch.study.description import Study
@@ -41,7 +42,7 @@ def _check_search(study: Search) -> None:
     names = (*study.space.names, *dict(study.set))
     for name in names:
         check_column(name)
-    if taken := [name for name in study.add_metrics if name.partition(":")[2] in names]:
+    if taken := [name for name in study.add_metrics if column(name) in names]:
         raise UsageError(f"metric {taken[0]!r} has the name of a hyperparameter; give yours another name")
     if study.points < FEWEST_POINTS and any(not parameter.choices for parameter in study.space.parameters):
         raise UsageError(f"points must be >= {FEWEST_POINTS}, got {study.points}")

@@ -59,11 +59,12 @@ def prepare(study: Study, listener: Listener) -> Prepared:
 def plugins(study: Study, listener: Listener) -> dict[str, Any]:
     """Returns the parts of a study's plug-ins, for the description of the stream.
 
-    Metrics and figures are load_plugin, too, as a test. Raises UsageError where a plug-in cannot be load_plugin.
+    Metrics and figures are loaded, too, as a test. Raises UsageError where a plug-in cannot be loaded.
     """
     for kind, names in (("metric", study.add_metrics), ("figure", study.add_figures)):
         for name in names:
-            load_plugin(kind, name)
+            if ":" in name:  # the others are epsearch's own
+                load_plugin(kind, name)
     for name, kind in study.code().items():
         if (other := shadowed(kind, name)) is not None:
             listener(Warned(f"{kind} {name} is epsearch's own; that of {other.package} is {other.reference}"))

@@ -27,6 +27,8 @@ STATUS = {OPEN: "RUNNING", DROPPED: "KILLED", DIVERGED: "FAILED"}
 # Unless the user has set them: no long wait for a lost server, and no telemetry.
 DEFAULTS = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3", "MLFLOW_DISABLE_TELEMETRY": "true"}
 LONGEST = 5000  # characters of a tag
+REFUSED = str.maketrans("", "", "()")
+"""Characters that names of metrics cannot have there."""
 
 
 def publish(publication: Publication, uri: str, files: Path) -> PublishReport:
@@ -181,7 +183,9 @@ class _Experiment:
         times = sorted(int(1000 * datetime.fromisoformat(record.created).timestamp()) for record in records)
         values = curve(records)
         logged = [Metric("A_k", value, times[-1], step) for step, value in enumerate(values, start=1)]
-        logged += [Metric(name, value, times[-1], len(values)) for name, value in metrics(records).items()]
+        logged += [
+            Metric(name.translate(REFUSED), value, times[-1], len(values)) for name, value in metrics(records).items()
+        ]
         self._client.log_batch(run, metrics=logged)
         self._client.set_terminated(run, status=status, end_time=times[-1])
         key = next(key for key, (stored, _) in self._stored.items() if stored == run)

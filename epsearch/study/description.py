@@ -226,12 +226,12 @@ class Study:
     )
     add_metrics: tuple[str, ...] = option(
         values.plugins("metric"),
-        "Metrics of others that tables show behind ours: module:attribute, with commas between.", OUTPUT, (),
-        usual="none", scope=REQUEST,
+        "Metrics of others that tables show behind ours: aia, bwt-libcontinual and others of the glossary; "
+        "or module:attribute.", OUTPUT, (), usual="none", scope=REQUEST,
     )
     add_figures: tuple[str, ...] = option(
-        values.plugins("figure"), "Figures of others that the report shows: module:attribute, with commas between.",
-        OUTPUT, (), usual="none", scope=REQUEST,
+        values.plugins("figure"), "Figures of others that the report shows, as module:attribute.", OUTPUT, (),
+        usual="none", scope=REQUEST,
     )
     checkpoints: str | None = option(
         values.PLACE, "Folder or URL, like s3://BUCKET/PATH, that keeps runs which are killed.", RUNS,

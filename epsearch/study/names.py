@@ -8,6 +8,7 @@ from collections.abc import Collection
 from typing import Any
 
 from epsearch.failures.errors import UsageError, refused, unknown
+from epsearch.plugins.kinds import KINDS
 from epsearch.plugins.loading import load_plugin
 from epsearch.plugins.names import installed, resolve
 from epsearch.study.parsers import hyperparameter, listed, path
@@ -54,8 +55,13 @@ def plugin(value: Any, name: str, kind: str, known: Collection[str]) -> str:
 
 
 def plugins(value: Any, name: str, kind: str) -> tuple[str, ...]:
-    """Returns several plug-ins, separated by commas, each once, without loading them."""
-    return tuple(dict.fromkeys(resolve(kind, str(part).strip(), ()) for part in listed(value)))
+    """Returns several plug-ins, or names of epsearch's own, with blanks or commas between, each once.
+
+    None is loaded.
+    """
+    parts = value.replace(",", " ").split() if isinstance(value, str) else listed(value)
+    own = KINDS[kind].ours() if parts else ()
+    return tuple(dict.fromkeys(resolve(kind, str(part).strip(), own) for part in parts))
 
 
 def objective(value: Any, name: str) -> str:

@@ -37,7 +37,7 @@ def plugin(kind: str, known: Collection[str]) -> ValueType:
 
 def plugins(kind: str) -> ValueType:
     """Returns the type of several plug-ins of a kind."""
-    return ValueType(partial(names.plugins, kind=kind), "NAME,…", list, json=WORDS)
+    return ValueType(partial(names.plugins, kind=kind), "NAME …", list, words=0, json=WORDS)
 
 
 def hyperparameter(one: Hyperparameter) -> ValueType:

@@ -109,9 +109,9 @@ def _remarks(results: TableResults, table: pd.DataFrame, printed: str) -> Iterat
     any_printed = _any_printed(table)
     spread = f"ean ± {spread_name(any_printed)}{',' if any_printed else ''} over the seeds that did not diverge."
     # A memory study has no LCA_10.
-    units = f"{units_text(metric for metric in METRICS if f'{metric}_mean' in table.columns)}"
-    units += " A lower F_T is better." if "F_T_mean" in table.columns else ""
-    yield f"{'First line of a cell: m' if any_printed else 'M'}{spread} {units}"
+    measured = [metric for metric in METRICS if f"{metric}_mean" in table.columns]
+    texts = f"{units_text(measured)} {lower_text(measured)}".rstrip()
+    yield f"{'First line of a cell: m' if any_printed else 'M'}{spread} {texts}"
     if not printed:
         yield left_out_text(results.name)
     elif not any_printed:
@@ -161,6 +161,18 @@ def units_text(metrics: Iterable[str]) -> str:
         return "All metrics are in percent."
     fractions = f"{', '.join(first)} and {last} are fractions" if first else f"{last} is a fraction"
     return f"{fractions}{', the other metrics are in percent' if len(first) + 1 < len(metrics) else ''}."
+
+
+def lower_text(metrics: Iterable[str]) -> str:
+    """Returns a sentence on the metrics of which a lower value is better; "" without one.
+
+    >>> lower_text(["A_T", "F_T"]), lower_text(["A_T"])
+    ('A lower F_T is better.', '')
+    """
+    *first, last = [metric for metric in metrics if METRICS[metric].lower_is_better] or [""]
+    if first:
+        return f"Lower values of {', '.join(first)} and {last} are better."
+    return f"A lower {last} is better." if last else ""
 
 
 def warnings(table: pd.DataFrame, comparable: bool, notes: Sequence[str]) -> list[str]:

@@ -33,8 +33,8 @@ REWORDED = {
     ", as --seeds": ", written as seeds are",
 }
 """Words of the help of commands -> words of a form."""
-MODULES = ("trainer", "add_metrics", "add_figures")
-"""Options whose values name code of the service's machine, as others may."""
+MODULES = ("trainer", "add_figures")
+"""Options whose values always name code of the service's machine; those of others may."""
 OF_FOLDERS, OF_MODULES = re.compile(r"; [^;]*folder:PATH[^;]*"), re.compile(r"; (or )?module:\w+")
 """Parts of a help about what a service may not allow."""
 TRAINED = ("numeric_path",)

@@ -13,7 +13,7 @@ from results.labels import (
     method_label,
 )
 from results.metrics import METRICS, undefined
-from results.pages.cells import left_out_text, paired_text, units_text
+from results.pages.cells import left_out_text, lower_text, paired_text, units_text
 from results.paper.differences import spread_name
 from results.paper.reference import footnotes
 from results.search import SearchResults
@@ -88,8 +88,8 @@ def _remarks(results: SearchResults, frame: pd.DataFrame) -> Iterator[str]:
         yield "The evaluation of this study has not run yet; only the paper's printed rows are shown."
     any_printed = bool((frame["source"] == "paper").any())
     yield (
-        f"Mean ± {spread_name(any_printed)}{',' if any_printed else ''} over seeds. {units_text(METRICS)} A lower F_T "
-        "is better."
+        f"Mean ± {spread_name(any_printed)}{',' if any_printed else ''} over seeds. {units_text(METRICS)} "
+        f"{lower_text(METRICS)}"
         + (f" The difference row is {pair} on the same seeds, ± the standard error of its mean." if pair else "")
     )
     yield from undefined(results.evaluation)

@@ -158,7 +158,7 @@ WRONG = {
     ("--method", "agem", "--search", "pull=0..1"): "no hyperparameter 'pull'",
     ("--strategy", "mine:worst"): "must be a StrategyKind of search_spaces.strategies, got a Metric",
     ("--add-metrics", "mine:mix"): "must be a Metric of results.metrics",
-    ("--add-metrics", "worst"): "no metric 'worst'; there is none; or module:attribute",
+    ("--add-figures", "worst"): "no figure 'worst'; there is none; or module:attribute",
     ("--add-figures", "mine:PULL"): "must be an object with numbers, draw, caption and tables",
 }
 

@@ -117,6 +117,14 @@ def test_a_point_is_a_run_with_means_and_a_run_for_each_seed(studies, publish, t
     assert study.data.tags["state"] == "finished" and "report.html" in tracked.files[study.info.run_id]
 
 
+def test_names_of_metrics_have_no_parentheses_which_mlflow_refuses(studies, publish, tracked):
+    studies.trained(name="one", add_metrics="forgetting-avalanche")
+    publish("one")
+    for run in points(tracked).values():
+        assert run.data.metrics["Forgetting Avalanche"] == pytest.approx(-run.data.metrics["BWT"])
+        assert not any("(" in name for name in run.data.metrics)
+
+
 @pytest.mark.slow
 def test_publishing_again_adds_nothing_and_growing_replaces_means(studies, publish, tracked):
     studies.trained(name="one", jobs=1)

@@ -304,6 +304,12 @@ def test_no_option_names_code_that_is_not_allowed(client, monkeypatch, kind, opt
     assert "--allow-modules" in answer.json()["detail"] and option.replace("_", "-") in answer.json()["detail"]
 
 
+def test_metrics_of_other_tools_are_no_code_of_this_machine(client):
+    plain = {"kind": "run", "dataset": "permuted_digits", "runner": "local", "device": "cpu"}
+    answer = client.post("/api/v1/studies", json=plain | {"add_metrics": ["aia", "bwt-libcontinual"]})
+    assert answer.status_code in (200, 201), answer.text
+
+
 def test_folders_of_images_lie_below_those_of_the_service(tmp_path):
     inside, outside = tmp_path / "images", tmp_path / "outside"
     for folder in (inside / "birds", outside / "cats"):

@@ -48,7 +48,7 @@ def test_the_form_has_every_option_once_with_its_help_but_those_of_the_service(w
     own = {"kind", "priority"}
     places = {"out", "storage", "data_dir", "checkpoints", "address"}
     code = {name for name, one in KINDS[kind].options().items() if one.part == "trainer"}
-    code |= {"trainer", "add_metrics", "add_figures"}  # of this machine, which the service does not allow
+    code |= {"trainer", "add_figures"}  # of this machine, which the service does not allow
     assert sorted({*names} - own) == sorted(KINDS[kind].options().keys() - places - code)
     assert "module:" not in page and "folder:" not in page
     assert len(names) == len({*names})
