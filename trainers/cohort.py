@@ -213,7 +213,7 @@ class CohortResult:
     j = k + 1, the zero-shot accuracy before the next task's first step; NaN elsewhere.
     """
     initial: "NDArray[np.float64]"
-    """[M, T], accuracies of the untrained network; NaN where transfer is not measured, and in class-incremental streams,
+    """[M, T], accuracies of the untrained network; NaN where transfer is not measured, and class-incrementally,
     where tests depend on the classes seen so far.
     """
     within: "NDArray[np.float64]"
