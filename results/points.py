@@ -23,6 +23,9 @@ IN_THE_CONFIGURATION = {"lr": "learning_rate"}
 """Name of a searched hyperparameter -> its name in a record's configuration, where they differ."""
 
 
+LEFT_OUT: dict[str, Value] = {"epochs": 1}
+"""Name of a searched hyperparameter -> its value in records whose configuration leaves it out, as older ones do."""
+
 COLUMNS = frozenset(
     (
         *("key", "phase", "method", "seed", "status", "tasks", "diverged", "diverged_task", "diverged_step", "steps"),
@@ -57,7 +60,9 @@ def value(record: RunRecord, name: str) -> Value | None:
     config: Mapping[str, Value | None] = record.content.get("config", {})
     if name in config:
         return config[name]
-    return record.content.get(name) if name == "strength" else config.get(IN_THE_CONFIGURATION.get(name, name))
+    if name == "strength":
+        return record.content.get(name)
+    return config.get(IN_THE_CONFIGURATION.get(name, name), LEFT_OUT.get(name))
 
 
 def point_of(record: RunRecord, names: Sequence[str]) -> tuple[Value | None, ...]:

@@ -14,6 +14,7 @@ numeric_path                  the name of an arithmetic
 networks                      what is trained
 streams                       tasks of images: moved pixels, classes, a user's own
 schedule                      in which order examples are seen, and which are remembered
+passes                        how many steps a task takes
 cohort                        learners, cohorts, what is trained, what comes out: plain values, without torch
 methods, hyperparameters      the rules by which networks are trained, and what they declare
 scenarios                     the outputs that compete on an example: task-, domain-, class-incremental
@@ -33,6 +34,7 @@ ROOMS = (
         "networks",
         "streams",
         "schedule",
+        "passes",
         "cohort",
         "methods",
         "hyperparameters",

@@ -88,7 +88,8 @@ class Checkpoints:
         here = machine(path)
         self._folder = options.folder
         plain = cohort.declared.first_task_is_sgd
-        shared = {one.name: value for one in OF_EVERY_METHOD if (value := cohort.shared.get(one.name)) is not None}
+        known = cohort.learners[0].identity
+        shared = {one.name: known[one.name] for one in OF_EVERY_METHOD if not one.per_learner and one.name in known}
         self._first = common | shared | {"machine": here} if plain else None
         where = _place(options)
         later = common | {"method": cohort.method}

@@ -39,6 +39,9 @@ class Learner:
 
     def __post_init__(self) -> None:
         self.declared.check(self.hyperparameters)
+        epochs, steps = (self.hyperparameters.get(name) for name in ("epochs", "steps"))
+        if not self.declared.foreign and epochs != 1 and steps is not None:
+            raise ValueError(f"epochs and steps exclude each other, got {epochs} and {steps}")
         if not 0 <= self.seed <= LARGEST_SEED:
             raise ValueError(f"seed must lie in 0…{LARGEST_SEED}, got {self.seed}")
 
@@ -47,8 +50,8 @@ class Learner:
         """With the defaults of the hyperparameters that are not given.
 
         >>> Learner.of("agem", seed=0, lr=0.03, memory_batch=None)
-        Learner(method='agem', hyperparameters=Hyperparameters(lr=0.03, batch_size=10, memory=25, \
-memory_batch=None), seed=0)
+        Learner(method='agem', hyperparameters=Hyperparameters(lr=0.03, batch_size=10, epochs=1, steps=None, \
+memory=25, memory_batch=None), seed=0)
         """
         return cls(method, methods.method(method).of(values), seed)
 
@@ -56,6 +59,13 @@ memory_batch=None), seed=0)
     def declared(self) -> methods.Method:
         """What its method is."""
         return methods.method(self.method)
+
+    @property
+    def identity(self) -> dict[str, Value]:
+        """The values by which it is stored, by name: without later ones (`Hyperparameter.later`) at their defaults."""
+        values = vars(self.hyperparameters)
+        usual = {one.name: one.default for one in self.declared.declarations(values) if one.later}
+        return {name: value for name, value in values.items() if name not in usual or value != usual[name]}
 
     @property
     def shared(self) -> Hyperparameters:
@@ -217,8 +227,8 @@ class CohortResult:
     where tests depend on the classes seen so far.
     """
     within: "NDArray[np.float64]"
-    """[M, T, 11], accuracy on the current task after b = 0…10 mini-batches; NaN past the task's last batch, and where
-    transfer is not measured.
+    """[M, T, 11], accuracy on the current task after b = 0…10 mini-batches; NaN past the last batch of the first pass,
+    and where transfer is not measured.
     """
     violations: "NDArray[np.float64]"
     """[M, T], share of steps at which the gradient was projected; NaN without a reference gradient."""

@@ -13,6 +13,7 @@ from trainers.networks.progressive.mlp import MLPColumns
 from trainers.networks.progressive.resnet import ResNetColumns
 from trainers.numeric_path import NumericPath
 from trainers.operating_system import available_memory
+from trainers.passes import shown_in_all, steps_of_task
 from trainers.pool import slots
 from trainers.streams.base import ImageStream, TaskStream
 
@@ -55,12 +56,12 @@ def bytes_of_seed(learner: Learner, stream: TaskStream, path: NumericPath) -> in
     method, values, seed = learner.declared, learner.hyperparameters, learner.seed
     stored, largest = slots(stream, seed, method, values), max(stream.size(seed, task) for task in stream.tasks)
     drawn = stored if method.memory == PER_TASK else min(values.get("memory_batch") or stored, stored)
-    steps = -(-largest // values.batch_size)
+    steps = steps_of_task(largest, values)
     tests = sum(part.nbytes for part in stream.test(seed, stream.tasks[0])) * len(stream.tasks)
     row = stream.room(1).nbytes + INDEX  # an example and its label
     listed = path.listed and not isinstance(method.rule, Columns)
     lists = LISTED * float(getattr(stream, "density", 0.0)) if listed else 0.0
-    schedule = steps * drawn * INDEX + largest * INDEX
+    schedule = steps * drawn * INDEX + shown_in_all(largest, values) * INDEX
     return int((stored + largest) * row * (1 + lists) + schedule + tests * (lists or 1))
 
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trainers.cohort import Learner
-from trainers.hyperparameters import Hyperparameters, Value
+from trainers.hyperparameters import BATCH_SIZE, STEPS, Hyperparameters, Value
+from trainers.passes import steps_of_task
 
 if TYPE_CHECKING:  # forks are plain values, too
     from trainers.streams.base import TaskStream
@@ -35,7 +36,9 @@ class Fork(Learner):
             )
         for one in self.declared.hyperparameters:
             before, now = (values.get(one.name) for values in (self.origin.hyperparameters, self.hyperparameters))
-            if one.fixed and before != now:
+            # A pass that is cut offers a reservoir as many examples as the mini-batches hold.
+            fixed = one.fixed or (one.name == BATCH_SIZE.name and self.hyperparameters.get(STEPS.name) is not None)
+            if fixed and before != now:
                 raise ValueError(f"{one.name} must stay the same throughout a run, got {before} and then {now}")
 
 
@@ -60,16 +63,15 @@ def values_at(learner: Learner, task: int) -> Hyperparameters:
 
 def steps_of(learner: Learner, stream: "TaskStream") -> list[int]:
     """SGD steps of each of the stream's tasks."""
-    # Rounded up: a last mini-batch that is short is a step, too.
     return [
-        -(-stream.size(learner.seed, number) // values_at(learner, task).batch_size)
+        steps_of_task(stream.size(learner.seed, number), values_at(learner, task))
         for task, number in enumerate(stream.tasks)
     ]
 
 
 def described(learner: Learner) -> dict[str, Any]:
     """Returns the facts that distinguish the learner within its method, JSON-able."""
-    own: dict[str, Any] = {"hyperparameters": vars(learner.hyperparameters), "seed": learner.seed}
+    own: dict[str, Any] = {"hyperparameters": learner.identity, "seed": learner.seed}
     if isinstance(learner, Fork):
         own |= {"origin": described(learner.origin), "after": learner.after}
     return own

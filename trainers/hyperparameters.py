@@ -17,6 +17,9 @@ LARGEST = 1e30  # learning rates and the like: float32 has twice as much, too
 OF_DATASET = "the dataset's"  # default in words, where definitions give a value
 MOST = 10**9  # examples or steps: beyond all data, and no sum of them leaves 64 bits
 
+# The schedule of a task is in memory as a whole.
+MOST_PASSES, MOST_STEPS = 10**4, 10**7
+
 
 @dataclass(frozen=True)
 class Hyperparameter:
@@ -41,13 +44,17 @@ class Hyperparameter:
     network: bool = False
     """Whether it may also be module:attribute of a network of somebody's own, whose source then belongs to results."""
     all_for_none: bool = False
-    """Whether None is a value, which users write as `all`."""
+    """Whether None is a value, which users write as `none` says."""
+    none: str = "all"
+    """The word for None, where that is a value."""
     search_low: float | None = None
     """The smallest value that a search may try, where `low` switches something off."""
     per_learner: bool = False
     """Whether learners of a cohort may differ in it; rules then get a number for one, a tensor [M] for M learners."""
     fixed: bool = False
     """Whether it must stay the same throughout a run, as what is stored depends on it; others may change in a fork."""
+    later: bool = False
+    """True for one that older stored results lack: part of keys and names only where it is not the default."""
     published: str = ""
     """Its name in the definitions of datasets, whose values go before the default; "" where they give none."""
     per_method: bool = False
@@ -95,7 +102,7 @@ class Hyperparameter:
             return f"one of {', '.join(self.choices)}" + (" or module:attribute" if self.network else "")
         if self.high <= 1:
             return f"in [{self.low:g}, {self.high:g}]"
-        return f"{'>=' if self.closed else '>'} {self.low:g}" + (" or 'all'" if self.all_for_none else "")
+        return f"{'>=' if self.closed else '>'} {self.low:g}" + (f" or {self.none!r}" if self.all_for_none else "")
 
     def fits(self, value: Any) -> bool:
         """Returns whether a learner can have the value."""
@@ -194,5 +201,27 @@ BATCH_SIZE = Hyperparameter(
     whole=True,
     published="batch_size",
 )
+EPOCHS = Hyperparameter(
+    "epochs",
+    "Passes over the examples of each task, each in an order of its own.",
+    default=1,
+    low=1,
+    high=MOST_PASSES,
+    whole=True,
+    later=True,
+)
+STEPS = Hyperparameter(
+    "steps",
+    "SGD steps of each task instead of whole passes: the last pass is cut.",
+    usual="as --epochs has it",
+    low=1,
+    high=MOST_STEPS,
+    whole=True,
+    all_for_none=True,
+    none="none",
+    # What a reservoir was offered depends on it.
+    fixed=True,
+    later=True,
+)
 
-OF_EVERY_METHOD = (LR, BATCH_SIZE)
+OF_EVERY_METHOD = (LR, BATCH_SIZE, EPOCHS, STEPS)

@@ -5,12 +5,13 @@ from numpy.typing import NDArray
 
 from trainers.hyperparameters import Hyperparameters
 from trainers.methods.rules import PER_TASK, RESERVOIR, Method
+from trainers.passes import steps_of_first, steps_of_pass, steps_of_task
 from trainers.reservoir import Reservoir
 from trainers.schedule import (
     Segment,
     memory_choice,
-    mini_batches,
     reference_batches,
+    task_batches,
     task_segments,
 )
 from trainers.streams.base import Examples, TaskStream
@@ -34,7 +35,12 @@ def smallest_batch(stream: TaskStream, seed: int, method: Method, values: Hyperp
     together: whether reference batches pass with the mini-batches.
     """
     sizes = [stream.size(seed, task) for task in stream.tasks]
-    batches: list[int] = [size % values.batch_size or values.batch_size for size in sizes]
+    # The last mini-batch of a pass may be short; a pass that is cut does without it.
+    batches: list[int] = [
+        values.batch_size if steps_of_first(size, values) < steps_of_pass(size, values) else last
+        for size in sizes
+        for last in (size % values.batch_size or values.batch_size,)
+    ]
     place: int = values.memory * stream.classes if method.memory else 0
     if together or not place:
         return min(batches)
@@ -50,7 +56,7 @@ class Pool:
     """A matrix of rows: memory slots first, then the current task in training order, so a batch is one gather.
 
     inputs [rows, …] as the stream has them; labels [rows]. Slots that are not filled yet hold zeros and no schedule
-    names them. shown: examples of the current task.
+    names them. shown: examples of the current task; first_pass: steps of the first pass over them.
     """
 
     def __init__(self, stream: TaskStream, seed: int, method: Method, values: Hyperparameters) -> None:
@@ -61,7 +67,7 @@ class Pool:
         rows = self.slots + max(stream.size(seed, task) for task in stream.tasks)
         self.inputs = stream.room(rows)
         self.labels = np.zeros(rows, dtype=np.int64)
-        self.shown = self._newest = 0
+        self.shown = self.first_pass = self._newest = 0
         self._tests: dict[int, Examples] = {}
         self._competing: dict[int, NDArray[np.bool_] | None] = {}
 
@@ -71,17 +77,21 @@ class Pool:
         return sum(self._parts)
 
     def load_task(self, task: int) -> tuple[Segment, ...]:
-        """Puts the task's training set behind the memory and returns all its batches."""
+        """Puts the task's training set behind the memory and returns all its batches.
+
+        Those of every pass: a later one shows the same rows in another order.
+        """
         number, stream = self._stream.tasks[task], self._stream
         self._newest = task
         order = stream.order(self.seed, number)
         self.shown, current = len(order), slice(self.slots, self.slots + len(order))
         self.inputs[current], self.labels[current] = stream.train(self.seed, number, order)
-        batches = mini_batches(len(order), self._values.batch_size, self.slots)
+        steps, self.first_pass = (count(len(order), self._values) for count in (steps_of_task, steps_of_first))
+        batches = task_batches(self.seed, number, len(order), self._values.batch_size, steps, self.slots)
         draw = self._values.get("memory_batch")  # of each previous task GEM takes all
         if self._memory == RESERVOIR:
-            return self._reservoir.segments(number, batches, draw)
-        reference = reference_batches(self.seed, number, self.stored, draw, steps=sum(map(len, batches)))
+            return self._reservoir.segments(number, batches, draw, self.first_pass)
+        reference = reference_batches(self.seed, number, self.stored, draw, steps)
         parts = tuple(self._parts) if self._memory == PER_TASK else (reference.shape[1],) if self.stored else ()
         return task_segments(batches, reference, parts)
 

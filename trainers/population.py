@@ -235,8 +235,9 @@ class _Run:
         learners.reset()
         done = 0
         while done < engine.steps:
-            # One by one while the learning curve has points: each is tested after a single step.
-            curve = self._transfer and done < LEARNING_CURVE_BATCHES
+            # One by one while the learning curve has points: each is tested after a single step. It is that of the
+            # first pass: examples that are shown again are no new ones.
+            curve = self._transfer and done < min(LEARNING_CURVE_BATCHES, engine.first_pass)
             last = min(done + (1 if curve else self._stride), engine.steps)
             started = time.monotonic()
             engine.train(learners, done, last)

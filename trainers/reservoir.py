@@ -22,15 +22,21 @@ class Reservoir:
         self._rows = np.arange(slots)
         self._stored = self._seen = 0
 
-    def segments(self, task: int, batches: list[Indices], draw: int | None) -> tuple[Segment, ...]:
-        """The task's steps: each draws up to `draw` stored examples (None: all), then offers its own to the memory."""
+    def segments(
+        self, task: int, batches: list[Indices], draw: int | None, first_pass: int | None = None
+    ) -> tuple[Segment, ...]:
+        """The task's steps: each draws up to `draw` stored examples (None: all), then offers its own to the memory.
+
+        first_pass: steps of the first pass over the task, None for all. Later ones offer nothing: copies of the same
+        images would fill the memory, where every example is to be stored with the same probability.
+        """
         drawn, kept = generator(self._seed, "replay", task), generator(self._seed, "reservoir", task)
         steps = []
-        for rows in (row for batch in batches for row in batch):
+        for step, rows in enumerate(row for batch in batches for row in batch):
             wanted = self._stored if draw is None else min(draw, self._stored)
             slots = drawn.choice(self._stored, wanted, replace=False, shuffle=False) if wanted else np.arange(0)
             steps.append((len(rows), np.concatenate([rows, self._rows[slots]])))
-            for row in rows:
+            for row in rows if first_pass is None or step < first_pass else ():
                 self._offer(row, kept)
         return tuple(
             Segment(np.stack([rows for _, rows in group]), current, (size - current,) if size > current else ())

@@ -1,8 +1,8 @@
 """Draws every random choice of a run before its first step.
 
-From one independent generator per (seed, purpose, task). None of it depends on parameters, on ε or on who else is in
-the cohort, so all ε of a seed see the same batches (common random numbers) and the training loop is pure arithmetic on
-index arrays.
+From one independent generator per (seed, purpose, task), and per epoch after the first. None of it depends on
+parameters, on ε or on who else is in the cohort, so all ε of a seed see the same batches (common random numbers) and
+the training loop is pure arithmetic on index arrays.
 """
 
 import zlib
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 Indices = NDArray[np.int64]
 
 
-def generator(seed: int, purpose: str, task: int = 0) -> np.random.Generator:
-    """Returns the generator for one purpose: independent of every other (seed, purpose, task)."""
+def generator(seed: int, purpose: str, task: int = 0, epoch: int = 0) -> np.random.Generator:
+    """Returns the generator for one purpose: independent of every other (seed, purpose, task, epoch)."""
     # Not hash(), which is another number in every process.
-    return np.random.default_rng([seed, zlib.crc32(purpose.encode()), task])
+    return np.random.default_rng([seed, zlib.crc32(purpose.encode()), task, *([epoch] if epoch else [])])
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,31 @@ def mini_batches(examples: int, batch_size: int, first_row: int) -> list[Indices
     rows = first_row + np.arange(examples)
     whole = rows[: full * batch_size].reshape(full, batch_size)
     return [part for part in (whole, rows[None, full * batch_size :]) if part.size]
+
+
+def pass_order(seed: int, task: int, examples: int, epoch: int) -> Indices:
+    """Returns positions [examples] in the task's training order, as a pass over it shows them.
+
+    epoch: counted from 0. The first pass has the training order itself, each later one a new shuffle of it.
+    """
+    return np.arange(examples) if epoch == 0 else generator(seed, "epoch", task, epoch).permutation(examples)
+
+
+def task_batches(seed: int, task: int, examples: int, batch_size: int, steps: int, first_row: int) -> list[Indices]:
+    """Returns the task's mini-batches [steps, size] as rows of a pool, pass after pass, the last of which may be cut.
+
+    No array has steps of two passes, as an engine may round steps otherwise that it takes beside others.
+    """
+    batches: list[Indices] = []
+    epoch = 0
+    while steps:
+        order = first_row + pass_order(seed, task, examples, epoch)
+        for part in mini_batches(examples, batch_size, 0):
+            if steps:
+                batches.append(order[part[:steps]])
+                steps -= len(batches[-1])
+        epoch += 1
+    return batches
 
 
 def task_segments(batches: list[Indices], reference: Indices, parts: tuple[int, ...]) -> tuple[Segment, ...]:

@@ -8,6 +8,7 @@ from epsearch.ledger.evaluation_log import NOT_A_CHOICE
 from epsearch.loop.search import SearchLoop
 from results.labels import settings_text
 from results.ledger.store import Store
+from results.points import LEFT_OUT
 from results.search import EvaluatedChoice
 from trainers.methods import method as declared
 
@@ -65,7 +66,7 @@ def _choice(content: Mapping[str, Any]) -> Choice:
 def _flat(content: Mapping[str, Any], at_zero: str) -> dict[str, Any]:
     """Returns the hyperparameters by their stored names, with ε and λ if the method has them."""
     epsilon = 0.0 if content["method"] == at_zero else content["epsilon"]
-    flat = {"epsilon": epsilon, "strength": content.get("strength")} | content["config"]
+    flat = {"epsilon": epsilon, "strength": content.get("strength")} | LEFT_OUT | content["config"]
     return {name: value for name, value in flat.items() if value is not None}
 
 

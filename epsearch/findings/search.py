@@ -29,7 +29,7 @@ from trainers.streams.permuted import PermutedStream, RotatedStream
 
 MOTIONS = {PermutedStream.kind: "permuted", RotatedStream.kind: "rotated"}
 """Kind of a stream whose tasks all have the same images -> what a task does to them."""
-SIZES = ("memory", "memory_batch", "batch_size")
+SIZES = ("memory", "memory_batch", "batch_size", "epochs")
 """Hyperparameters that are sizes, which the paper has the same in all rows of a table."""
 
 

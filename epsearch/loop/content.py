@@ -29,8 +29,9 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
     must not change, or stored results would lose their keys.
     """
     learner = known_as(run.learner)
-    all_values = vars(learner.hyperparameters)
-    values = {each.key: all_values[each.name] for each in learner.declared.declarations(all_values)}
+    identity = learner.identity
+    declared = learner.declared.declarations(identity)
+    values = {each.key: identity[each.name] for each in declared if each.name in identity}
     config = dict.fromkeys(ALWAYS_NAMED) | {
         name: value for name, value in values.items() if name not in (EPSILON, STRENGTH)
     }
@@ -66,7 +67,9 @@ def run_of(record: RunRecord) -> Run:
     if method.foreign:
         return Run(record.phase, Learner.of(record.method, record.seed, **config))
     declared = method.hyperparameters
-    values = {each.name: beside[each.key] if each.key in beside else config[each.key] for each in declared}
+    usual = {each.key: each.default for each in declared if each.later}
+    stored = usual | config | beside
+    values = {each.name: stored[each.key] for each in declared}
     return Run(record.phase, Learner(record.method, Hyperparameters.of(declared, values), record.seed))
 
 

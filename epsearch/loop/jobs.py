@@ -251,7 +251,7 @@ def member_name(run: Run) -> str:
     'agem_lr=0.1_batch_size=10_memory=5_memory_batch=8_seed=3_cv'
     """
     learner = run.learner
-    text = "_".join(f"{name}={value}" for name, value in vars(learner.hyperparameters).items())
+    text = "_".join(f"{name}={value}" for name, value in learner.identity.items())
     values = UNSAFE.sub("-", text)[:LONGEST_NAME]
     # Values that are cut or replaced could have the same name.
     more = "" if values == text else f"_{hashlib.sha256(text.encode()).hexdigest()[:8]}"

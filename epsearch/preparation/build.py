@@ -260,7 +260,7 @@ def _check_stream(study: Study) -> None:
     check_product("different tasks", limits.STREAMS, seeds=len(study.all_seeds), tasks=study.tasks)
     examples, batch, size = study.examples_per_task, study.largest_batch, study.image_size
     definition, smallest = load_definition(study.dataset), SMALLEST_IMAGE.get(study.network, 0)
-    fixed, scenarios = definition.image_size is None, definition.scenarios
+    own, fixed, scenarios = study.hyperparameters, definition.image_size is None, definition.scenarios
     smallest = 0 if study.foreign else smallest
     for wrong, line in (
         (
@@ -283,6 +283,10 @@ def _check_stream(study: Study) -> None:
         (
             examples is not None and examples < batch,
             f"examples-per-task must be >= batch-size, got {examples} and {batch}",
+        ),
+        (
+            own.steps is not None and own.epochs != 1,
+            f"epochs and steps exclude each other, got {own.epochs} and {own.steps}; leave one out",
         ),
         (
             fixed and study.classes_per_task is not None,

@@ -40,6 +40,8 @@ def _check_search(study: Search) -> None:
     if study.foreign and study.search is None:
         raise UsageError("search must name what is searched of a trainer, like lr=log:0.001..0.1 memory=10,50,200")
     names = (*study.space.names, *dict(study.set))
+    if not study.foreign:
+        _check_passes(study)
     for name in names:
         check_column(name)
     if taken := [name for name in study.add_metrics if column(name) in names]:
@@ -62,6 +64,14 @@ def _check_search(study: Search) -> None:
     with refused(ValueError):
         make_strategy(study)
     effects.check_search(study)
+
+
+def _check_passes(study: Search) -> None:
+    """Checks that the passes over a task are searched by their number alone."""
+    if "steps" in study.space.names:  # also a column of every table of runs
+        raise UsageError("steps cannot be searched; search epochs instead, or give --steps one value")
+    if "epochs" in study.space.names and study.hyperparameters.steps is not None:
+        raise UsageError(f"steps must be none where epochs are searched, got {study.hyperparameters.steps}")
 
 
 def _check_race(study: Search) -> None:

@@ -19,7 +19,7 @@ from trainers.hyperparameters import Hyperparameter, Value
 from trainers.methods import METHODS
 
 # The methods of a comparison share these, as it is paired.
-SHARED = ("batch_size", "memory")
+SHARED = ("batch_size", "epochs", "steps", "memory")
 
 
 @refused(UnknownDataset)

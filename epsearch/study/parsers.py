@@ -54,9 +54,9 @@ def whole(value: Any, name: str, low: int, high: int = limits.COUNT, hint: str =
     return number
 
 
-def whole_or_all(value: Any, name: str, low: int, high: int = limits.COUNT) -> int | None:
-    """Returns a whole number, or None for `all`."""
-    return None if str(value).lower() == "all" else whole(value, name, low, high, "; or all")
+def whole_or_all(value: Any, name: str, low: int, high: int = limits.COUNT, none: str = "all") -> int | None:
+    """Returns a whole number, or None for `all`, or another word for it."""
+    return None if str(value).lower() == none else whole(value, name, low, high, f"; or {none}")
 
 
 def one_of(value: Any, name: str, allowed: Collection[str]) -> str:
@@ -150,11 +150,12 @@ def sizes(value: Any, name: str) -> tuple[int, ...]:
 
 
 def hyperparameter(value: Any, name: str, one: Hyperparameter) -> Value:
-    """Returns a value of a declared hyperparameter: a word, a whole number, a float32, or None for `all`."""
+    """Returns a value of a declared hyperparameter: a word, a whole number, a float32, or None for `all` or `none`."""
     if one.choices:
         return word(value, name, one)
     if one.whole:
-        return (whole_or_all if one.all_for_none else whole)(value, name, int(one.low), int(one.high))
+        low, high = int(one.low), int(one.high)
+        return whole_or_all(value, name, low, high, one.none) if one.all_for_none else whole(value, name, low, high)
     try:
         number = math.nan if isinstance(value, bool) else float(value) + 0.0  # −0 is 0
     except (TypeError, ValueError, OverflowError):

@@ -47,21 +47,21 @@ def hyperparameter(one: Hyperparameter) -> ValueType:
     >>> [hyperparameter(hyperparameters()[name]).metavar for name in ("lr", "memory_batch", "trigger")]
     ['FLOAT', 'INT|all', 'zero|epsilon']
     """
-    number = ("INT" if one.whole else "FLOAT") + "|all" * one.all_for_none
+    number = ("INT" if one.whole else "FLOAT") + f"|{one.none}" * one.all_for_none
     schema: dict[str, object] = {"type": "integer" if one.whole else "number"}
     if one.choices:
         schema = {"type": "string", "enum": list(one.choices)}
     return ValueType(
         partial(parsers.hyperparameter, one=one),
         "|".join(one.choices) or number,
-        none="all" if one.all_for_none else None,
+        none=one.none if one.all_for_none else None,
         choices=one.choices,
-        json=_or_all(schema) if one.all_for_none else schema,
+        json=_or_word(schema, one.none) if one.all_for_none else schema,
     )
 
 
-def _or_all(schema: Mapping[str, object]) -> Mapping[str, object]:
-    return {"anyOf": [schema, {"type": "string", "enum": ["all"]}]}
+def _or_word(schema: Mapping[str, object], word: str = "all") -> Mapping[str, object]:
+    return {"anyOf": [schema, {"type": "string", "enum": [word]}]}
 
 
 def _metavar(allowed: Collection[str]) -> str:
@@ -73,7 +73,7 @@ ADDRESS = ValueType(parsers.address)
 DATASET = ValueType(names.dataset, "DATASET")
 DURATION = ValueType(parsers.duration, "TIME", parsers.format_duration)
 EXAMPLES = ValueType(
-    partial(parsers.whole_or_all, low=1), "INT|all", none="all", json=_or_all({"type": "integer", "minimum": 1})
+    partial(parsers.whole_or_all, low=1), "INT|all", none="all", json=_or_word({"type": "integer", "minimum": 1})
 )
 FLAG = ValueType(parsers.yes_or_no, "", json={"type": "boolean"})
 FOLDER = ValueType(parsers.path, "DIRECTORY", parsers.format_path)

@@ -15,7 +15,7 @@ from results.verdict.assessment import trust
 
 STREAM_KEYS = (
     *("scenario", "cv_tasks", "tasks", "classes_per_task", "image_size", "examples_per_task", "skip_corrupt"),
-    *("batch_size", "memory_batch"),
+    *("batch_size", "epochs", "steps", "memory_batch"),
 )
 """Options that determine which data a member sees, and in which steps: they must be the same."""
 

@@ -25,6 +25,7 @@ from tests.support.numeric_paths import (
 from tests.support.plain_run import flat, plain_run
 from tests.support.toy_streams import digits, toy
 from trainers import Architecture, Learner
+from trainers.hyperparameters import OF_EVERY_METHOD
 from trainers.methods import METHODS, Columns, hyperparameters
 from trainers.networks import MLP
 
@@ -86,7 +87,7 @@ def test_in_tensors_members_are_the_same_up_to_rounding(method):
 
 
 def test_every_hyperparameter_has_another_value():
-    assert set(OTHER_VALUES) | {"lr", "batch_size"} == set(hyperparameters())
+    assert set(OTHER_VALUES) | {one.name for one in OF_EVERY_METHOD} == set(hyperparameters())
 
 
 def test_a_reservoir_alone_is_no_plain_sgd_in_the_first_task():

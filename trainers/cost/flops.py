@@ -20,9 +20,10 @@ import numpy as np
 
 from trainers.cohort import LEARNING_CURVE_BATCHES, Architecture, Learner
 from trainers.cost.network_flops import Work, column_works, work_of
-from trainers.forks import steps_of
+from trainers.forks import steps_of, values_at
 from trainers.methods import PER_TASK, RESERVOIR, Columns, Penalty
 from trainers.networks import MLP, ResNet, make_network
+from trainers.passes import shown_first, shown_in_all, steps_of_first
 from trainers.streams.base import ImageStream, TaskStream
 
 # What a step takes besides products, as measured on CPUs, told in examples: the FLOP of so many examples' way through
@@ -38,13 +39,14 @@ def run_flop(
 
     transfer: as for `Training`.
     """
-    works, steps = works_of(learner, stream, architecture), steps_of(learner, stream)
+    works = works_of(learner, stream, architecture)
     alike = hasattr(stream, "permutation_hash")  # all tasks are tested with the same images
     examples = [len(stream.test(learner.seed, task).labels) for task in (stream.tasks[:1] if alike else stream.tasks)]
     # The classes of a joint embedding are made once a test.
     tests = [work.forward * examples[0 if alike else j] + work.fixed_forward for j, work in enumerate(works)]
     grows = isinstance(learner.declared.rule, Columns)
-    tested = (_tested(task, steps, transfer, grows) for task in range(len(works)))
+    first = [steps_of_first(stream.size(learner.seed, task), learner.hyperparameters) for task in stream.tasks]
+    tested = (_tested(task, first, transfer, grows) for task in range(len(works)))
     training = training_flop(learner, stream, works)
     return training, tuple(sum(times * tests[j] for j, times in one) for one in tested)
 
@@ -57,7 +59,8 @@ def references(learner: Learner, stream: TaskStream) -> list[tuple[int, int]]:
     place, draw = values.memory * stream.classes, values.get("memory_batch")  # of each previous task GEM takes all
     sizes = [stream.size(learner.seed, task) for task in stream.tasks]
     if kind == RESERVOIR:
-        return _reservoir(values.batch_size, draw, place * len(sizes), sizes)
+        offered = [shown_first(size, values) for size in sizes]
+        return _reservoir(values.batch_size, draw, place * len(sizes), offered, steps_of(learner, stream))
     # A task with fewer examples than places is stored whole.
     stored = accumulate((min(place, size) for size in sizes[:-1]), initial=0)
     drawn = [one if draw is None else min(draw, one) for one in stored]
@@ -66,11 +69,16 @@ def references(learner: Learner, stream: TaskStream) -> list[tuple[int, int]]:
     return [(steps * one, steps * times) for steps, one, times in tasks]
 
 
-def _reservoir(batch_size: int, draw: int | None, slots: int, sizes: list[int]) -> list[tuple[int, int]]:
-    """Before each step every example seen so far is stored, up to the slots. A step's batches pass as one."""
+def _reservoir(
+    batch_size: int, draw: int | None, slots: int, offered: list[int], steps: list[int]
+) -> list[tuple[int, int]]:
+    """Before each step every example seen so far is stored, up to the slots. A step's batches pass as one.
+
+    offered: examples that the first pass over each task shows.
+    """
     most = slots if draw is None else min(slots, draw)
-    tasks = zip(accumulate(sizes[:-1], initial=0), sizes, strict=True)
-    drawn = (np.minimum(seen + np.arange(0, size, batch_size), most) for seen, size in tasks)
+    tasks = zip(accumulate(offered[:-1], initial=0), offered, steps, strict=True)
+    drawn = (np.minimum(seen + np.minimum(np.arange(n) * batch_size, new), most) for seen, new, n in tasks)
     return [(int(one.sum()), 0) for one in drawn]
 
 
@@ -89,14 +97,15 @@ def training_flop(learner: Learner, stream: TaskStream, works: list[Work]) -> tu
     flop = []
     for task, (examples, batches) in enumerate(references(learner, stream)):
         size, work = stream.size(learner.seed, stream.tasks[task]), works[task]
+        values = values_at(learner, task)
         once_more = isinstance(rule, Penalty) and rule.looks_back and task < len(works) - 1
-        again = work.trained(size, steps[task]) if once_more else 0.0
-        flop.append(work.trained(size + examples, steps[task] + batches) + again)
+        again = work.trained(shown_first(size, values), steps_of_first(size, values)) if once_more else 0.0
+        flop.append(work.trained(shown_in_all(size, values) + examples, steps[task] + batches) + again)
     return tuple(flop)
 
 
-def _tested(task: int, steps: list[int], transfer: bool, grows: bool) -> Iterator[tuple[int, int]]:
-    """Yields (a task, how often it is tested) while `task` is the newest.
+def _tested(task: int, first: list[int], transfer: bool, grows: bool) -> Iterator[tuple[int, int]]:
+    """Yields (a task, how often it is tested) while `task` is the newest; first: steps of each task's first pass.
 
     What a growing network knows of tasks before the last one stays as it was tested.
     """
@@ -105,9 +114,9 @@ def _tested(task: int, steps: list[int], transfer: bool, grows: bool) -> Iterato
     if transfer:
         # For LCA, the task after each of its first steps; for both, the next task before its first step; and for FWT,
         # the untrained network on every task.
-        yield task, min(LEARNING_CURVE_BATCHES, steps[task])
-        yield from ((other, 1) for other in range(task + 1, min(task + 2, len(steps))))
-        yield from ((untrained, 1) for untrained in range(len(steps) if task == 0 else 0))
+        yield task, min(LEARNING_CURVE_BATCHES, first[task])
+        yield from ((other, 1) for other in range(task + 1, min(task + 2, len(first))))
+        yield from ((untrained, 1) for untrained in range(len(first) if task == 0 else 0))
 
 
 class LaterSteps(NamedTuple):

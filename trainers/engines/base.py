@@ -78,7 +78,9 @@ class Engine(ABC):
     """Trains learners of some seeds in lockstep on the task that is loaded. Steps are numbered within the task."""
 
     steps = 0
-    """Steps of the loaded task."""
+    """Steps of the loaded task, of all its passes."""
+    first_pass = 0
+    """Steps of its first pass."""
     reference = False
     """Whether the loaded task's last steps have a reference batch."""
 
@@ -129,6 +131,7 @@ class Engine(ABC):
         schedules = [pool.load_task(task) for pool in self._pools]
         # Seeds that are trained together have tasks of the same size, and so segments of the same length.
         self.steps = sum(len(segment.rows) for segment in schedules[0])
+        self.first_pass = self._pools[0].first_pass
         # A reservoir is empty in a task's first steps, never in its last.
         self.reference = schedules[0][-1].reference > 0
         return schedules
@@ -152,7 +155,9 @@ class FixedEngine(Engine):
         if isinstance(self._rule, Penalty):
             set_precision(self._path)
             real, values = self._net.real.to(self._device), learners.values(self._shared)
-            shown, sensitivities = self._pools[0].shown, partial(self._sensitivities, learners)
+            # As many as the first pass shows, which `steps` may cut: sensitivities are of its mini-batches.
+            shown = min(self._pools[0].shown, self.first_pass * int(self._shared.batch_size))
+            sensitivities = partial(self._sensitivities, learners)
             self._rule.end_task(learners.state, TaskEnd(first, learners.params, real, shown, values, sensitivities))
 
     @abstractmethod

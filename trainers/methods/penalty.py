@@ -73,12 +73,12 @@ class TaskEnd(NamedTuple):
     real: Tensor
     """[D], False where a row is padding."""
     examples: int
-    """How many the task showed."""
+    """How many different ones the task showed."""
     values: Hyperparameters
     """Those that are per learner are tensors [M]."""
     sensitivities: Callable[[], Iterator[Tensor]]
-    """For every mini-batch of the task the gradient [M, D] of Σ ‖logits‖² over its examples, in a buffer that is used
-    again.
+    """For every mini-batch of the task's first pass the gradient [M, D] of Σ ‖logits‖² over its examples, in a buffer
+    that is used again.
     """
 
 
@@ -97,7 +97,7 @@ class Penalty:
     importance without.
     """
     looks_back: bool = False
-    """Whether finish goes through the task's mini-batches once more."""
+    """Whether finish goes through the mini-batches of the task's first pass once more."""
     copies: tuple[str, ...] = ()
     """Names of arrays that begin where the parameters do, as θ* does; the others begin at zero."""
 

@@ -17,7 +17,7 @@ from results.labels import (
     stream_label,
 )
 from results.metrics import METRICS, mean_std
-from results.points import AGEM, SOFT_AGEM, Point, is_number, parameter_label, point_text, value_text
+from results.points import AGEM, LEFT_OUT, SOFT_AGEM, Point, is_number, parameter_label, point_text, value_text
 from results.search import SearchResults
 from results.search_tables import baseline_pair
 from results.statistics.paired import sign_flip_name, sign_flip_p
@@ -144,6 +144,9 @@ def _settings(results: SearchResults) -> Iterator[str]:
     for name, label in names.items():
         if name not in results.parameters and is_number(config.get(name, "")):
             yield f"{label} {config[name]:g}{units.get(name, '')}"
+    for name, words in (("epochs", "passes over each task"), ("steps", "steps a task")):
+        if name not in results.parameters and isinstance(config.get(name), int) and config[name] != LEFT_OUT.get(name):
+            yield f"{config[name]} {words}"
     if isinstance(config.get("examples_per_task"), int):
         yield f"{config['examples_per_task']} training examples per task"
 

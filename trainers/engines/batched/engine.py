@@ -91,8 +91,9 @@ class BatchedEngine(FixedEngine):
 
     def _sensitivities(self, learners: Learners) -> Iterator[Tensor]:
         gradient = torch.empty_like(learners.params)
-        for segment in self._segments:
-            for step in range(segment.steps):
+        for number, _, steps in steps_between([one.steps for one in self._segments], 0, self.first_pass):
+            segment = self._segments[number]
+            for step in steps:
                 rows = segment.rows[:, step, : segment.current]
                 for turn in self._turns(learners):
                     some = learners.part(turn)

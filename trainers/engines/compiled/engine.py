@@ -147,9 +147,10 @@ class CompiledEngine(FixedEngine):
     def _sensitivities(self, learners: Learners) -> Iterator[Tensor]:
         gradient = torch.zeros_like(learners.params)
         pairs = [tuple(map(self._passes.layers, rows)) for rows in zip(learners.params, gradient, strict=True)]
-        for segment in self._segments:
-            for rows in segment.rows:
-                inputs, labels = self._take(rows[: segment.current], 0)
+        for number, _, steps in steps_between([len(part.rows) for part in self._segments], 0, self.first_pass):
+            segment = self._segments[number]
+            for step in steps:
+                inputs, labels = self._take(segment.rows[step, : segment.current], 0)
                 for member, into in pairs:
                     self._passes.sensitivity(member, inputs, labels, into)
                 yield gradient
