@@ -68,9 +68,9 @@ def small(method, seed=0, **changes):
 
 
 @cache
-def reference(method, scenario):
-    """Accuracies [T, T] and parameters after every step."""
-    stream, one = pairs(scenario), small(method)
+def reference(method, scenario, others=()):
+    """Accuracies [T, T] and parameters after every step; others: (hyperparameter, value) beside `VALUES`."""
+    stream, one = pairs(scenario), small(method, **dict(others))
     net = MLP((stream.inputs, *NETWORK.hidden, stream.outputs))
     start = torch.from_numpy(net.init(generator(one.seed, "init", 0)))[None]
     network = SelectingLearner(net.sizes, unpadded(net, start), scenario)
@@ -81,11 +81,11 @@ def reference(method, scenario):
     return run_of(network, examples, one, stream)
 
 
-def farthest(method, scenario, path, exact=False):
-    """The largest difference of a parameter from the reference, after each step; the engine's accuracies beside it."""
-    stream, one = pairs(scenario), small(method)
+def farthest(method, scenario, path, exact=False, others=()):
+    """The largest difference of a parameter from the reference, after each step; others: as there."""
+    stream, one = pairs(scenario), small(method, **dict(others))
     net = MLP((stream.inputs, *NETWORK.hidden, stream.outputs))
-    _, trace = reference(method, scenario)
+    _, trace = reference(method, scenario, others)
     engine, far = engine_of(one, stream, path, NETWORK), []
     if exact:
         engine = in_float64(engine)

@@ -46,11 +46,11 @@ def run_of(network, examples, one, stream):
                 trace.append(_step(network, rule, pool, segment, rows, step, examples))
                 step += 1
         if isinstance(rule, PenaltyReference):
-            for segment in pool.load_task(task):
-                for rows in segment.rows:
-                    x, y = _batch(pool, rows[: segment.current], examples)
-                    sensitivities.append(_double(network.sensitivity(x, y)))
-            rule.end_task(_double(network.flat()), sensitivities, pool.shown)
+            batches = [rows[: part.current] for part in pool.load_task(task) for rows in part.rows]
+            batches = batches[: -(-pool.shown // values.batch_size)]  # of the first pass
+            for rows in batches:
+                sensitivities.append(_double(network.sensitivity(*_batch(pool, rows, examples))))
+            rule.end_task(_double(network.flat()), sensitivities, sum(map(len, batches)))
         for every in pools.values():
             every.remember(task)
         for tested in range(task + 1):

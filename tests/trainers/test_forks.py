@@ -168,7 +168,7 @@ def test_forgetting_removes_the_fork_points_of_that_run_alone(tmp_path):
     ("wrong", "line"),
     [
         (lambda one: fork(one, 1, memory=4), "memory must stay the same throughout a run, got 3 and then 4"),
-        (lambda one: fork(one, 1, margin=0.1), "no such hyperparameter: margin; known: lr, batch_size, epochs, steps, epsilon"),
+        (lambda one: fork(one, 1, margin=0.1), "no such hyperparameter: margin; known: lr, batch_size, epochs, steps"),
         (lambda one: fork(one, 1, epsilon=2.0), "epsilon must be in [0, 1], got 2.0"),
         (lambda one: fork(one, -1), "must come after task 0 or a later one of its origin, got -1"),
         (lambda one: fork(fork(one, 1), 1), "must come after task 2 or a later one of its origin, got 1"),
