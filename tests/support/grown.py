@@ -17,8 +17,10 @@ def learners(engine, rates=(0.1,), seed=None):
     return untrained(engine, [learner("prognn", lr=rate) for rate in rates], seed)
 
 
-def made(stream, seeds, path, hidden=SMALL, batch_size=4):
-    return engine_of(learner("prognn", batch_size=batch_size), stream, path, Architecture(hidden=hidden), seeds)
+def made(stream, seeds, path, hidden=SMALL, batch_size=4, **values):
+    return engine_of(
+        learner("prognn", batch_size=batch_size, **values), stream, path, Architecture(hidden=hidden), seeds
+    )
 
 
 def trained(engine, members, tasks):

@@ -76,6 +76,14 @@ REFUSED = {
         {"method": "rwalk", "search": "fisher_every=7,9"},
         "search must try a fisher_every <= 6, got at least 7: a task has at most 6 steps",
     ),
+    "estimates that no second pass makes": (
+        {"method": "rwalk", "epochs": 2, "search": "fisher_every=13,14"},
+        "search must try a fisher_every <= 12, got at least 13: a task has at most 12 steps",
+    ),
+    "reservoirs for all that few steps show": (
+        {"method": "er", "steps": 3, "cv_tasks": 1, "search": "memory=3,4"},
+        "search must try a memory <= 2, got at least 3: more keep all 30 examples of the stream",
+    ),
     "λ of an estimate that is never made": (
         {"method": "ewc", "fisher_every": 7, "search": "strength=1,10"},
         "fisher-every must be <= 6 to search strength, got 7: a task has at most 6 steps, so that ewc would estimate",
@@ -92,6 +100,12 @@ ALLOWED = {
     "MAS's form on three tasks": {"method": "mas", "cv_tasks": 3, "search": "penalty_form=code,paper"},
     "a memory that keeps less than all": {"search": "memory=2,60"},
     "a reference batch that draws less than all": {"search": "memory_batch=27,50"},
+    "an estimate that a second pass makes": {
+        "method": "ewc",
+        "fisher_every": 12,
+        "epochs": 2,
+        "search": "strength=1,9",
+    },
     "an estimate that is made": {"method": "ewc", "fisher_every": 6, "search": "strength=1,1000"},
 }
 

@@ -35,6 +35,14 @@ def test_the_paragraph_says_what_was_searched_and_by_which_rule() -> None:
         assert part in text, part
 
 
+@pytest.mark.parametrize(("config", "words"), [({"epochs": 2}, "2 passes over each task"), ({"steps": 9}, "9 steps a")])
+def test_the_paragraph_names_passes_that_are_not_one(config: dict[str, int], words: str) -> None:
+    usual = replace(study(), config=study().config | {"epochs": 1, "steps": "none"})
+    text = methods_paragraph(usual)
+    assert text == methods_paragraph(study()) and words not in text
+    assert words in methods_paragraph(replace(usual, config=dict(usual.config) | config))
+
+
 def test_the_paragraph_does_not_hide_what_weakens_the_choice() -> None:
     assert "has not been evaluated yet" in methods_paragraph(study(repeats=1, evaluated=False))
     assert "on the evaluation stream itself" in methods_paragraph(study(repeats=2, score_on="eval", tasks=5))

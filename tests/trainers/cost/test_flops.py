@@ -71,6 +71,18 @@ def test_a_run_of_a_perceptron(method, transfer):
     assert found - of_rules(one, PIXELS, NETWORK) == total(run_flop(one, PIXELS, NETWORK, transfer))
 
 
+@pytest.mark.few(4)
+@pytest.mark.parametrize("passes", [{"epochs": 2}, {"steps": 13}, {"steps": 3}], ids=str)
+@pytest.mark.parametrize("method", ["van", "mas", "er", "soft_agem", "gem", "prognn"])
+def test_a_run_of_several_passes(method, passes):
+    one = learner(method, **OF_PIXELS | passes)
+    training, tests = run_flop(one, PIXELS, NETWORK, True)
+    assert tests == run_flop(learner(method, **OF_PIXELS), PIXELS, NETWORK, True)[1] or passes["steps"] == 3
+    if method != "gem":  # of its products torch counts more
+        found = trained(one, PIXELS, NETWORK, True)
+        assert found - of_rules(one, PIXELS, NETWORK) == sum(training) + sum(tests)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "method", [*(pytest.param(one, marks=pytest.mark.slow) for one in ("van", "mas")), "soft_agem", "prognn"]

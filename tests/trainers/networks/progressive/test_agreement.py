@@ -1,5 +1,7 @@
 """Progressive networks agree with ones that are not collapsed, and a step of them with NumPy."""
 
+import zlib
+
 import numpy as np
 import pytest
 import torch
@@ -107,6 +109,30 @@ def test_a_step_on_random_tensors_agrees_with_numpy(number, dtype, tolerance):
     if dtype == torch.float64:
         assert error <= tolerance * np.linalg.norm(expected - before)
     assert loss.tolist() == pytest.approx([expected_loss], rel=max(tolerance, 1e-12))
+
+
+@on_every_path
+@pytest.mark.parametrize("passes", [{"epochs": 2}, {"steps": 9}], ids=str)
+def test_several_passes_agree_with_the_uncollapsed_network(passes, path):
+    """A pass has 7 steps; the second one has an order of its own."""
+    stream, rate = pairs("domain"), 0.1
+    engine, net = made(stream, (3,), path, **passes), MLPColumns((9, 24, 16, 2), 3)
+    members = learners(engine, (rate,))
+    with torch.inference_mode(False), torch.enable_grad():
+        reference = progressive(net, members.params[0].clone())
+        for task in range(3):
+            engine.load_task(task)
+            pool = engine._pools[0]
+            again = np.random.default_rng([3, zlib.crc32(b"epoch"), task, 1]).permutation(pool.shown)
+            batches = [o[i : i + 4] for o in (np.arange(pool.shown), again) for i in range(0, pool.shown, 4)]
+            assert engine.steps == passes.get("steps", 14)
+            for step in range(engine.steps):
+                with torch.inference_mode():
+                    engine.train(members, step, step + 1)
+                x = torch.from_numpy(pool.inputs[batches[step]]).float() / stream.largest
+                reference.step(x, torch.from_numpy(pool.labels[batches[step]]), task, rate)
+                found = flat(net, net.columns(members.params[0])[task], task)
+                assert torch.allclose(found, reference.collapsed(task), atol=1e-5, rtol=0), f"task {task}, step {step}"
 
 
 @on_every_path
