@@ -243,14 +243,20 @@ def make(file: Path, sizes: Sizes, data_dir: str, workers: int, until: float) ->
             print(f"{len(found['members'])} of {wanted}: {curve}, A_T at {shown}", flush=True)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def parser_of(doc: str) -> argparse.ArgumentParser:
+    """The arguments of a script on MNIST that goes on where it stopped; doc: its docstring."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--data-dir", required=True, help="the folder that has MNIST, or that it is downloaded to")
     parser.add_argument("--workers", type=int, default=2, help="processes, of one thread each")
     parser.add_argument(
         "--until", type=float, default=float("inf"), metavar="SECONDS", help="after which no cohort is begun"
     )
     parser.add_argument("--tiny", type=Path, metavar="FILE", help="tries all of it with 60 images a task, into FILE")
+    return parser
+
+
+def main() -> None:
+    parser = parser_of(__doc__)
     given = parser.parse_args()
     file, sizes = (given.tiny, TINY) if given.tiny else (machine.RESULTS / "parabola.json", Sizes())
     try:

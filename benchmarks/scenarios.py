@@ -7,7 +7,6 @@ benchmarks/results/scenarios.json at once, and the same command goes on where it
 docs/scenarios.md of it, with what there is.
 """
 
-import argparse
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import machine
-from parabola import EPSILONS, go_on, leave_with_parent, members_of
+from parabola import EPSILONS, go_on, leave_with_parent, members_of, parser_of
 
 from epsearch.preparation.arithmetic import fastest_here
 from epsearch.preparation.build import build
@@ -114,13 +113,7 @@ def make(file: Path, data_dir: str, workers: int, until: float, images: int | No
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data-dir", required=True, help="the folder that has MNIST, or that it is downloaded to")
-    parser.add_argument("--workers", type=int, default=2, help="processes, of one thread each")
-    parser.add_argument(
-        "--until", type=float, default=float("inf"), metavar="SECONDS", help="after which no cohort is begun"
-    )
-    parser.add_argument("--tiny", type=Path, metavar="FILE", help="tries all of it with 60 images a task, into FILE")
+    parser = parser_of(__doc__)
     options = parser.parse_args()
     file = options.tiny or machine.RESULTS / "scenarios.json"
     try:
