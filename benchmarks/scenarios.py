@@ -58,7 +58,7 @@ def curves() -> Iterator[Curve]:
 
 
 def left(members: Iterable[Found]) -> list[Piece]:
-    """What is still to be trained."""
+    """Returns the pieces of which no member is stored yet."""
     stored = {(curve_of(one), one["epsilon"]) for one in members}
     pieces: list[Piece] = []
     for curve in curves():

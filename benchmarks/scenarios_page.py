@@ -104,7 +104,7 @@ def row(part: Part) -> list[str]:
 
 
 def answer(part: Part) -> str:
-    """Whether the soft constraint helps on a stream, in a sentence."""
+    """Returns a sentence on the best tried ε beside A-GEM."""
     apart = part.scores["A_T"][part.best] - part.scores["A_T"][0]
     if part.best == 0:
         return f"**{part.title}**: no tried ε is above A-GEM."

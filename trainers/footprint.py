@@ -13,7 +13,7 @@ from trainers.networks.progressive.mlp import MLPColumns
 from trainers.networks.progressive.resnet import ResNetColumns
 from trainers.numeric_path import NumericPath
 from trainers.operating_system import available_memory
-from trainers.passes import shown_in_all, steps_of_task
+from trainers.passes import examples_of_task, steps_of_task
 from trainers.pool import slots
 from trainers.streams.base import ImageStream, TaskStream
 
@@ -61,7 +61,7 @@ def bytes_of_seed(learner: Learner, stream: TaskStream, path: NumericPath) -> in
     row = stream.room(1).nbytes + INDEX  # an example and its label
     listed = path.listed and not isinstance(method.rule, Columns)
     lists = LISTED * float(getattr(stream, "density", 0.0)) if listed else 0.0
-    schedule = steps * drawn * INDEX + shown_in_all(largest, values) * INDEX
+    schedule = steps * drawn * INDEX + examples_of_task(largest, values) * INDEX
     return int((stored + largest) * row * (1 + lists) + schedule + tests * (lists or 1))
 
 

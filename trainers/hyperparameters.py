@@ -44,7 +44,7 @@ class Hyperparameter:
     network: bool = False
     """Whether it may also be module:attribute of a network of somebody's own, whose source then belongs to results."""
     all_for_none: bool = False
-    """Whether None is a value, which users write as `none` says."""
+    """True if None is a value; users write the word of `none`."""
     none: str = "all"
     """The word for None, where that is a value."""
     search_low: float | None = None

@@ -28,16 +28,16 @@ def steps_of_first(examples: int, values: Hyperparameters) -> int:
     return min(steps_of_pass(examples, values), steps_of_task(examples, values))
 
 
-def shown_first(examples: int, values: Hyperparameters) -> int:
+def examples_of_first(examples: int, values: Hyperparameters) -> int:
     """Returns the different examples that the task's steps show: those of the first pass."""
     return min(examples, steps_of_first(examples, values) * int(values.batch_size))
 
 
-def shown_in_all(examples: int, values: Hyperparameters) -> int:
+def examples_of_task(examples: int, values: Hyperparameters) -> int:
     """Returns the examples that all steps of the task show, each as often as it is shown.
 
     >>> from trainers.cohort import Learner
-    >>> shown_in_all(25, Learner.of("van", 0, steps=4).hyperparameters)
+    >>> examples_of_task(25, Learner.of("van", 0, steps=4).hyperparameters)
     35
     """
     whole, rest = divmod(steps_of_task(examples, values), steps_of_pass(examples, values))

@@ -14,7 +14,7 @@ from search_spaces.published.definition import strength_grids
 from trainers import methods
 from trainers.methods import Penalty
 from trainers.methods.rules import RESERVOIR
-from trainers.passes import shown_first, steps_of_task
+from trainers.passes import examples_of_first, steps_of_task
 from trainers.streams.base import TaskStream
 
 
@@ -92,7 +92,7 @@ def _of_memory(study: Search, stream: TaskStream) -> Limit | None:
     """Returns the limit of a memory: a class's examples in a task; of a reservoir, all examples."""
     if _is_reservoir(study):
         places = stream.classes * len(stream.tasks)
-        total = max(sum(_offered(study, stream, seed)) for seed in study.seeds)
+        total = max(sum(_examples_of_steps(study, stream, seed)) for seed in study.seeds)
         return -(-total // places) - 1, f"more keep all {total} examples of the stream"
     # The memory of the last task is never used.
     largest = max(max(_sizes(stream, seed)[:-1]) for seed in study.seeds)
@@ -107,7 +107,7 @@ def _of_memory_batch(study: Search, stream: TaskStream) -> Limit | None:
     place, low = int(_values(study, "memory")[1]), _values(study, "memory_batch")[0]
     if _is_reservoir(study):
         places = place * stream.classes * len(stream.tasks)
-        stored = max(min(places, sum(_offered(study, stream, seed))) for seed in study.seeds)
+        stored = max(min(places, sum(_examples_of_steps(study, stream, seed))) for seed in study.seeds)
     elif low < sum(min(place, size) for size in _sizes(stream, study.seeds[0])[:-1]):  # were all of one class
         return None
     else:
@@ -157,10 +157,10 @@ def _sizes(stream: TaskStream, seed: int) -> list[int]:
     return [stream.size(seed, task) for task in stream.tasks]
 
 
-def _offered(study: Search, stream: TaskStream, seed: int) -> list[int]:
+def _examples_of_steps(study: Search, stream: TaskStream, seed: int) -> list[int]:
     """Returns the number of different examples that the steps of each task show at most."""
     most = study.hyperparameters.but(batch_size=int(_values(study, "batch_size")[1]))
-    return [shown_first(size, most) for size in _sizes(stream, seed)]
+    return [examples_of_first(size, most) for size in _sizes(stream, seed)]
 
 
 def _values(study: Search, name: str) -> tuple[float, float]:

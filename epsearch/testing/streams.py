@@ -118,7 +118,7 @@ def labels_are_outputs_of_the_tasks_classes(streams: StreamCase) -> None:
 
 
 def heads_are_those_of_the_labels(streams: StreamCase) -> None:
-    """Where outputs belong to tasks, an example's label is one of its task; the scenario is one that there is."""
+    """Labels are outputs of their task, where outputs have tasks; the scenario is a known one."""
     for stream, seed, task in streams.every_task():
         scenario = scenario_of(stream)
         sure(scenario in SCENARIOS, f"scenario must be one of {', '.join(SCENARIOS)}, got {scenario!r}")

@@ -23,7 +23,7 @@ from trainers.cost.network_flops import Work, column_works, work_of
 from trainers.forks import steps_of, values_at
 from trainers.methods import PER_TASK, RESERVOIR, Columns, Penalty
 from trainers.networks import MLP, ResNet, make_network
-from trainers.passes import shown_first, shown_in_all, steps_of_first
+from trainers.passes import examples_of_first, examples_of_task, steps_of_first
 from trainers.streams.base import ImageStream, TaskStream
 
 # What a step takes besides products, as measured on CPUs, told in examples: the FLOP of so many examples' way through
@@ -59,7 +59,7 @@ def references(learner: Learner, stream: TaskStream) -> list[tuple[int, int]]:
     place, draw = values.memory * stream.classes, values.get("memory_batch")  # of each previous task GEM takes all
     sizes = [stream.size(learner.seed, task) for task in stream.tasks]
     if kind == RESERVOIR:
-        offered = [shown_first(size, values) for size in sizes]
+        offered = [examples_of_first(size, values) for size in sizes]
         return _reservoir(values.batch_size, draw, place * len(sizes), offered, steps_of(learner, stream))
     # A task with fewer examples than places is stored whole.
     stored = accumulate((min(place, size) for size in sizes[:-1]), initial=0)
@@ -99,8 +99,8 @@ def training_flop(learner: Learner, stream: TaskStream, works: list[Work]) -> tu
         size, work = stream.size(learner.seed, stream.tasks[task]), works[task]
         values = values_at(learner, task)
         once_more = isinstance(rule, Penalty) and rule.looks_back and task < len(works) - 1
-        again = work.trained(shown_first(size, values), steps_of_first(size, values)) if once_more else 0.0
-        flop.append(work.trained(shown_in_all(size, values) + examples, steps[task] + batches) + again)
+        again = work.trained(examples_of_first(size, values), steps_of_first(size, values)) if once_more else 0.0
+        flop.append(work.trained(examples_of_task(size, values) + examples, steps[task] + batches) + again)
     return tuple(flop)
 
 

@@ -97,7 +97,7 @@ class Penalty:
     importance without.
     """
     looks_back: bool = False
-    """Whether finish goes through the mini-batches of the task's first pass once more."""
+    """True if finish needs the mini-batches of the task's first pass again."""
     copies: tuple[str, ...] = ()
     """Names of arrays that begin where the parameters do, as θ* does; the others begin at zero."""
 

@@ -32,11 +32,6 @@ def check_scenario(method: Method, stream: TaskStream) -> None:
         raise ValueError(f"{method.title} has no purpose in the scenario {scenario}; it is for {allowed}")
 
 
-def facts_of(scenario: str, usual: str) -> dict[str, str]:
-    """Returns the part of a stream's description; empty with the usual scenario, which older results do not name."""
-    return {} if scenario == usual else {"scenario": scenario}
-
-
 def competing(stream: TaskStream, seed: int, newest: int) -> NDArray[np.bool_] | None:
     """Returns [outputs, outputs], True where the output of a column competes on examples with the label of a row.
 

@@ -17,7 +17,7 @@ from trainers.streams.example_hashes import ExampleHashes, example_hashes
 from trainers.streams.hashes import Hashes
 from trainers.streams.near_duplicates import BITS, DIFFERENCE, near
 
-PERMUTATIONS, IMAGES, EXAMPLES = "permutations", "images", "examples"
+PERMUTATIONS, ROTATIONS, IMAGES, EXAMPLES = "permutations", "rotations", "images", "examples"
 
 
 class Permuted(Protocol):
@@ -107,7 +107,7 @@ class _Overlap(NamedTuple):
     @property
     def sentence(self) -> str:
         """The proof, or what is wrong, for people."""
-        cv, ev, verdict = self.cv, self.ev, "none shared"
+        cv, ev, verdict = self.cv, self.ev, f"none shared{' within a seed' * (self.what == ROTATIONS)}"
         if not self.disjoint:
             occur = "occurs" if self.shared == 1 else "occur"
             verdict = f"{_count(self.shared, self.what)} of the former {occur} in the latter too"

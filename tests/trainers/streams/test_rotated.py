@@ -75,7 +75,10 @@ class TestProof:
         found = overlap(cv, ev, (0, 1), (1, 2))
         nearest = min(abs(cv.angle(1, one) - ev.angle(1, other)) for one in CV for other in EV)
         assert found.sound and found.angle == pytest.approx(nearest)  # of seed 1 alone, which both have
-        assert f"different rotations, none shared, angles of a seed at least {nearest:.2g}° apart" in found.sentence
+        assert (
+            f"different rotations, none shared within a seed, angles of a seed at least {nearest:.2g}° apart"
+            in found.sentence
+        )
 
     def test_equal_angles_are_found_out(self):
         class Turned(RotatedStream):

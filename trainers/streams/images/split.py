@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from trainers.scenarios import CLASS, TASK
 from trainers.schedule import generator, training_order
 from trainers.streams.base import DataError, Examples, Labels, Pixels
-from trainers.streams.competing import chosen_scenario, facts_of
+from trainers.streams.competing import chosen_scenario
 from trainers.streams.hashes import PixelHashes
 from trainers.streams.images.image_set import ImageSet
 
@@ -127,7 +127,9 @@ class _ClassStream(ABC):
             "joint_embedding": table is not None,
             # The fingerprint of the images does not cover them.
             "attributes": None if table is None else hashlib.sha256(table.tobytes()).hexdigest()[:16],
-        } | facts_of(self.scenario, TASK)
+        } | (
+            {} if self.scenario == TASK else {"scenario": self.scenario}
+        )  # older results have no name for the usual one
 
     @abstractmethod
     def _draw(self, seed: int, labels: Labels) -> Labels:
