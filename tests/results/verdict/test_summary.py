@@ -128,3 +128,9 @@ def test_a_result_that_did_not_repeat_itself_comes_before_all_else() -> None:
     other = Certificate(record.key, 0.5, 0.1, "2026-01-01T00:00:00+00:00")
     said = summary(replace(results, certificates=(other,)))
     assert said.trust == "a member trained again has another result than its stored one: see why"
+
+
+@pytest.mark.parametrize(("dataset", "spread"), [("permuted_mnist", "σ"), ("permuted_digits", "sd")])
+def test_the_spread_is_the_population_s_beside_printed_rows_alone(dataset: str, spread: str) -> None:
+    results = replace(study(repeats=1), dataset=dataset)
+    assert results.printed_beside and summary(results).tasks.endswith(f"± {spread}")
