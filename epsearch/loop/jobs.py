@@ -248,10 +248,11 @@ def member_name(run: Run) -> str:
     """Returns a name of a member that is safe as that of a file: method, values, seed, stream.
 
     >>> member_name(Run("cv", Learner.of("agem", 3, lr=0.1, batch_size=10, memory=5, memory_batch=8)))
-    'agem_lr=0.1_batch_size=10_memory=5_memory_batch=8_seed=3_cv'
+    'agem_lr=0.1_batch_size=10_epochs=1_steps=None_memory=5_memory_batch=8_seed=3_cv'
     """
+    # Not the learner's identity: a worker of a cluster does not know the declaration of a trainer that came to it.
     learner = run.learner
-    text = "_".join(f"{name}={value}" for name, value in learner.identity.items())
+    text = "_".join(f"{name}={value}" for name, value in vars(learner.hyperparameters).items())
     values = UNSAFE.sub("-", text)[:LONGEST_NAME]
     # Values that are cut or replaced could have the same name.
     more = "" if values == text else f"_{hashlib.sha256(text.encode()).hexdigest()[:8]}"

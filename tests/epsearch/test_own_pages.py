@@ -48,7 +48,8 @@ def test_the_examples_of_a_page_run(page, epsearch, tmp_path):
         sizes = SIZES[:-2] if arguments[0] == "compare" else SIZES + OF_SEARCHES
         shown = epsearch(*arguments, *sizes, *PAGES[page], *HERE, "--name", f"study-{number}", "--json")
         assert shown.status == 0, shown.err
-        assert shown.json["effort"]["trained"] > 0
+        # A metric changes no member: a later command of its page may find all of them stored.
+        assert shown.json["effort"]["trained"] > 0 or (page == "own-metric" and number)
 
 
 MAMMOTH = '''
