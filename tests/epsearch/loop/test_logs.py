@@ -9,7 +9,7 @@ from epsearch.loop.jobs import Run, log_of, member_name
 
 
 def run(**values):
-    return Run("cv", SimpleNamespace(method="a.b:train", seed=3, identity=values))
+    return Run("cv", SimpleNamespace(method="a.b:train", seed=3, hyperparameters=SimpleNamespace(**values)))
 
 
 def test_names_say_which_member_it_is():
