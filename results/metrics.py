@@ -33,6 +33,7 @@ __all__ = [
     "forgetting",
     "forgetting_curve",
     "forward_transfer",
+    "intransigence",
     "last_task_accuracy",
     "learning_curve_area",
     "mean_and_std",
@@ -167,6 +168,18 @@ def last_task_accuracy(a: Array) -> Array:
     """
     task_count(a)
     return np.asarray(a[..., -1, -1])
+
+
+def intransigence(a: Array, joint: float | NDArray[np.float64]) -> Array:
+    """Returns I_T = joint − a[T, T], by how much a network that learned the last task alone is worse at it.
+
+    a [..., T, T], joint [...]: accuracy on the last task of a network that was trained on all tasks together (a*_T) ->
+    [...], a fraction; lower is better. Source: Chaudhry et al. 2018, "Riemannian Walk for Incremental Learning", Eq. 3.
+
+    >>> round(float(intransigence(np.array([[0.9, np.nan], [0.5, 0.7]]), 0.9)), 3)
+    0.2
+    """
+    return np.asarray(joint - last_task_accuracy(a))
 
 
 def backward_transfer(a: Array) -> Array:
@@ -336,3 +349,14 @@ METRICS = Metrics(
     }
 )
 """The metrics of `summarize`, in the order of tables."""
+
+BESIDE_JOINT = {
+    "I_T": Metric(
+        lambda run: intransigence(run.accuracies, math.nan if run.joint is None else run.joint),
+        1,
+        needs="a run of joint training with the same seed",
+        display_percent=True,
+        lower_is_better=True,
+    )
+}
+"""Metrics of tables that have a row of joint training."""

@@ -16,6 +16,7 @@ from trainers.operating_system import available_memory
 from trainers.passes import examples_of_task, steps_of_task
 from trainers.pool import slots
 from trainers.streams.base import ImageStream, TaskStream
+from trainers.streams.union import union_of
 
 FLOAT, INDEX = 4, 8  # bytes
 LISTED = 6  # of a pixel in a list of those that are not zero: its number and its value
@@ -69,6 +70,7 @@ def bytes_of(cohort: Cohort, stream: TaskStream, architecture: Architecture, pat
     """Of the whole cohort, on the device that trains it, with the images that all tasks share where they go there."""
     count, seeds = len(cohort.learners), len({one.seed for one in cohort.learners})
     first = min(cohort.learners, key=lambda one: one.seed)
+    stream = union_of(first.declared, first.hyperparameters, stream)
     alone = path.one_by_one or not make_network(architecture, stream).together
     # A graph has memory of its own beside that of steps without it; what it leaves is compared with copies.
     kept, worked = (COPIES, 2) if path.device == "cuda" and not isinstance(first.declared.rule, ALONE) else (1, 1)

@@ -62,7 +62,10 @@ def values_at(learner: Learner, task: int) -> Hyperparameters:
 
 
 def steps_of(learner: Learner, stream: "TaskStream") -> list[int]:
-    """SGD steps of each of the stream's tasks."""
+    """Returns the SGD steps at each of the stream's tasks."""
+    from trainers.streams.union import union_of  # brings NumPy along
+
+    stream = union_of(learner.declared, learner.hyperparameters, stream)
     return [
         steps_of_task(stream.size(learner.seed, number), values_at(learner, task))
         for task, number in enumerate(stream.tasks)

@@ -14,12 +14,14 @@ def steps_of_pass(examples: int, values: Hyperparameters) -> int:
 
 
 def steps_of_task(examples: int, values: Hyperparameters) -> int:
-    """Returns the SGD steps of the task.
+    """Returns the SGD steps of the task; none without examples.
 
     >>> from trainers.cohort import Learner
     >>> [steps_of_task(25, Learner.of("van", 0, **own).hyperparameters) for own in ({}, {"epochs": 2}, {"steps": 4})]
     [3, 6, 4]
     """
+    if examples == 0:
+        return 0
     return int(values.epochs) * steps_of_pass(examples, values) if values.steps is None else int(values.steps)
 
 
@@ -40,5 +42,5 @@ def examples_of_task(examples: int, values: Hyperparameters) -> int:
     >>> examples_of_task(25, Learner.of("van", 0, steps=4).hyperparameters)
     35
     """
-    whole, rest = divmod(steps_of_task(examples, values), steps_of_pass(examples, values))
+    whole, rest = divmod(steps_of_task(examples, values), steps_of_pass(examples, values) or 1)
     return whole * examples + min(examples, rest * int(values.batch_size))

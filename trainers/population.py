@@ -19,11 +19,13 @@ from trainers.engines.base import Engine, Learners
 from trainers.footprint import bytes_of, check_images
 from trainers.forks import steps_of
 from trainers.methods.penalty import State
+from trainers.methods.rules import JOINT
 from trainers.numeric_path import NumericPath
 from trainers.persistence.array_store import Arrays, fingerprint
 from trainers.scenarios import CLASS
 from trainers.streams.base import TaskStream
 from trainers.streams.competing import scenario_of
+from trainers.streams.union import union_of
 
 Progress = Callable[[Mapping[int, int]], None]
 """Called a few times a second with the member-steps since the last call, by task, none while it tests; what it raises
@@ -68,10 +70,15 @@ class Training:
         """The arithmetic that is used."""
         return self.path or fastest_for(self.stream, self.architecture)
 
+    def of(self, cohort: Cohort) -> "Training":
+        """Returns the training of such a cohort: tasks that are shown together leave nothing for FWT and LCA."""
+        stream = union_of(cohort.declared, cohort.shared, self.stream)
+        return replace(self, stream=stream, transfer=self.transfer and cohort.declared.union is None)
+
     def checkpoints(self, cohort: Cohort) -> Checkpoints:
         """Returns the checkpoints of such a cohort. Raises ValueError as `CheckpointOptions`."""
-        options = CheckpointOptions(self.folder, self.store, self.keep)
-        return Checkpoints(options, cohort, self.stream, self.architecture, self.chosen, self.transfer)
+        options, own = CheckpointOptions(self.folder, self.store, self.keep), self.of(cohort)
+        return Checkpoints(options, cohort, own.stream, self.architecture, self.chosen, own.transfer)
 
 
 def train_cohort(cohort: Cohort, training: Training, progress: Progress | None = None) -> CohortResult:
@@ -98,6 +105,7 @@ def train_rest(
     engine_of: EngineOf = make_engine,
 ) -> CohortResult:
     """`train_cohort` of learners that go on after a task, from what was kept of it."""
+    training = training.of(cohort)
     stream, architecture, path, ticker = training.stream, training.architecture, training.chosen, _Ticker(progress)
     result = CohortResult.empty(len(cohort.learners), len(stream.tasks))
 
@@ -154,6 +162,7 @@ class _Run:
         self._engine, self._cohort, self._seeds = engine, cohort, seeds
         self._stream, self._tasks, self._transfer = training.stream, len(training.stream.tasks), training.transfer
         self._ticker, self._checkpoints = ticker, checkpoints
+        self._anew = cohort.declared.union == JOINT
         self._stride = 1  # steps between two looks: as many as take a moment
 
     def train(self, done: int, kept: list[Arrays]) -> CohortResult:
@@ -164,14 +173,20 @@ class _Run:
             restore(kept, learners, result)
             saved = sum(sum(steps_of(one, self._stream)[: done + 1]) for one in self._cohort.learners)
             # Nothing is trained, but the memory has to hold what it held then.
-            for task in range(done + 1):
+            for task in range(0 if self._anew else done + 1):
                 engine.load_task(task)
                 engine.remember(task)
+        elif self._anew:
+            (learners, result), saved = self._untrained(engine.start(), self._cohort.learners), 0
         else:
             done = 0
             learners, result, saved = self._first_task()
             self._checkpoints.save(self._cohort.learners, 0, learners, result)
         for task in range(done + 1, self._tasks):
+            if self._anew and not self._stream.size(self._seeds[0], self._stream.tasks[task]):
+                continue
+            if self._anew:
+                learners, _ = self._untrained(engine.start(), self._cohort.learners)
             engine.load_task(task)
             self._train_task(learners, result, task)
             self._end_task(learners, task)

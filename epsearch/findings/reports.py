@@ -1,20 +1,22 @@
 """Reports of the kinds of study: results and pages."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from epsearch.failures.errors import UsageError, unknown
 from epsearch.findings.facts import full_size, unfinished_notes
 from epsearch.findings.search import search_results
 from epsearch.loop.table import Row, TableLoop
-from epsearch.plugins.registration import added
+from epsearch.plugins.registration import JOINT, added
 from epsearch.study.description import Study
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.labels import method_label, settings_text
 from results.ledger.record import RunRecord
 from results.ledger.retry import RetryPolicy
+from results.metrics import last_task_accuracy
 from results.points import point_of, point_text, value
 from results.search import SearchResults
 from results.table import TableResults, TableRow
@@ -82,8 +84,10 @@ class Report(NamedTuple):
 
 def comparison(loop: TableLoop, facts: Mapping[str, str], waiting: RetryPolicy | None = None) -> TableResults:
     """Returns every row with its members; for the arguments see `Report.results`; it never waits for the ledger."""
-    study = loop.study
-    rows = tuple(TableRow(*_row(loop, row), remark=UNTUNED if row.label in loop.untuned else "") for row in loop.rows)
+    study, joint = loop.study, _of_joint_training(loop)
+    rows = tuple(
+        TableRow(*_row(loop, row, joint), remark=UNTUNED if row.label in loop.untuned else "") for row in loop.rows
+    )
     comparable = full_size(study, study.hyperparameters.memory)
     return TableResults(study.name, study.dataset, rows, study.shown(), facts, _notes(loop), comparable)
 
@@ -98,9 +102,18 @@ def memory_study(loop: TableLoop, facts: Mapping[str, str], waiting: RetryPolicy
     return TableResults(study.name, study.dataset, rows, study.shown(), facts, _notes(loop), full_size(study))
 
 
-def _row(loop: TableLoop, row: Row) -> tuple[str, str, Mapping[str, object], tuple[RunRecord, ...]]:
-    """Returns label, method, hyperparameters and members of a row."""
-    return row.label, row.method, row.shown(), loop.records_of(loop.runs(row))
+def _row(
+    loop: TableLoop, row: Row, joint: Mapping[int, float] = MappingProxyType({})
+) -> tuple[str, str, Mapping[str, object], tuple[RunRecord, ...]]:
+    """Returns label, method, hyperparameters and members of a row; joint: accuracy of joint training by seed."""
+    members = loop.records_of(loop.runs(row))
+    return row.label, row.method, row.shown(), tuple(replace(one, joint=joint.get(one.seed)) for one in members)
+
+
+def _of_joint_training(loop: TableLoop) -> dict[int, float]:
+    """Returns the accuracy on the last task of the row of joint training, by seed; empty without such a row."""
+    members = (one for row in loop.rows if row.method == JOINT for one in loop.records_of(loop.runs(row)))
+    return {one.seed: float(last_task_accuracy(one.accuracies)) for one in members if one.status == "ok"}
 
 
 def _notes(loop: TableLoop) -> tuple[str, ...]:

@@ -15,6 +15,8 @@ from trainers.plugins.calls import ForeignError, blamed
 if TYPE_CHECKING:
     from results.metrics import Metric
 
+JOINT = "joint"
+"""The method whose row makes metrics of others possible."""
 METRICS, FIGURES, OBJECTIVE = (KINDS[kind].option for kind in ("metric", "figure", "objective"))
 
 
@@ -25,11 +27,13 @@ def added(options: Mapping[str, Any]) -> Iterator[None]:
     options: of the study, by name. Raises UsageError, also for errors of plug-in code within the context.
     """
     objective = options.get(OBJECTIVE) or A_T
-    if not (options.get(METRICS) or options.get(FIGURES) or objective != A_T):
+    beside_joint = JOINT in (options.get("methods") or ())
+    if not (options.get(METRICS) or options.get(FIGURES) or objective != A_T or beside_joint):
         yield  # without imports
         return
     from results import objectives
     from results.figures import added as figures
+    from results.metrics import BESIDE_JOINT
     from results.metrics import METRICS as KNOWN
 
     metrics = {name: _metric(name, plugin) for name, plugin in _loaded("metric", options).items()}
@@ -41,6 +45,7 @@ def added(options: Mapping[str, Any]) -> Iterator[None]:
         if not is_objective(objective):
             load_plugin("objective", objective)
         metrics = {objective_label(objective): objectives.metric(objective)} | metrics
+    metrics = (BESIDE_JOINT if beside_joint else {}) | metrics
     with refused(ForeignError, by=PluginError), KNOWN.with_others(metrics), figures.with_others(drawn):
         yield
 

@@ -14,7 +14,7 @@ from epsearch.study.description import Study
 from epsearch.study.hyperparameters import check_column
 from epsearch.study.kinds import Comparison, MemoryStudy, Search, Table
 from epsearch.study.limits import check_product
-from search_spaces.published.definition import load_definition
+from epsearch.study.published import of_methods
 from trainers import methods
 from trainers.cohort import Learner
 from trainers.methods import PLUGGED
@@ -100,7 +100,7 @@ def _check_memory_study(study: MemoryStudy) -> None:
 
 def _check_table(study: Table) -> None:
     """Checks that every method fits the command and has settings on the dataset."""
-    known = load_definition(study.dataset).methods
+    known = of_methods(study.dataset)
     for method in study.methods:
         if method not in (allowed := study.trainable()):
             raise UsageError(f"method {method!r} is not in the paper's memory study; allowed: {', '.join(allowed)}")

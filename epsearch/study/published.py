@@ -4,7 +4,7 @@ from typing import Any
 
 from search_spaces.published.definition import load_definition
 from trainers.hyperparameters import Value
-from trainers.methods import PLUGGED, hyperparameters
+from trainers.methods import METHODS, PLUGGED, hyperparameters
 
 
 def published(dataset: str, method: str | None = None) -> dict[str, Any]:
@@ -34,9 +34,11 @@ def of_methods(dataset: str) -> dict[str, dict[str, Value]]:
     """Returns method -> published values by hyperparameter."""
     # Definitions have learning_rate for the option lr; keys that are no options are left out.
     names = {each.published or each.name: each.name for each in hyperparameters().values()}
+    own = load_definition(dataset).methods
+    alike = {name: own[one.settings_of] for name, one in METHODS.items() if one.settings_of in own}
     return {
         method: {names[written]: value for written, value in settings.items() if written in names}
-        for method, settings in load_definition(dataset).methods.items()
+        for method, settings in {**own, **alike}.items()
     }
 
 
@@ -46,6 +48,7 @@ def _hyperparameters(dataset: str, method: str | None) -> dict[str, Value]:
     of_all = {each: getattr(definition, each.published, None) for each in hyperparameters().values() if each.published}
     values = {each.name: each.default if value is None else value for each, value in of_all.items()}
     if method is not None and method not in PLUGGED:  # plug-ins have no published values
-        definition.method(method)  # raises without values
+        declared = METHODS.get(method)
+        definition.method((declared and declared.settings_of) or method)  # raises without values
         values |= of_methods(dataset)[method]
     return values

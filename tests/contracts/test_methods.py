@@ -13,7 +13,7 @@ from epsearch.testing.methods import (
     members_are_the_same_alone_and_together,
     zero_gradients_do_no_harm,
 )
-from tests.support.learners import STRENGTHS, engine_of, learner, train, untrained
+from tests.support.learners import IN_SEQUENCE, STRENGTHS, engine_of, learner, train, untrained
 from tests.support.numeric_paths import (
     MKL,
     TWIN,
@@ -25,13 +25,14 @@ from tests.support.numeric_paths import (
 from tests.support.plain_run import flat, plain_run
 from tests.support.toy_streams import digits, toy
 from trainers import Architecture, Learner
-from trainers.hyperparameters import OF_EVERY_METHOD
 from trainers.methods import METHODS, Columns, hyperparameters
 from trainers.networks import MLP
 
-every_method = pytest.mark.parametrize("method", METHODS)
+every_method = pytest.mark.parametrize("method", IN_SEQUENCE)
 # PROGNN's network is another one; its own tests compare it with explicit columns.
-one_network = pytest.mark.parametrize("method", [n for n, m in METHODS.items() if not isinstance(m.rule, Columns)])
+one_network = pytest.mark.parametrize(
+    "method", [name for name in IN_SEQUENCE if not isinstance(METHODS[name].rule, Columns)]
+)
 NETWORK = Architecture(hidden=(24, 16))
 FEW = toy(examples=66, classes=4)  # 16 batches of 4 and one of 2
 VALUES = {"epsilon": 0.3, "batch_size": 4, "memory": 3, "memory_batch": 8, "fisher_every": 5}
@@ -87,7 +88,8 @@ def test_in_tensors_members_are_the_same_up_to_rounding(method):
 
 
 def test_every_hyperparameter_has_another_value():
-    assert set(OTHER_VALUES) | {one.name for one in OF_EVERY_METHOD} == set(hyperparameters())
+    own = {one.name for name in IN_SEQUENCE for one in METHODS[name].own}
+    assert set(OTHER_VALUES) == own and own < set(hyperparameters())
 
 
 def test_a_reservoir_alone_is_no_plain_sgd_in_the_first_task():

@@ -9,17 +9,16 @@ import torch
 from epsearch.testing.toy import pairs
 from tests.contracts.test_scenarios import NETWORK, farthest, one_network, small
 from tests.support.killing import train_until_kept
-from tests.support.learners import engine_of, train, untrained
+from tests.support.learners import IN_SEQUENCE, engine_of, train, untrained
 from tests.support.numeric_paths import MKL, OFTEN, TWIN, on_every_path, on_paths_by_kind, rows_equal
 from tests.support.toy_streams import toy
 from trainers.forks import fork, steps_of
-from trainers.methods import METHODS
 from trainers.pool import Pool
 from trainers.scenarios import TASK
 
 TWICE, CUT, FEWER = (("epochs", 2),), (("steps", 9),), (("steps", 3),)  # a pass has 7 steps, the last of 2 or 3
 in_passes = pytest.mark.parametrize("others", [TWICE, CUT, FEWER], ids=str)
-every_method = pytest.mark.parametrize("method", METHODS)
+every_method = pytest.mark.parametrize("method", IN_SEQUENCE)
 STREAM = pairs(TASK)
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from epsearch.testing.toy import pairs
-from tests.support.learners import STRENGTHS, engine_of, learner, train, untrained
+from tests.support.learners import IN_SEQUENCE, STRENGTHS, engine_of, learner, train, untrained
 from tests.support.numeric_paths import MKL, TWIN, on_every_path
 from tests.support.plain_run import flat, run_of, unpadded
 from tests.support.reference import PlainLearner
@@ -24,7 +24,8 @@ from trainers.streams.competing import chosen_scenario, competing, scenario_of
 
 NETWORK = Architecture(hidden=(24, 16))
 VALUES = {"epsilon": 0.3, "batch_size": 4, "memory": 3, "memory_batch": 8, "fisher_every": 5, "lr": 0.1}
-one_network = pytest.mark.parametrize("method", [n for n, m in METHODS.items() if not isinstance(m.rule, Columns)])
+ONE_NETWORK = [name for name in IN_SEQUENCE if not isinstance(METHODS[name].rule, Columns)]
+one_network = pytest.mark.parametrize("method", ONE_NETWORK)
 in_every_scenario = pytest.mark.parametrize("scenario", SCENARIOS)
 TASKS = 3
 

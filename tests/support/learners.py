@@ -8,6 +8,9 @@ from trainers.engines.base import Learners
 from trainers.methods import METHODS
 from trainers.population import Training, train_cohort
 
+IN_SEQUENCE = tuple(name for name, one in METHODS.items() if one.union is None)
+"""The methods that are trained on one task after another: all but the reference rows."""
+
 STRENGTHS = {"ewc": 10.0, "pi": 0.1, "mas": 0.1, "rwalk": 1.0}
 SMALL = Architecture(hidden=(16, 16))
 FEW = {"memory": 3, "memory_batch": 8}

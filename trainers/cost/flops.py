@@ -25,6 +25,7 @@ from trainers.methods import PER_TASK, RESERVOIR, Columns, Penalty
 from trainers.networks import MLP, ResNet, make_network
 from trainers.passes import examples_of_first, examples_of_task, steps_of_first
 from trainers.streams.base import ImageStream, TaskStream
+from trainers.streams.union import union_of
 
 # What a step takes besides products, as measured on CPUs, told in examples: the FLOP of so many examples' way through
 # the network and back.
@@ -39,14 +40,14 @@ def run_flop(
 
     transfer: as for `Training`.
     """
-    works = works_of(learner, stream, architecture)
+    works, joint = works_of(learner, stream, architecture), learner.declared.union is not None
     alike = hasattr(stream, "permutation_hash")  # all tasks are tested with the same images
     examples = [len(stream.test(learner.seed, task).labels) for task in (stream.tasks[:1] if alike else stream.tasks)]
     # The classes of a joint embedding are made once a test.
     tests = [work.forward * examples[0 if alike else j] + work.fixed_forward for j, work in enumerate(works)]
     grows = isinstance(learner.declared.rule, Columns)
     first = [steps_of_first(stream.size(learner.seed, task), learner.hyperparameters) for task in stream.tasks]
-    tested = (_tested(task, first, transfer, grows) for task in range(len(works)))
+    tested = (_tested(task, first, transfer and not joint, grows) for task in range(len(works)))
     training = training_flop(learner, stream, works)
     return training, tuple(sum(times * tests[j] for j, times in one) for one in tested)
 
@@ -94,6 +95,7 @@ def works_of(learner: Learner, stream: TaskStream, architecture: Architecture) -
 def training_flop(learner: Learner, stream: TaskStream, works: list[Work]) -> tuple[float, ...]:
     """Of the steps of each task, and of what a method does at its end; works: of the network at each task."""
     rule, steps = learner.declared.rule, steps_of(learner, stream)
+    stream = union_of(learner.declared, learner.hyperparameters, stream)
     flop = []
     for task, (examples, batches) in enumerate(references(learner, stream)):
         size, work = stream.size(learner.seed, stream.tasks[task]), works[task]
@@ -148,6 +150,6 @@ def later_steps(learner: Learner, stream: TaskStream, architecture: Architecture
         fixed += WHOLE + ARRAY * rule.state_arrays
     (training, tests), besides = run_flop(learner, stream, architecture, transfer), works[0].trained(fixed, 0)
     of_tasks = zip(training, tests, steps_of(learner, stream), strict=True)
-    weights = tuple((trained + tested) / count + besides for trained, tested, count in of_tasks)
+    weights = tuple((trained + tested) / max(count, 1) + besides for trained, tested, count in of_tasks)
     first = sum(w * count for w, count in zip(weights[: later.start], steps_of(learner, stream), strict=False))
     return LaterSteps(steps, sum(training[later]) / steps + besides, sum(tests[later]), first, weights)

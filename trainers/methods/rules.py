@@ -35,6 +35,11 @@ PER_TASK = "per task"
 # Every example is offered to the memory as it is seen, from the first step on (reservoir sampling).
 RESERVOIR = "reservoir"
 
+# Training on tasks together. At task k a new network is trained on the tasks up to k; …
+JOINT = "joint"
+# … or each part of the stream has examples of all tasks.
+IID = "i.i.d."
+
 # What a step takes of g_ref. Whether g·g_ref is negative: where it is not, the direction is g whatever else holds, and
 # where it is, all three products are asked for, and g_ref.
 SIGN = "sign"
@@ -164,6 +169,10 @@ class Method:
     """(hyperparameter, value) of further rows that a comparison of methods shows."""
     scenarios: tuple[str, ...] = SCENARIOS
     """The scenarios in which it has a purpose."""
+    union: str | None = None
+    """JOINT or IID where tasks are shown together, see `streams.union`; None for one after another."""
+    settings_of: str = ""
+    """The method whose published settings it has; "" for settings of its own."""
     at_zero: str = ""
     """The method that it is where its ε is 0; "" where ε = 0 is a value like others, or there is no ε."""
 
@@ -238,7 +247,8 @@ class Method:
     @property
     def first_task_is_sgd(self) -> bool:
         """True if the first task is plain SGD and leaves nothing but parameters, as for every other such method."""
-        return isinstance(self.rule, (Mixing, Projection)) and self.memory != RESERVOIR
+        sgd = isinstance(self.rule, (Mixing, Projection))
+        return sgd and self.memory != RESERVOIR and self.union is None
 
     @property
     def in_first_task(self) -> tuple[str, ...]:

@@ -43,4 +43,5 @@ def competing(stream: TaskStream, seed: int, newest: int) -> NDArray[np.bool_] |
     heads = cast(ImageStream, stream).heads(seed)
     if scenario == TASK:
         return np.asarray(heads[:, None] == heads)
-    return np.tile(np.isin(heads, stream.tasks[: newest + 1]), (len(heads), 1))
+    seen = len(stream.tasks) if getattr(stream, "mixed", False) else newest + 1
+    return np.tile(np.isin(heads, stream.tasks[:seen]), (len(heads), 1))

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from tests.support.learners import learner
+from tests.support.learners import IN_SEQUENCE, learner
 from tests.support.reference import step_direction
 from trainers.engines.batched.engine import inner_products
 from trainers.methods import METHODS, Mixing
 from trainers.methods.rules import ALL, NORM, SIGN
 
-MIXING = [name for name, method in METHODS.items() if isinstance(method.rule, Mixing)]
+MIXING = [name for name in IN_SEQUENCE if isinstance(METHODS[name].rule, Mixing)]
 G, R = (3.0, 0.0), (-2.0, 2.0)  # the worked example: cosine −0.70711
 
 
