@@ -8,7 +8,7 @@ import pytest
 import trainers.checkpoints
 import trainers.persistence.array_store
 from tests.support.killing import Killed, train_until_kept
-from tests.support.learners import STRENGTHS, few, train
+from tests.support.learners import IN_SEQUENCE, STRENGTHS, few, train
 from tests.support.numeric_paths import COMPILED, MKL, on_every_path, on_paths_by_kind, rows_equal
 from tests.support.toy_streams import toy
 from trainers import Architecture
@@ -57,7 +57,7 @@ class TestSharedFirstTask:
             train([learner(method, 0)], toy(), MKL, folder=tmp_path)
         assert not list(tmp_path.iterdir())
 
-    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("method", IN_SEQUENCE)
     def test_learners_of_one_seed_and_rate_share_it_in_the_cohort(self, method):
         """Different λ, ε and learning rates beside one another; each is as if it were alone."""
         learners = [learner(method, 0, rate, number) for number, rate in enumerate([0.1, 0.1, 0.02])]
@@ -123,7 +123,7 @@ class TestResume:
 
     @pytest.mark.few(11)
     @on_paths_by_kind
-    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("method", IN_SEQUENCE)
     def test_every_method_goes_on_bit_for_bit(self, method, path, tmp_path, monkeypatch):
         learners = [learner(method, 0, number=1), learner(method, 0, number=2), learner(method, 1)]
         whole = train(learners, toy(range(4)), path)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.support.killing import train_until_kept
-from tests.support.learners import SMALL, STRENGTHS, engine_of, few, train, untrained
+from tests.support.learners import IN_SEQUENCE, SMALL, STRENGTHS, engine_of, few, train, untrained
 from tests.support.numeric_paths import COMPILED, MKL, TWIN, rows_equal
 from tests.support.plain_run import flat, plain_run
 from tests.support.toy_streams import toy
@@ -52,7 +52,7 @@ def other_values(method, without=()):
 
 @pytest.mark.few(8)
 @pytest.mark.parametrize("path", PATHS, ids=str)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", IN_SEQUENCE)
 def test_with_the_same_values_it_is_the_same_run_bit_for_bit(method, path, tmp_path):
     learners = [learner(method, 0), learner(method, 0, lr=0.02), learner(method, 1)]
     whole = train_all(learners, tmp_path, path)
@@ -66,7 +66,7 @@ def test_with_the_same_values_it_is_the_same_run_bit_for_bit(method, path, tmp_p
 
 @pytest.mark.few(11)
 @pytest.mark.parametrize(("path", "after"), [(MKL, 0), (MKL, 2), (TWIN, 1)], ids=str)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", IN_SEQUENCE)
 def test_with_other_values_it_is_as_if_they_had_been_changed_on_the_way(method, path, after, tmp_path):
     """Of a first run of that method whose values one sets by hand when the task is done, without any checkpoint."""
     before = learner(method)
@@ -103,7 +103,7 @@ def changed_by_hand(before, changed, after, path):
     return learners.params.numpy()[0]
 
 
-@pytest.mark.parametrize("method", [name for name, one in METHODS.items() if not isinstance(one.rule, Columns)])
+@pytest.mark.parametrize("method", [name for name in IN_SEQUENCE if not isinstance(METHODS[name].rule, Columns)])
 def test_with_other_values_it_agrees_with_a_plain_loop(method, tmp_path):
     """Whose rules are others, in float64: see `plain_run`. It does not know all variants of ε-SOFT-GEM."""
     before = learner(method)
