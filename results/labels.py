@@ -14,7 +14,11 @@ _TITLES: dict[str, Title] = {}
 
 NETWORK_LABELS = {"mlp": "multilayer perceptron", "reduced_resnet18": "reduced ResNet-18", "resnet18": "ResNet-18"}
 
-STREAM_LABELS = {"cv": "cross-validation stream", "eval": "evaluation stream"}
+STREAM_LABELS = {
+    "cv": "cross-validation stream",
+    "eval": "evaluation stream",
+    "validation": "validation examples of the evaluation stream",
+}
 
 
 def stream_label(config: Mapping[str, Any], stream: str) -> str:

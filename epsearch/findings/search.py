@@ -106,7 +106,7 @@ def _results(
         name=study.name,
         dataset=study.dataset,
         method=study.method,
-        score_on=study.score_on,
+        score_on=study.scored_on,
         parameters=space.names,
         log=tuple(parameter.name for parameter in space.parameters if parameter.log),
         objective=study.maximised,

@@ -45,9 +45,10 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
     for network in config.values() if learner.declared.foreign else ():
         source |= {f"{network} {name}": part for name, part in plugged.get(network, {}).items()}
     tasks = study.stream_tasks(run.phase)
+    tests = {"tests": "validation"} if study.validation and run.phase != "eval" else {}
     return {
         "protocol": PROTOCOL_VERSION,
-        "stream": {**determining(images), "tasks": [tasks.start, tasks.stop]},
+        "stream": {**determining(images), "tasks": [tasks.start, tasks.stop], **tests},
         "method": learner.method,
         EPSILON: values.get(EPSILON),
         "seed": learner.seed,

@@ -38,7 +38,7 @@ PERTURBED = Certify((), "", perturbed=True)
 class SearchLoop(Loop):
     """Trains the suggestions of a strategy, and tells it the scores.
 
-    A stage is a round of the strategy, trained with the seeds of the search on the stream that scores (`score_on`);
+    A stage is a round of the strategy, trained with the seeds of the search on the stream that scores (`scored_on`);
     the last one is the evaluation of the chosen point and the baseline, with the seeds of the evaluation, and the
     certificates.
 
@@ -150,6 +150,7 @@ class SearchLoop(Loop):
         return (
             f"{study.strategy}: {rounds} × {study.points} {values} × {'up to ' * study.race}{seeds} on "
             f"{count_text(study.cv_tasks, 'task')}, then {count_text(study.tasks - study.cv_tasks, 'task')}"
+            f"{study.held_out}"
         )
 
     def _orders(self, workers: int) -> list[Order]:
@@ -170,7 +171,7 @@ class SearchLoop(Loop):
         if self.evaluating:
             return MemberCounts(len(self.records), now, 0, 0, 0, 0, len(self._uncertified()))
         baseline = self._unstored(self._final(study.compared))
-        final = 0 if study.score_on == "eval" else len(study.final_seeds) + len(baseline)
+        final = 0 if study.scored_on == "eval" else len(study.final_seeds) + len(baseline)
         least, later = self.driver.later_members()
         usual = self._usual(now, least, later)
         return MemberCounts(len(self.records), now, least, usual, later, final, certified)
@@ -200,7 +201,7 @@ class SearchLoop(Loop):
     def remaining(self) -> list[tuple[int, list[Run]]]:
         """Returns (number, examples) for the search, including certificates, and for the evaluation."""
         counts, missing = self.counts(), self.missing()
-        example = [self._run(self.study.score_on, self.study.example, self.study.seeds[0])]
+        example = [self._run(self.study.scored_on, self.study.example, self.study.seeds[0])]
         if self.evaluating:
             return [(counts.certified, example), (counts.now, missing)]
         final = self._final(self._evaluated() or [self.study.example])
@@ -215,7 +216,7 @@ class SearchLoop(Loop):
 
         Points of later rounds are unknown, and count as the example of the study.
         """
-        each, final = (self._work(self._run(phase, self.study.example, 0)) for phase in (self.study.score_on, "eval"))
+        each, final = (self._work(self._run(phase, self.study.example, 0)) for phase in (self.study.scored_on, "eval"))
         fixed = sum(self._work(run) for run in self.missing()) + counts.final * final + counts.certified * each
         least, usual, most = (fixed + later * each for later in (counts.least, counts.usual, counts.most))
         return least, usual, most
@@ -284,7 +285,7 @@ class SearchLoop(Loop):
 
     def _scored(self, shares: Mapping[Point, Sequence[int]]) -> list[Run]:
         """Returns the runs that score points; shares: seeds of each point."""
-        return [self._run(self.study.score_on, point, seed) for point, seeds in shares.items() for seed in seeds]
+        return [self._run(self.study.scored_on, point, seed) for point, seeds in shares.items() for seed in seeds]
 
     def _final(self, points: Iterable[Point]) -> list[Run]:
         """Returns the evaluation of points with all seeds."""
@@ -295,11 +296,11 @@ class SearchLoop(Loop):
 
     def _record(self, point: Point, seed: int) -> RunRecord | None:
         """Returns the record of a point and a seed in the search, for the driver; None if there is none."""
-        return self.records.get(self._key(self._run(self.study.score_on, point, seed)))
+        return self.records.get(self._key(self._run(self.study.scored_on, point, seed)))
 
     def _early(self) -> list[Order]:
         """Returns the baseline, to train before the search ends; on a GPU nothing, as one large cohort is faster."""
-        if self.study.score_on == "eval" or self.study.device != "cpu":
+        if self.study.scored_on == "eval" or self.study.device != "cpu":
             return []
         return [([run], None) for run in self._unstored(self._final(self.study.compared))]
 

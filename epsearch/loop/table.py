@@ -120,7 +120,7 @@ class TableLoop(Loop):
         study = self.study
         tuned = f"tuned on {count_text(study.cv_tasks, 'task')}, then " if self.tuning else ""
         size = f"{count_text(len(self.rows), 'row')} × {count_text(len(study.seeds), 'seed')}"
-        return f"{size}, {tuned}{count_text(study.tasks - study.cv_tasks, 'task')}"
+        return f"{size}, {tuned}{count_text(study.tasks - study.cv_tasks, 'task')}{study.held_out}"
 
     def counts(self) -> MemberCounts:
         """Returns the numbers of stored and remaining members, which do not depend on results."""

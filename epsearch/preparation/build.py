@@ -276,6 +276,10 @@ def _check_stream(study: Study) -> None:
             f"{study.dataset} has too few tasks for a search of its own: give --score-on eval, or --cv-tasks",
         ),
         (
+            study.validation > 0 and not study.searches,
+            f"validation is for studies that choose: a search, or compare with --tune; got {study.validation:g}",
+        ),
+        (
             study.cv_tasks >= study.tasks,
             "cv-tasks must be < tasks, so that tasks remain for the evaluation; "
             f"got {study.cv_tasks} and {study.tasks}",

@@ -133,16 +133,16 @@ def _of_search(loop: SearchLoop) -> tuple[str, tuple[Parameter, ...], list[Trial
     for point, number in rounds.items():
         # A point of a finished round keeps its seeds, however many; a point of the open round may get more.
         required = max(seeds, len(open_round[point])) if point in open_round else 1
-        trial = _filled(_at(study.score_on, names, point), searched[point], required, {"round": number})
+        trial = _filled(_at(study.scored_on, names, point), searched[point], required, {"round": number})
         trials.append(trial._replace(state=DROPPED) if point in dropped and trial.state == FINISHED else trial)
-    if loop.best is not None and loop.evaluating and study.score_on != "eval":
+    if loop.best is not None and loop.evaluating and study.scored_on != "eval":
         roles = dict.fromkeys(study.compared, "baseline") | {loop.best.point: "chosen"}
         evaluated = group(loop.evaluation_records(), names, roles)
         trials += [
             _filled(_at("eval", names, point), evaluated[point], len(study.final_seeds), {"role": role})
             for point, role in roles.items()
         ]
-    return study.score_on, _searched(loop), trials
+    return study.scored_on, _searched(loop), trials
 
 
 def _searched(loop: SearchLoop) -> tuple[Parameter, ...]:

@@ -166,6 +166,11 @@ class Study:
         values.EXAMPLES, "Training examples of each task, or all.", STREAM, usual="all", level=BASIC,
     )
     """None for all."""
+    validation: float = option(
+        values.SHARE,
+        "Share of each task's training examples to choose by, which is held out of training; 0: test sets choose.",
+        STREAM, 0.0, later=True,
+    )
     hyperparameters: Hyperparameters
     """Values of the hyperparameters that `takes` names, for all methods."""
     device: str = option(values.words("auto", "cpu", "cuda"), "Where members are trained.", RUNS, "auto", level=BASIC)
@@ -261,6 +266,11 @@ class Study:
         return vars(self.hyperparameters)[name] if name in vars(self.hyperparameters) else getattr(self, name)
 
     @property
+    def held_out(self) -> str:
+        """The share that is held out of training to choose by, in words; "" without one."""
+        return f"; {100 * self.validation:g} % of each task's examples held out to choose by" if self.validation else ""
+
+    @property
     def searches(self) -> bool:
         """True if anything is chosen by scores on D^CV."""
         return False
@@ -353,7 +363,7 @@ class Study:
         return {name: kind for name, kind in self.code().items() if ":" in name}
 
     def stream_tasks(self, phase: str) -> range:
-        """Returns the tasks of D^CV ("cv") or D^EV ("eval"), numbered in the whole stream."""
+        """Returns the tasks of D^CV ("cv") or D^EV ("eval", "validation"), numbered in the whole stream."""
         return range(self.cv_tasks) if phase == "cv" else range(self.cv_tasks, self.tasks)
 
     def stream_seeds(self, phase: str) -> tuple[int, ...]:
@@ -390,7 +400,7 @@ class Study:
         return int(self.hyperparameters.batch_size)
 
     def request(self, phase: str, source: Mapping[str, str] | None = None) -> "StreamRequest":
-        """Returns a request for the stream of D^CV ("cv") or D^EV ("eval").
+        """Returns a request for the stream of D^CV ("cv") or D^EV ("eval"; "validation" with what is held out).
 
         source: required hashes of the files of a plug-in stream, of a stored study.
         """
@@ -411,6 +421,8 @@ class Study:
             Path.cwd(),
             self.scenario,
             source,
+            self.validation,
+            self.validation > 0 and phase != "eval",
         )
 
     @property

@@ -132,7 +132,8 @@ class Search(Study):
     )
     score_on: str = option(
         values.words("cv", "eval"),
-        "Stream that scores ε: cv is the protocol; eval reproduces the printed figures, but is biased upwards.",
+        "Stream that scores ε: cv is the protocol; eval reproduces the printed figures, but is biased upwards without "
+        "--validation.",
         SEARCHED, "cv",
     )
     certify: int = option(
@@ -176,6 +177,11 @@ class Search(Study):
         """Seeds of a point in the search: `seeds`, and in a race further ones above the largest."""
         more, last = (self.most_seeds or 0) - len(self.seeds), max(self.seeds)
         return (*self.seeds, *range(last + 1, last + 1 + more))
+
+    @property
+    def scored_on(self) -> str:
+        """The phase that scores points: "cv", "eval", or "validation" for what the evaluation tasks hold out."""
+        return "validation" if self.score_on == "eval" and self.validation else self.score_on
 
     @property
     def final_seeds(self) -> tuple[int, ...]:

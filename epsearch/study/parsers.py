@@ -16,6 +16,7 @@ from results.ledger.url import LedgerUrl
 from trainers.hyperparameters import Hyperparameter, Value
 from trainers.numeric_path import NumericPath
 
+LARGEST_SHARE = 0.5  # of a task's examples that may be held out
 UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
 SIZE = re.compile(rf"([0-9]{{1,9}}(?:[.][0-9]+)?) ?({'|'.join(SIZES)})")
@@ -213,6 +214,21 @@ def interval(value: Any, name: str) -> tuple[float, float]:
     if not 0.0 <= low < high <= 1.0:
         raise UsageError(f"{name} must satisfy 0 <= low < high <= 1, got {low:g} {high:g}")
     return low, high
+
+
+def share(value: Any, name: str) -> float:
+    """Returns a share of examples, in 0…LARGEST_SHARE.
+
+    >>> share("0.1", "validation"), share(0, "validation")
+    (0.1, 0.0)
+    """
+    try:
+        number = float(str(value)) + 0.0  # −0 is 0; by way of text, as True is no number
+    except ValueError:
+        number = math.nan
+    if not 0 <= number <= LARGEST_SHARE:
+        raise UsageError(f"{name} must be a share in 0…{LARGEST_SHARE:g}, got {brief(value)}")
+    return number
 
 
 def yes_or_no(value: Any, name: str) -> bool:

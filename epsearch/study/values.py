@@ -77,6 +77,7 @@ EXAMPLES = ValueType(
 )
 FLAG = ValueType(parsers.yes_or_no, "", json={"type": "boolean"})
 FOLDER = ValueType(parsers.path, "DIRECTORY", parsers.format_path)
+SHARE = ValueType(parsers.share, "FLOAT", json={"type": "number", "minimum": 0, "maximum": parsers.LARGEST_SHARE})
 INTERVAL = ValueType(
     parsers.interval,
     "LOW HIGH",

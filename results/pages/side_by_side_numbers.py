@@ -14,7 +14,17 @@ from results.statistics.spread import spread
 from results.verdict.assessment import trust
 
 STREAM_KEYS = (
-    *("scenario", "cv_tasks", "tasks", "classes_per_task", "image_size", "examples_per_task", "skip_corrupt"),
+    "validation",
+    *(
+        "scenario",
+        "validation",
+        "cv_tasks",
+        "tasks",
+        "classes_per_task",
+        "image_size",
+        "examples_per_task",
+        "skip_corrupt",
+    ),
     *("batch_size", "epochs", "steps", "memory_batch"),
 )
 """Options that determine which data a member sees, and in which steps: they must be the same."""

@@ -156,7 +156,7 @@ def _against_baseline(results: SearchResults) -> str:
     if results.of_epsilon:  # a symbol has no article
         selected = selected.replace("chose the ε", "chose ε")
     remedy = (
-        "; the evaluation below does not have this bias." if results.score_on == "cv" and results.evaluation else "."
+        "; the evaluation below does not have this bias." if results.score_on != "eval" and results.evaluation else "."
     )
     return (
         f"Against {baseline} on the same {seeds} of the search: {_points(pair, results.objective)}. {selected}{remedy}"

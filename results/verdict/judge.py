@@ -52,9 +52,9 @@ REJECTED, UNCONFIRMED = "rejects", "does not confirm"
 def objection(results: SearchResults) -> str | None:
     """Returns `REJECTED` or `UNCONFIRMED` where the evaluation speaks against the choice, else None.
 
-    Only where the evaluation has other tasks than the search, and the chosen point is not the baseline itself.
+    Only where the evaluation has other tasks or examples than the search, and the chosen point is not the baseline itself.
     """
-    if results.score_on != "cv" or results.baseline in (None, results.chosen):
+    if results.score_on == "eval" or results.baseline in (None, results.chosen):
         return None
     pair = baseline_pair(results, evaluation=True)
     if pair.n < 2 or not pair.mean < 0:  # NaN without a pair

@@ -124,7 +124,7 @@ def _fixed_end(results: SearchResults, known: Assessment) -> bool:
 def _tasks(results: SearchResults) -> str:
     if not results.evaluation:
         return ""
-    tasks = count_text(results.evaluation[0].tasks, "task" if results.score_on == "eval" else "new task")
+    tasks = count_text(results.evaluation[0].tasks, "new task" if results.score_on == "cv" else "task")
     spread = "σ" if printed_methods(results) else "sd"  # of the population beside printed rows, as in print
     return f"{tasks}, {count_text(len({record.seed for record in results.evaluation}), 'seed')}, ± {spread}"
 

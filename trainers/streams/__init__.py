@@ -14,6 +14,7 @@ from trainers.streams.images.registry import FOLDER, ImageOptions
 from trainers.streams.permuted import PermutedStream, RotatedStream
 from trainers.streams.pixels import digits, mnist
 from trainers.streams.split_pixels import SplitPixelsStream
+from trainers.streams.validation import hold_out
 
 
 class StreamSource(NamedTuple):
@@ -66,6 +67,10 @@ class StreamRequest:
     """One of `SCENARIOS`; None for the usual one of the stream."""
     source: Mapping[str, str] | None = None
     """Hashes of the files that it must be made of, as `describe` of its stream names them; None: whatever is there."""
+    validation: float = 0.0
+    """Share of each task's training examples that is held out of training."""
+    validates: bool = False
+    """Whether the tests are these examples, and not the test sets."""
 
     def load(self) -> Images | ImageSet | None:
         """Returns the images from which all its tasks are cut, for `open` on a machine without the data.
@@ -86,6 +91,11 @@ class StreamRequest:
         Raises DataError when the data can neither be read nor downloaded, or the sizes do not fit them, and
         ForeignError where a user's own module cannot be imported or its factory fails.
         """
+        stream = self._whole(images)
+        return hold_out(stream, self.validation, self.validates) if self.validation else stream
+
+    def _whole(self, images: Images | ImageSet | None) -> TaskStream:
+        """Returns the stream with all training examples, as `open`."""
         found = self.load() if images is None else images
         if isinstance(found, Images):
             return PIXELS[self.dataset].make(found, self.tasks, self.examples_per_task, self.scenario)

@@ -74,6 +74,10 @@ class _MovedPixels(ABC):
         # Rows first: the other way round the whole training set would be copied.
         return Examples(self._moved(inputs[order], seed, task), labels[order])
 
+    def training_labels(self, order: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Returns the labels [n] of the training examples at `order`, the same in every task."""
+        return self.images.train.labels[order]
+
     def test(self, seed: int, task: int) -> Examples:
         """Returns the whole test set, its pixels [n, P] moved."""
         inputs, labels = self.images.test

@@ -117,14 +117,23 @@ def _domains(results: SearchResults) -> Iterator[str]:
 def _setup(results: SearchResults) -> str:
     """Returns the sentence on what was trained for each value: objective, stream, seeds, network and sizes."""
     tasks = f" of {count_text(results.search[0].tasks, 'task')}" if results.search else ""
-    stream, raced = stream_label(results.config, STREAM_LABELS[results.score_on]), results.race is not None
+    stream = stream_label(results.config, STREAM_LABELS["cv" if results.score_on == "cv" else "eval"])
+    raced = results.race is not None
     text = (
         f"Each value was trained on {'an' if stream[0] in 'aeiou' else 'a'} {stream}{tasks} with "
         f"{'up to ' if raced else ''}{_seeds(results.seeds)}"
         f"{', fewer where a race dropped it,' if raced else ','} and scored by its mean {_objective(results)}"
+        f"{_held_out(results)}"
     )
     settings = ", ".join(_settings(results)) if results.trainer_repeats is None else ""
     return f"{text} ({settings})." if settings else f"{text}."
+
+
+def _held_out(results: SearchResults) -> str:
+    """Returns the examples that chose, in words; "" for test sets."""
+    if not (share := results.config.get("validation")):
+        return ""
+    return f" on {100 * share:g} % of each task's training examples, held out of training and memory for every run"
 
 
 def _objective(results: SearchResults) -> str:
@@ -184,17 +193,17 @@ def _evaluation(results: SearchResults) -> str:
     metric = results.objective
     if results.score_on == "eval":
         return "The choice was made on the evaluation stream itself, so its scores there are biased upwards."
-    tasks = count_text(results.evaluation[0].tasks, "other task")
+    tasks = count_text(results.evaluation[0].tasks, "other task" if results.score_on == "cv" else "task")
     chosen = f"{_score(results, results.chosen)} with {point_text(results.parameters, results.chosen)}"
     pair = baseline_pair(results, evaluation=True)
     if results.baseline is None or not pair.n:
         return (
-            f"On an evaluation stream of {tasks} with {_seeds(results.eval_seeds)}, {metric} was {chosen} "
+            f"On {_tested(results)} of {tasks} with {_seeds(results.eval_seeds)}, {metric} was {chosen} "
             "(mean ± standard deviation over seeds)."
         )
     other = f"{_score(results, results.baseline)} with {wording.baseline(results)}"
     text = (
-        f"On an evaluation stream of {tasks} with {_seeds(results.eval_seeds)}, {metric} was {chosen} and {other} "
+        f"On {_tested(results)} of {tasks} with {_seeds(results.eval_seeds)}, {metric} was {chosen} and {other} "
         f"(mean ± standard deviation over seeds); the paired difference was {signed_text(pair.mean, DIGITS)}"
     )
     if pair.n < 2:
@@ -202,6 +211,10 @@ def _evaluation(results: SearchResults) -> str:
     text += f" ± {number_text(pair.error, DIGITS)} percentage points (mean ± standard error"
     p = f"; {sign_flip_name(pair.n)}, p = {sign_flip_p(pair.differences):.2g}" if any(pair.differences) else ""
     return f"{text}{p})."
+
+
+def _tested(results: SearchResults) -> str:
+    return "an evaluation stream" if results.score_on == "cv" else "the test sets"
 
 
 def _score(results: SearchResults, point: Point) -> str:

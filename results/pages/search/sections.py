@@ -66,6 +66,7 @@ def what_was_run(results: SearchResults) -> str:
     What is not listed here is in the configuration further down.
     """
     members, subject = results.search, wording.heading(wording.subject(results))
+    share = results.config.get("validation")
     tried = count_text(len(results.points), f"different {'point' if len(results.parameters) > 1 else 'value'}")
     of = "" if len(results.parameters) > 1 else f" of {wording.subject(results)}"
     # With --score-on eval the search has trained members of the evaluation, too: no step is counted twice.
@@ -77,6 +78,7 @@ def what_was_run(results: SearchResults) -> str:
         **({} if results.trainer_repeats is not None else {"Network": network_label(results.config)}),
         f"{subject} chosen on": STREAM_LABELS[results.score_on]
         + (f", {count_text(members[0].tasks, 'task')}" if members else ""),
+        **({"Held out to choose by": f"{100 * share:g} % of each task's training examples"} if share else {}),
         "Strategy": strategy_label(results.strategy),
         **dict(_domains(results)),
         wording.heading(wording.round_nouns(results)): f"{len(results.searching)} ({tried}{of})",

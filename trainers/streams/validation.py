@@ -1,0 +1,72 @@
+"""Holds a share of each task's training examples out of training, to choose by."""
+
+from typing import Any, cast
+
+import numpy as np
+
+from trainers.schedule import generator
+from trainers.streams.base import DataError, Examples, Labels, TaskStream
+
+
+def hold_out(stream: TaskStream, share: float, validates: bool) -> TaskStream:
+    """Returns the stream without a share of each task's training examples, which no batch and no memory has.
+
+    validates: whether its tests are these examples, and not the test set. They are drawn once for each seed and task,
+    class by class: round(share · n) of a class's n examples, halves upwards, at least one where there are two.
+    """
+    return cast(TaskStream, _HeldOut(stream, share, validates))
+
+
+class _HeldOut:
+    """A stream whose tasks train on a part of their examples; everything else is as the stream itself has it."""
+
+    def __init__(self, stream: TaskStream, share: float, validates: bool) -> None:
+        self._stream, self._share, self._validates = stream, share, validates
+        self._known: dict[tuple[int, int], Labels] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        """Returns what only some kinds of stream have. Raises AttributeError without it."""
+        if name.startswith("_"):  # of this object, which an unpickled one does not have yet
+            raise AttributeError(name)
+        return getattr(self._stream, name)
+
+    def held(self, seed: int, task: int) -> Labels:
+        """Returns positions of the examples that are held out, in the stream's order. Raises DataError without any."""
+        if (seed, task) not in self._known:
+            self._known[seed, task] = self._drawn(seed, task)
+        return self._known[seed, task]
+
+    def size(self, seed: int, task: int) -> int:
+        """Returns how many training examples are left."""
+        return int(self._stream.size(seed, task)) - len(self.held(seed, task))
+
+    def order(self, seed: int, task: int) -> Labels:
+        """Returns positions of the training examples that are left, in the stream's order."""
+        order = self._stream.order(seed, task)
+        return order[~np.isin(order, self.held(seed, task))]
+
+    def test(self, seed: int, task: int) -> Examples:
+        """Returns the examples that are held out, or the test set."""
+        if self._validates:
+            return self._stream.train(seed, task, self.held(seed, task))
+        return self._stream.test(seed, task)
+
+    def describe(self) -> dict[str, Any]:
+        """Returns the stream's facts, the share, and what the tests are where they are no test sets."""
+        facts = self._stream.describe() | {"validation": self._share}
+        return facts | ({"tests": "validation"} if self._validates else {})
+
+    def _drawn(self, seed: int, task: int) -> Labels:
+        """Returns positions of the examples that are held out."""
+        order, draws = self._stream.order(seed, task), generator(seed, "validation", task)
+        # Labels alone where the stream has them so: with all pixels a split would take as long as a task's first step.
+        labels_of = getattr(self._stream, "training_labels", None)
+        labels = labels_of(order) if labels_of else self._stream.train(seed, task, order).labels
+        held = np.zeros(len(order), np.bool_)
+        for label in np.unique(labels):
+            places = np.flatnonzero(labels == label)
+            number = max(int(self._share * len(places) + 0.5), 1) if len(places) > 1 else 0
+            held[draws.permutation(places)[:number]] = True
+        if not held.any():
+            raise DataError(f"validation needs two examples of a class in every task, task {task} has {len(order)}")
+        return np.asarray(order[held])
