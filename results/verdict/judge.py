@@ -52,7 +52,7 @@ REJECTED, UNCONFIRMED = "rejects", "does not confirm"
 def objection(results: SearchResults) -> str | None:
     """Returns `REJECTED` or `UNCONFIRMED` where the evaluation speaks against the choice, else None.
 
-    Only where the evaluation has other tasks or examples than the search, and the chosen point is not the baseline itself.
+    Only where the evaluation has data that did not choose, and the chosen point is not the baseline itself.
     """
     if results.score_on == "eval" or results.baseline in (None, results.chosen):
         return None
