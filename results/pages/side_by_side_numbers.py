@@ -14,7 +14,6 @@ from results.statistics.spread import spread
 from results.verdict.assessment import trust
 
 STREAM_KEYS = (
-    "validation",
     *(
         "scenario",
         "validation",

@@ -12,7 +12,8 @@ def hold_out(stream: TaskStream, share: float, validates: bool) -> TaskStream:
     """Returns the stream without a share of each task's training examples, which no batch and no memory has.
 
     validates: whether its tests are these examples, and not the test set. They are drawn once for each seed and task,
-    class by class: round(share · n) of a class's n examples, halves upwards, at least one where there are two.
+    class by class: of n examples round(share · n), halves upwards, as many for every seed. A class has its part of them
+    rounded down, and the classes that lose most by that have one more (largest remainders).
     """
     return cast(TaskStream, _HeldOut(stream, share, validates))
 
@@ -62,11 +63,17 @@ class _HeldOut:
         # Labels alone where the stream has them so: with all pixels a split would take as long as a task's first step.
         labels_of = getattr(self._stream, "training_labels", None)
         labels = labels_of(order) if labels_of else self._stream.train(seed, task, order).labels
+        classes, counts = np.unique(labels, return_counts=True)
+        parts, number = self._share * counts, int(self._share * len(order) + 0.5)
+        if not number:
+            raise DataError(
+                f"validation must hold out an example of every task; of task {task} {self._share:g} of {len(order)} "
+                "is none"
+            )
+        quotas = np.floor(parts).astype(np.int64)
+        # Seeds that are trained together have tasks of one size: the number must not depend on how classes fall.
+        quotas[np.argsort(quotas - parts, kind="stable")[: number - quotas.sum()]] += 1
         held = np.zeros(len(order), np.bool_)
-        for label in np.unique(labels):
-            places = np.flatnonzero(labels == label)
-            number = max(int(self._share * len(places) + 0.5), 1) if len(places) > 1 else 0
-            held[draws.permutation(places)[:number]] = True
-        if not held.any():
-            raise DataError(f"validation needs two examples of a class in every task, task {task} has {len(order)}")
+        for label, quota in zip(classes, quotas, strict=True):
+            held[draws.permutation(np.flatnonzero(labels == label))[:quota]] = True
         return np.asarray(order[held])

@@ -35,7 +35,7 @@ def rows(stream, examples):
 def test_it_keeps_the_promises_of_streams(promise, kind, validates):
     # Enough examples for two of a class in every task, fewer than any task has.
     count = 40 if kind in ("permuted", "rotated") else 5
-    case = StreamCase(lambda tasks, examples: hold_out(KINDS[kind](tasks, examples), 0.2, validates), examples=count)
+    case = StreamCase(lambda tasks, examples: hold_out(KINDS[kind](tasks, examples), 0.5, validates), examples=count)
     promise(case)
 
 
@@ -53,7 +53,8 @@ def test_each_class_gives_its_share_once_per_seed_and_task(make, share):
         assert forwards.size(*key) == len(order) - len(held)
         labels, chosen = whole.train(*key, order).labels, whole.train(*key, held).labels
         for label, count in zip(*np.unique(labels, return_counts=True), strict=True):
-            assert np.count_nonzero(chosen == label) == max(1, int(share * count + 0.5))
+            assert np.floor(share * count) <= np.count_nonzero(chosen == label) <= np.ceil(share * count)
+        assert len(held) == int(share * len(order) + 0.5)
         tested, whole_test = forwards.test(*key), whole.test(*key)
         assert all(map(np.array_equal, tested, whole.train(*key, held)))
         assert all(map(np.array_equal, backwards.test(*key), whole_test))
@@ -96,12 +97,29 @@ def test_accuracies_are_those_of_a_plain_forward_pass_on_what_is_held_out():
         for place, (weights, bias) in enumerate(layers):
             x = x @ weights + bias
             x = np.maximum(x, 0) if place < 2 else x
-        assert len(labels) == 80 or abs(len(labels) - 80) <= 5
+        assert len(labels) == 80
         assert result.accuracies[0, 1, task] == pytest.approx(np.mean(x[:, :10].argmax(axis=1) == labels), abs=1e-9)
 
 
-def test_a_task_without_two_examples_of_a_class_is_refused():
-    with pytest.raises(DataError, match=r"validation needs two examples of a class in every task, task 0 has 1$"):
+def test_the_classes_with_the_largest_remainders_have_one_more():
+    stream = SplitPixelsStream(digits().images, range(3), 2)
+    for task in stream.tasks:
+        labels = stream.train(0, task, stream.order(0, task)).labels
+        parts = 0.1 * np.bincount(labels)[2 * task :]
+        held = stream.train(0, task, hold_out(stream, 0.1, True).held(0, task)).labels
+        more = int(0.1 * len(labels) + 0.5) - np.floor(parts).sum()
+        expected = np.floor(parts) + (np.argsort(np.argsort(np.floor(parts) - parts, kind="stable")) < more)
+        assert np.bincount(held)[2 * task :].tolist() == expected.tolist()
+
+
+def test_seeds_leave_tasks_of_one_size_to_train_together():
+    stream = hold_out(digits(range(2), 66), 0.2, True)
+    assert len({tuple(np.bincount(stream.train(seed, 0, stream.held(seed, 0)).labels)) for seed in range(5)}) > 1
+    assert {stream.size(seed, task) for seed in range(5) for task in range(2)} == {66 - 13}
+
+
+def test_a_task_of_which_nothing_would_be_held_out_is_refused():
+    with pytest.raises(DataError, match=r"hold out an example of every task; of task 0 0.1 of 1 is none$"):
         hold_out(digits(range(2), 1), 0.1, True).size(0, 0)
 
 
