@@ -1,4 +1,4 @@
-"""Makes four pages of docs/, with plots, from benchmarks/results/*.json and templates.
+"""Makes five pages of docs/, with plots, from benchmarks/results/*.json and templates.
 
 uv run python benchmarks/page.py
 """
@@ -13,6 +13,7 @@ from typing import Any
 import cluster_page
 import parabola_page
 import races_page
+import reproduction_page
 import scenarios_page
 import service_page
 import steps_page
@@ -22,8 +23,8 @@ from charts import Range, bars, number, panels, table
 
 ROOT = Path(__file__).parent.parent
 RESULTS, TEMPLATE = ROOT / "benchmarks" / "results", ROOT / "benchmarks" / "performance.md.in"
-STRATEGIES, PARABOLA, SCENARIOS = (
-    ROOT / "benchmarks" / f"{name}.md.in" for name in ("strategies", "parabola", "scenarios")
+STRATEGIES, PARABOLA, SCENARIOS, REPRODUCTION = (
+    ROOT / "benchmarks" / f"{name}.md.in" for name in ("strategies", "parabola", "scenarios", "reproduction")
 )
 Found = dict[str, Any]
 
@@ -36,6 +37,7 @@ def pages(results: Path = RESULTS) -> dict[str, str]:
         ("strategies", STRATEGIES, {"strategies": strategies_page.SECTION, "races": races_page.SECTION}),
         ("parabola", PARABOLA, {"parabola": parabola_page.SECTION}),
         ("scenarios", SCENARIOS, {"scenarios": scenarios_page.SECTION}),
+        ("reproduction", REPRODUCTION, {"reproduction": reproduction_page.SECTION}),
     ):
         parts = {}
         for name, (section, command) in sections.items():

@@ -247,6 +247,7 @@ def test_the_page_names_every_command():
             "reliability",
             "parabola",
             "scenarios",
+            "reproduction",
         )
     )
     for file in BENCHMARKS.glob("*.py"):

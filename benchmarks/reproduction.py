@@ -1,0 +1,138 @@
+"""A_T of published rows, trained here with the settings of their authors' code: can the numbers be had?
+
+    uv run python benchmarks/reproduction.py --data-dir FOLDER [--workers 2] [--until SECONDS]
+
+Permuted and Rotated MNIST of Buzzega et al. 2020 (arXiv 2004.07211, table 2; settings of the authors' code, Mammoth),
+and Split MNIST of van de Ven & Tolias 2019 (arXiv 1904.07734; settings of the authors' code). A member goes to
+benchmarks/results/reproduction.json as it comes, and the same command goes on where it stopped. benchmarks/page.py
+makes docs/reproduction.md of it, with what there is.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import machine
+import yaml
+from parabola import go_on, leave_with_parent, parser_of
+
+from epsearch.preparation.arithmetic import fastest_here
+from results import metrics
+from results.files import write_atomically
+from trainers import Architecture, Cohort, Learner
+from trainers.numeric_path import NumericPath
+from trainers.population import Training, train_cohort
+from trainers.streams import DataError, StreamRequest, open_stream
+
+ROWS = Path(__file__).parent / "reproduction.yaml"
+SEEDS = (0, 1, 2)
+Found = dict[str, Any]
+
+
+class Row(NamedTuple):
+    """A printed row, and how it is trained."""
+
+    table: str
+    """Name of the table in the YAML."""
+    dataset: str
+    scenario: str
+    method: str
+    setting: str
+    """What distinguishes it within its method, as "buffer 200"; "" for nothing."""
+    values: tuple[tuple[str, Any], ...]
+    """Hyperparameters, sorted by name."""
+    printed: float | None
+    """A_T in percent; None where the source has no such row."""
+
+    @property
+    def identity(self) -> list[Any]:
+        """All that says how it is trained, JSON-able."""
+        return [self.table, self.dataset, self.scenario, self.method, dict(self.values)]
+
+
+Piece = tuple[Row, int]
+"""A row and a seed: what a kill may lose."""
+
+
+def rows() -> Iterator[Row]:
+    """Yields all rows of the YAML, in its order."""
+    for name, table in yaml.safe_load(ROWS.read_text(encoding="utf-8"))["tables"].items():
+        for row in table["rows"]:
+            values = table["values"] | row.get("values", {})
+            place = table["dataset"], row.get("scenario", table["scenario"])
+            printed = row.get("printed")
+            yield Row(name, *place, row["method"], row.get("setting", ""), tuple(sorted(values.items())), printed)
+
+
+def left(members: Iterable[Found]) -> list[Piece]:
+    """Returns the pieces that are not stored yet, the first seeds of all rows first."""
+    stored = {json.dumps([one["row"], one["seed"]], sort_keys=True) for one in members}
+    pieces = ((row, seed) for seed in SEEDS for row in rows())
+    return [(row, seed) for row, seed in pieces if json.dumps([row.identity, seed], sort_keys=True) not in stored]
+
+
+def trained(piece: Piece, data_dir: str, path: str, images: int | None) -> Found:
+    """Trains a row with a seed; returns its accuracies in percent."""
+    row, seed = piece
+    table = yaml.safe_load(ROWS.read_text(encoding="utf-8"))["tables"][row.table]
+    request = StreamRequest(row.dataset, Path(data_dir), range(table["tasks"]), images, scenario=row.scenario)
+    architecture = Architecture(hidden=tuple(table["hidden"]))
+    training = Training(request.open(), architecture, NumericPath.parse(path), transfer=False)
+    started, learner = time.perf_counter(), Learner.of(row.method, seed, **dict(row.values))
+    accuracies = train_cohort(Cohort((learner,)), training).accuracies[0]
+    percent = {name: round(100 * float(of(accuracies)), 4) for name, of in MEASURES.items()}
+    return {"row": row.identity, "seed": seed, **percent, "seconds": round(time.perf_counter() - started, 1)}
+
+
+MEASURES = {"A_T": metrics.average_accuracy, "F_T": metrics.forgetting}
+
+
+def write(file: Path, found: Found) -> None:
+    """Writes one line a member."""
+    head = json.dumps({name: value for name, value in found.items() if name != "members"}, indent=1)
+    members = sorted(found["members"], key=lambda one: json.dumps([one["row"], one["seed"]], sort_keys=True))
+    lines = ",\n".join(f"  {json.dumps(one)}" for one in members).replace("NaN", "null")
+    write_atomically(file, f'{head[:-2]},\n "members": [\n{lines}\n ]\n}}\n'.encode())
+
+
+def make(file: Path, data_dir: str, workers: int, until: float, images: int | None = None) -> None:
+    """Trains what is missing in the file. Raises ValueError, and DataError where there is no MNIST."""
+    found: Found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"members": []}
+    stream = open_stream("split_mnist", Path(data_dir), range(5), None)  # downloaded once, before there are processes
+    if "numeric_path" not in found:  # paths round differently: all members have the first one's
+        found["numeric_path"] = fastest_here(stream.inputs, (100, 100), stream.density)
+    facts, path = machine.facts(), found["numeric_path"]
+    train = partial(trained, data_dir=data_dir, path=path, images=images)
+    wanted = len(list(rows())) * len(SEEDS)
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=leave_with_parent) as pool:
+        for (row, seed), member in go_on(left(found["members"]), pool, workers, train, until):
+            found["members"].append(member | {"commit": facts["commit"]})
+            write(file, {"facts": facts, **{name: value for name, value in found.items() if name != "facts"}})
+            printed = "" if row.printed is None else f", printed {row.printed}"
+            print(
+                f"{len(found['members'])} of {wanted}: {row.table}, {row.method} {row.setting} {row.scenario}, "
+                f"seed {seed}: A_T {member['A_T']}{printed}, {member['seconds']} s",
+                flush=True,
+            )
+
+
+def main() -> None:
+    parser = parser_of(__doc__)
+    options = parser.parse_args()
+    file = options.tiny or machine.RESULTS / "reproduction.json"
+    try:
+        make(file, options.data_dir, options.workers, options.until, 60 if options.tiny else None)
+    except (DataError, ValueError) as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""The measured part of docs/reproduction.md, from benchmarks/results/reproduction.json, however much of it is there."""
+
+import json
+from typing import Any
+
+import numpy as np
+import yaml
+from charts import table
+from reproduction import ROWS, SEEDS, Row, left, rows
+
+from results.labels import MISSING, count_text, method_label, number_text
+
+Found = dict[str, Any]
+HEAD = ("scenario", "method", "setting", "seeds", "A_T %", "F_T %", "printed A_T %", "difference", "in standard errors")
+
+
+def section(found: Found) -> tuple[str, dict[str, str]]:
+    """Returns (Markdown, no plots): a table for each source."""
+    members = found["members"]
+    missing = len(left(members))
+    state = (
+        f"Still to come, by the same command: {count_text(missing, 'run')}." if missing else "All of it is measured."
+    )
+    text, tables = [state], yaml.safe_load(ROWS.read_text(encoding="utf-8"))["tables"]
+    for name, facts in tables.items():
+        body = [cells(row, own) for row in rows() if row.table == name and (own := members_of(row, members))]
+        if body:
+            text += [f"## {name}", f"{facts['source']}. {facts['about']}", table(HEAD, body)]
+            text += [facts["remarks"]] if "remarks" in facts else []
+    return "\n\n".join(text), {}
+
+
+def members_of(row: Row, members: list[Found]) -> list[Found]:
+    """Returns the stored members of a row."""
+    identity = json.dumps(row.identity, sort_keys=True)
+    return [one for one in members if json.dumps(one["row"], sort_keys=True) == identity]
+
+
+def cells(row: Row, own: list[Found]) -> list[str]:
+    """Returns a line of the table: ours as mean ± standard deviation, and the difference from print."""
+    scores = np.array([one["A_T"] for one in own], float)
+    forgotten = [one["F_T"] for one in own if one["F_T"] is not None]
+    spread = f" ± {scores.std(ddof=1):.2f}" if len(own) > 1 else ""
+    apart = None if row.printed is None else float(scores.mean()) - row.printed
+    error = scores.std(ddof=1) / np.sqrt(len(own)) if len(own) > 1 else 0.0
+    return [
+        row.scenario,
+        method_label(row.method),
+        row.setting or MISSING,
+        f"{len(own)} of {len(SEEDS)}",
+        f"{number_text(float(scores.mean()), 2)}{spread}",
+        number_text(float(np.mean(forgotten)), 2) if forgotten else MISSING,
+        MISSING if row.printed is None else f"{row.printed:g}",
+        MISSING if apart is None else f"{apart:+.2f}",
+        MISSING if apart is None or not error else f"{apart / error:+.1f}",
+    ]
+
+
+SECTION = (section, "uv run python benchmarks/reproduction.py --data-dir FOLDER")
