@@ -42,6 +42,8 @@ class Learner:
         epochs, steps = (self.hyperparameters.get(name) for name in ("epochs", "steps"))
         if not self.declared.foreign and epochs != 1 and steps is not None:
             raise ValueError(f"epochs and steps exclude each other, got {epochs} and {steps}")
+        if not self.declared.foreign and (fault := methods.optimizer_fault(self.declared, self.hyperparameters)):
+            raise ValueError(fault)
         if not 0 <= self.seed <= LARGEST_SEED:
             raise ValueError(f"seed must lie in 0…{LARGEST_SEED}, got {self.seed}")
 
@@ -51,7 +53,7 @@ class Learner:
 
         >>> Learner.of("agem", seed=0, lr=0.03, memory_batch=None)
         Learner(method='agem', hyperparameters=Hyperparameters(lr=0.03, batch_size=10, epochs=1, steps=None, \
-memory=25, memory_batch=None), seed=0)
+optimizer='sgd', momentum=0.0, weight_decay=0.0, lr_factor=1.0, memory=25, memory_batch=None), seed=0)
         """
         return cls(method, methods.method(method).of(values), seed)
 

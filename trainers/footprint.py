@@ -6,6 +6,7 @@ import torch
 
 from trainers.capacity import GIB
 from trainers.cohort import Architecture, Cohort, Learner
+from trainers.engines import optimizers
 from trainers.engines.feed import on_device
 from trainers.methods import PER_TASK, RESERVOIR, Columns, Penalty, Projection
 from trainers.networks import MLP, Network, OwnNetwork, ResNet, make_network
@@ -28,13 +29,17 @@ PER_KEPT = 1.6  # of a user's network, for each byte that its forward pass keeps
 
 
 def bytes_of_one(learner: Learner, stream: TaskStream, architecture: Architecture) -> int:
-    """Returns the bytes of one more learner: parameters, arrays of a penalty; a column a task of a growing network."""
+    """Returns the bytes of one more learner: parameters, arrays of a penalty and of an optimizer.
+
+    A growing network has a column a task.
+    """
     architecture.check(learner.declared)
+    optimised = 0 if learner.declared.foreign else optimizers.arrays(learner.hyperparameters)
     rule, net, tasks = learner.declared.rule, make_network(architecture, stream), len(stream.tasks)
     if isinstance(rule, Columns):
         grown = ResNetColumns(net, tasks) if isinstance(net, ResNet) else MLPColumns(cast(MLP, net).sizes, tasks)
-        return FLOAT * grown.row
-    return FLOAT * net.row * (1 + (rule.state_arrays if isinstance(rule, Penalty) else 0))
+        return FLOAT * grown.row * (1 + optimised)
+    return FLOAT * net.row * (1 + optimised + (rule.state_arrays if isinstance(rule, Penalty) else 0))
 
 
 def bytes_at_work(learner: Learner, stream: TaskStream, architecture: Architecture, count: int) -> int:

@@ -19,6 +19,7 @@ MOST = 10**9  # examples or steps: beyond all data, and no sum of them leaves 64
 
 # The schedule of a task is in memory as a whole.
 MOST_PASSES, MOST_STEPS = 10**4, 10**7
+MOST_MOMENTUM = 0.9999  # below 1, at which no step is ever forgotten
 
 
 @dataclass(frozen=True)
@@ -224,4 +225,35 @@ STEPS = Hyperparameter(
     later=True,
 )
 
-OF_EVERY_METHOD = (LR, BATCH_SIZE, EPOCHS, STEPS)
+OPTIMIZER = Hyperparameter(
+    "optimizer",
+    "SGD, or Adam with its usual constants; what it remembers goes on from task to task.",
+    default="sgd",
+    choices=("sgd", "adam"),
+    # Arrays of the one mean nothing to the other.
+    fixed=True,
+    later=True,
+)
+MOMENTUM = Hyperparameter(
+    "momentum",
+    "Momentum of SGD: the share of the last step that goes into the next.",
+    default=0.0,
+    high=MOST_MOMENTUM,
+    fixed=True,
+    later=True,
+)
+WEIGHT_DECAY = Hyperparameter(
+    "weight_decay",
+    "Factor of the parameters that is added to the gradient (L2).",
+    default=0.0,
+    later=True,
+)
+LR_FACTOR = Hyperparameter(
+    "lr_factor",
+    "Factor of the learning rate from each task to the next.",
+    default=1.0,
+    closed=False,
+    later=True,
+)
+
+OF_EVERY_METHOD = (LR, BATCH_SIZE, EPOCHS, STEPS, OPTIMIZER, MOMENTUM, WEIGHT_DECAY, LR_FACTOR)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.cohort import Architecture, Cohort
+from trainers.engines import optimizers
 from trainers.engines.precision import set_precision
 from trainers.hyperparameters import Hyperparameters
 from trainers.methods.penalty import Penalty, State, TaskEnd
@@ -43,7 +44,7 @@ class Learners:
     projected: Tensor
     """[M], how often g was projected in this task."""
     state: State
-    """The arrays [M, D] of a penalty and the network's statistics [M, …]."""
+    """The arrays [M, D] of a penalty, an optimizer's, and the network's statistics [M, …]."""
 
     @classmethod
     def of(cls, params: Tensor, seed: Tensor, own: Mapping[str, Sequence[float]], state: State) -> "Learners":
@@ -63,9 +64,13 @@ class Learners:
         """All that a step reads or changes of them."""
         return (self.params, *self.state.values(), self.first_bad, self.projected, self.seed, *self.own.values())
 
-    def values(self, shared: Hyperparameters) -> Hyperparameters:
-        """Returns all hyperparameters, those of their own as tensors [M] of the parameters' type."""
-        return shared.but(**{name: values.to(self.params.dtype) for name, values in self.own.items()})
+    def values(self, shared: Hyperparameters, of_rate: float = 1.0) -> Hyperparameters:
+        """Returns all hyperparameters, those of their own as tensors [M] of the parameters' type.
+
+        of_rate: the task's factor of the learning rate.
+        """
+        own = {**self.own, "lr": self.own["lr"] * of_rate}
+        return shared.but(**{name: values.to(self.params.dtype) for name, values in own.items()})
 
     def reset(self) -> None:
         """Forgets what was counted in the task before."""
@@ -83,10 +88,13 @@ class Engine(ABC):
     """Steps of its first pass."""
     reference = False
     """Whether the loaded task's last steps have a reference batch."""
+    of_rate = 1.0
+    """The loaded task's factor of the learning rate."""
 
     def __init__(self, cohort: Cohort, seeds: tuple[int, ...], stream: TaskStream, path: NumericPath) -> None:
         self._stream, self._seeds, self._path, self._device = stream, seeds, path, torch.device(path.device)
         self._rule, self._shared = cohort.declared.rule, cohort.shared
+        self._plain = optimizers.is_plain(cohort.shared)
         self._pools = [Pool(stream, seed, cohort.declared, cohort.shared) for seed in seeds]
 
     def __enter__(self) -> Self:
@@ -100,8 +108,9 @@ class Engine(ABC):
         """Returns the parameters [S, D] of the untrained networks, one of each seed, on the device."""
 
     def state(self, params: Tensor) -> State:
-        """Returns what the method keeps of untrained networks [M, D] besides them: a penalty's arrays [M, D]."""
-        return self._rule.start(params) if isinstance(self._rule, Penalty) else {}
+        """Returns what is kept of untrained networks [M, D] besides them: arrays of a penalty and of the optimizer."""
+        of_rule = self._rule.start(params) if isinstance(self._rule, Penalty) else {}
+        return of_rule | optimizers.start_state(params, self._shared)
 
     @abstractmethod
     def load_task(self, task: int) -> None:
@@ -119,6 +128,10 @@ class Engine(ABC):
         for pool in self._pools:
             pool.remember(task)
 
+    def _values(self, learners: Learners) -> Hyperparameters:
+        """Returns all hyperparameters, with the loaded task's learning rates."""
+        return learners.values(self._shared, self.of_rate)
+
     @abstractmethod
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
         """Returns the share [M] of the task's test set that each learner classifies correctly."""
@@ -129,6 +142,7 @@ class Engine(ABC):
     def _schedules(self, task: int) -> list[tuple[Segment, ...]]:
         """Loads the task into the pools; returns the schedule of each seed."""
         schedules = [pool.load_task(task) for pool in self._pools]
+        self.of_rate = self._shared.lr_factor**task
         # Seeds that are trained together have tasks of the same size, and so segments of the same length.
         self.steps = sum(len(segment.rows) for segment in schedules[0])
         self.first_pass = self._pools[0].first_pass
@@ -154,7 +168,7 @@ class FixedEngine(Engine):
         """Ends the loaded task for a penalty: the importance is found anew, and θ* moves."""
         if isinstance(self._rule, Penalty):
             set_precision(self._path)
-            real, values = self._net.real.to(self._device), learners.values(self._shared)
+            real, values = self._net.real.to(self._device), self._values(learners)
             # As many as the first pass shows, which `steps` may cut: sensitivities are of its mini-batches.
             shown = min(self._pools[0].shown, self.first_pass * int(self._shared.batch_size))
             sensitivities = partial(self._sensitivities, learners)

@@ -2,7 +2,7 @@
 
 import difflib
 
-from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameter
+from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameter, Hyperparameters
 from trainers.methods import a_agem, agem, er, ewc, gem, mas, pi, prognn, reference_rows, rwalk, soft_agem, van
 from trainers.methods.penalty import Penalty
 from trainers.methods.rules import PER_TASK, RESERVOIR, Columns, Foreign, Method, Mixing, Products, Projection
@@ -59,6 +59,18 @@ def hyperparameters() -> dict[str, Hyperparameter]:
     return {one.name: one for one in (*OF_EVERY_METHOD, *(own for method in METHODS.values() for own in method.own))}
 
 
+def optimizer_fault(method: Method, values: Hyperparameters) -> str:
+    """Returns why a method cannot have these values of an optimizer, in one line; "" where it can."""
+    if values.optimizer == "sgd":
+        return ""
+    if values.momentum:
+        return f"momentum is for optimizer sgd, as adam has its own; got momentum {values.momentum:g} with adam"
+    if values.weight_decay and isinstance(method.rule, Columns):
+        # Adam's step is not linear in the gradient, and matrices that are stored as a sum decay each by itself.
+        return f"{method.title} has no weight-decay with optimizer adam, got {values.weight_decay:g}"
+    return ""
+
+
 def own_hyperparameters(name: str) -> dict[str, Hyperparameter]:
     """Returns a method's hyperparameters that are not options, by name: none if it is built in, all for a trainer."""
     declared = method(name)
@@ -80,6 +92,7 @@ __all__ = [
     "Projection",
     "hyperparameters",
     "method",
+    "optimizer_fault",
     "own_hyperparameters",
     "plug",
 ]

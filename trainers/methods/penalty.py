@@ -91,7 +91,7 @@ class Penalty:
     finish: Callable[[State, TaskEnd], None]
     """finish(state, end) comes after every task but the last, before θ* moves."""
     observe: Callable[[State, Step, Tensor], None] | None = None
-    """observe(state, step, direction) sees every step."""
+    """observe(state, step, direction) sees every step: θ ← θ − lr·direction."""
     refresh: Callable[[State, Tensor, Hyperparameters], None] | None = None
     """refresh(state, params, values) comes every `fisher_every` steps, before the step; a penalty that has it finds no
     importance without.
@@ -111,10 +111,12 @@ class Penalty:
         zeros = {name: params.new_zeros(params.shape) for name in ("importance", *self.arrays)}
         return {"anchor": params.clone(), **zeros, **{name: params.clone() for name in self.copies}}
 
-    def direction(self, state: State, step: Step) -> Tensor:
-        """Returns the penalised gradient [M, D]."""
+    def direction(self, state: State, step: Step, along: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+        """Returns the penalised gradient [M, D], or what an optimizer makes of it: along(gradient)."""
         pulled = (step.params - state["anchor"]).mul_(state["importance"])
         pulled.mul_(column(2 * step.values.strength)).add_(step.g)
+        if along:
+            pulled = along(pulled)
         if self.observe:
             self.observe(state, step, pulled)
         return pulled
@@ -136,7 +138,7 @@ def gather_squares(state: State, step: Step, direction: Tensor) -> None:
 
 
 def gather_path(state: State, step: Step, direction: Tensor) -> None:
-    """ω += −g·Δθ, where Δθ is the step that is about to be taken, the penalty's part included."""
+    """ω += −g·Δθ, where Δθ is the step that is about to be taken, the penalty's and the optimizer's part included."""
     state["path"].add_((direction * column(step.values.lr)).mul_(step.g))
 
 

@@ -5,7 +5,7 @@ by step on the CPU: its twin in the tests, and the way without Numba. Residual n
 here; on a CPU their members can take each step one after another, in products of their own.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.cohort import Architecture, Cohort
+from trainers.engines import optimizers
 from trainers.engines.base import FixedEngine, Learners, is_due, parts, steps_between
 from trainers.engines.batched.graphs import Graphs
 from trainers.engines.feed import make_feed
@@ -85,7 +86,7 @@ class BatchedEngine(FixedEngine):
         for step in range(first, last):
             if refresh and is_due(step, self._shared.fisher_every):
                 yield begin, step
-                refresh(learners.state, learners.params, learners.values(self._shared))
+                refresh(learners.state, learners.params, self._values(learners))
                 begin = step
         yield begin, last
 
@@ -173,28 +174,38 @@ class BatchedEngine(FixedEngine):
     def _update(
         self, learners: Learners, segment: "_Segment", g: Tensor, references: list[Tensor], residual: Tensor
     ) -> None:
-        """Subtracts rate · the rule's direction from the parameters, in place.
+        """Subtracts rate · the rule's direction, or what the optimizer makes of it, from the parameters, in place.
 
         g [M, D]: the mini-batch's gradient; references: those [M, D] of the reference batches, one for each previous
         task for projections, else one or none; residual [M]: as in `Products`.
         """
-        params, rule, values = learners.params, self._rule, learners.values(self._shared)
-        rate = column(values.lr)
+        params, rule, values = learners.params, self._rule, self._values(learners)
+        rate, along = column(values.lr), None if self._plain else self._along(learners)
+
+        def descend(direction: Tensor) -> None:
+            params.addcmul_(along(direction) if along else direction, -rate)
+
         if isinstance(rule, Penalty):
-            params.addcmul_(rule.direction(learners.state, Step(params, g, values)), -rate)
-        # Without a reference batch, as in a first task, every rule but a penalty is plain SGD.
+            params.addcmul_(rule.direction(learners.state, Step(params, g, values), along), -rate)
+        # Without a reference batch, as in a first task, no rule but a penalty changes the gradient.
         elif not references:
-            params.addcmul_(g, -rate)
+            descend(g)
         elif isinstance(rule, Projection):
             direction, projected = rule.direction(g, torch.stack(references, dim=1), values)
-            params.addcmul_(direction, -rate)
+            descend(direction)
             learners.projected.add_(projected)
         elif isinstance(rule, Mixing):
             share = segment.current / (segment.current + segment.reference)
             mix = rule.mix(inner_products(g, references[0], residual, share), values)
-            params.addcmul_(g, -rate * column(mix.a))
-            params.addcmul_(references[0], -rate * column(mix.b))
+            if along:
+                descend((g * column(mix.a)).addcmul_(references[0], column(mix.b)))
+            else:
+                params.addcmul_(g, -rate * column(mix.a))
+                params.addcmul_(references[0], -rate * column(mix.b))
             learners.projected.add_(mix.projected)
+
+    def _along(self, learners: Learners) -> Callable[[Tensor], Tensor]:
+        return lambda gradient: optimizers.step_along(learners.state, learners.params, gradient, self._shared)
 
 
 class _Segment:

@@ -5,7 +5,7 @@ run over the images of many steps at once, in large products. What is left of a 
 pass, a hand-derived backward pass and updates that go into the parameters directly, without a gradient in between.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.cohort import Architecture, Cohort
+from trainers.engines import optimizers
 from trainers.engines.base import Learners, parts, steps_between
 from trainers.engines.columns.base import GrowingEngine, note_bad
 from trainers.engines.compiled.products import PRODUCTS
@@ -27,6 +28,9 @@ from trainers.streams.base import PixelStream
 TEST_ROWS = 500  # test rows of one forward pass: their activations stay near the processor
 BLOCK = 64  # steps; what the training loop asks for at once
 
+
+Optimiser: TypeAlias = tuple[Column, Callable[[], None]]
+"""Where a step's gradient is added to, zeros before it, and what then takes the step."""
 
 Block: TypeAlias = tuple[Tensor, Tensor, list[Tensor]]
 """Images [S, B, inputs] of steps that frozen columns pass at once, labels [S, B], and their `frozen_units`."""
@@ -60,7 +64,7 @@ class ColumnsEngine(GrowingEngine):
     def train(self, learners: Learners, first: int, last: int) -> None:
         """Takes the steps first…last−1 with every learner's newest column, in place; raises PrecisionError."""
         set_precision(self._path)
-        rates: list[float] = learners.own["lr"].tolist()
+        rates: list[float] = (learners.own["lr"] * self.of_rate).tolist()
         seeds: list[int] = learners.seed.tolist()
         members = [self._net.columns(row)[: self._task + 1] for row in learners.params]
         for number, start, steps in steps_between([len(segment.rows) for segment in self._segments], first, last):
@@ -73,8 +77,34 @@ class ColumnsEngine(GrowingEngine):
                     x, labels = of_seeds[seeds[row]]
                     block = x, labels, self._frozen_once(learners.params[row], columns, x, (number, begin))
                     closed = self._closed[seeds[row]]
-                    loss = train_column(self._net, columns, block, wanted, rates[row], self._affine, closed)
+                    optimise = None if self._plain else self._optimiser(learners, row, rates[row])
+                    loss = train_column(self._net, columns, block, wanted, rates[row], self._affine, closed, optimise)
                     note_bad(learners.first_bad[row], loss, start + begin + wanted.start)
+
+    def _optimiser(self, learners: Learners, row: int, rate: float) -> Optimiser:
+        """Returns the newest column's gradient, and the step that an optimizer makes of it.
+
+        Of the gradient of one summand of what is stored as a sum: all take the same step. Weight decay is linear with
+        SGD, which alone has it here: the decay of a sum is the sum of the decays.
+        """
+        place = self._net.slice(self._task)
+        state = {
+            name: array[row : row + 1] if name == optimizers.COUNT else array[row : row + 1, place]
+            for name, array in learners.state.items()
+        }
+        params = learners.params[row : row + 1, place]
+        gradient, summands = torch.zeros_like(learners.params[row]), torch.ones_like(learners.params[row])
+        (first, *rest) = self._net.columns(summands)[self._task]
+        for stored in (first.weight, first.bias, *(layer.bias for layer in rest)):
+            stored.fill_(self._task + 1)
+        number, into = summands[place], gradient[place]
+
+        def take() -> None:
+            step = optimizers.step_along(state, params / number, into[None], self._shared)
+            params.sub_(step * number, alpha=rate)
+            into.zero_()
+
+        return self._net.columns(gradient)[self._task], take
 
     def _frozen_once(self, row: Tensor, columns: Sequence[Column], x: Tensor, block: tuple[int, int]) -> list[Tensor]:
         """Returns a block is gone through once for each member, however few of its steps are asked for at a time."""
@@ -123,7 +153,7 @@ def frozen_units(net: MLPColumns, columns: Sequence[Column], x: Tensor, affine: 
     return hidden
 
 
-def train_column(
+def train_column(  # noqa: PLR0913
     net: MLPColumns,
     columns: Sequence[Column],
     block: Block,
@@ -131,11 +161,13 @@ def train_column(
     rate: float,
     affine: Affine,
     closed: Tensor | None = None,
+    optimise: Optimiser | None = None,
 ) -> Tensor:
-    """SGD steps of the last of these columns, in place; the others are frozen. Returns the loss [steps] of each.
+    """Steps of the last of these columns, in place; the others are frozen. Returns the loss [steps] of each.
 
     `steps` of the block's batches are taken. rate: the learning rate of one summand of what is stored as a sum. closed
-    [outputs]: True where an output does not compete. The losses are computed for all steps at once in the end, from the
+    [outputs]: True where an output does not compete. optimise: None for plain SGD.
+    The losses are computed for all steps at once in the end, from the
     logits that are kept: nothing waits for them.
     """
     (x, labels, hidden), number, classes = block, len(columns) - 1, net.sizes[-1]
@@ -145,7 +177,7 @@ def train_column(
     # Unbound once: to make views in every step would be a good part of a small step.
     inputs = list(zip(*(part.unbind() for part in (x, *units)), strict=True))
     outputs = list(zip(*(part.unbind() for part in (*net.of_column(units, number), logits)), strict=True))
-    newest = _Newest(net, columns[-1], number, rate, x.new_ones(x.shape[1]))
+    newest = _Newest(net, columns[-1], number, rate, x.new_ones(x.shape[1]), optimise)
     for step in steps:
         newest.forward(inputs[step], outputs[step], affine)
         torch.softmax(close(outputs[step][-1][:, :classes], closed), 1, out=delta[:, :classes])
@@ -163,12 +195,18 @@ def close(logits: Tensor, closed: Tensor | None) -> Tensor:
 class _Newest:
     """The column in training. The mean over the batch is in its rates; ones [B] sum over the batch."""
 
-    def __init__(self, net: MLPColumns, column: Column, number: int, rate: float, ones: Tensor) -> None:
+    def __init__(
+        self, net: MLPColumns, column: Column, number: int, rate: float, ones: Tensor, optimise: Optimiser | None
+    ) -> None:
         self._column, self._ones = column, ones
+        self._into, self._take = optimise or (column, None)
         # A stored bias is the sum of number + 1, each of which takes the step: `networks/progressive/mlp.py`.
         self._bias_rate = -rate * (number + 1) / len(ones)
         # So is the first layer's weight, of matrices that all see the image.
         self._rates = [self._bias_rate, *[-rate / len(ones)] * (len(column) - 1)]
+        if optimise:
+            self._bias_rate = 1 / len(ones)
+            self._rates = [self._bias_rate] * len(column)
         self._above = net.of_column([layer.weight.T for layer in column[1:]], number)  # what the column itself feeds
 
     def forward(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], affine: Affine) -> None:
@@ -181,7 +219,7 @@ class _Newest:
     def backward(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], delta: Tensor) -> None:
         """Updates the column; delta [B, out] is the gradient of the losses' sum at the logits."""
         for index in reversed(range(len(self._column))):
-            weight, bias = self._column[index]
+            weight, bias = self._into[index]
             if index:
                 below = torch.mm(delta, self._above[index - 1])  # with the weights from before their update
                 torch.ops.aten.threshold_backward(below, outputs[index - 1], 0, grad_input=below)
@@ -189,3 +227,5 @@ class _Newest:
             bias.addmv_(delta.T, self._ones, alpha=self._bias_rate)
             if index:
                 delta = below
+        if self._take:
+            self._take()

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from trainers.cohort import Architecture, Cohort
+from trainers.engines import optimizers
 from trainers.engines.base import Learners, parts, steps_between
 from trainers.engines.columns.base import GrowingEngine, note_bad
 from trainers.engines.feed import ImageFeed
@@ -49,8 +50,8 @@ class ResNetColumnsEngine(GrowingEngine):
         return rows
 
     def state(self, params: Tensor) -> State:
-        """Returns the moving averages of all columns, [M, S]."""
-        return self._net.statistics(params)
+        """Returns the moving averages of all columns, [M, S], and the optimizer's arrays."""
+        return super().state(params) | self._net.statistics(params)
 
     def load_task(self, task: int) -> None:
         """Makes the task's training set and batches ready on the device."""
@@ -60,7 +61,7 @@ class ResNetColumnsEngine(GrowingEngine):
     def train(self, learners: Learners, first: int, last: int) -> None:
         """Takes the steps first…last−1 with every learner's newest column, in place; raises PrecisionError."""
         set_precision(self._path)
-        rates: list[float] = learners.own["lr"].tolist()
+        rates: list[float] = (learners.own["lr"] * self.of_rate).tolist()
         members = [learners.part(slice(row, row + 1)) for row in range(len(rates))]
         for number, start, steps in steps_between([len(segment.rows) for segment in self._segments], first, last):
             rows = torch.from_numpy(self._segments[number].rows).to(self._device)
@@ -70,10 +71,23 @@ class ResNetColumnsEngine(GrowingEngine):
                 for member, rate in zip(members, rates, strict=True):
                     kept = member.state["statistics"]
                     loss, gradients = self._net.gradients(member.params, kept, self._task, x, labels, allowed)
+                    if not self._plain:
+                        self._optimise(member, gradients, rate)
+                        gradients = []
                     for view, gradient in gradients:
                         # The views lie in the learner's row; all gradients are there before the first of them moves.
                         view.sub_(gradient, alpha=rate)
                     note_bad(member.first_bad[0], loss, start + step)
+
+    def _optimise(self, member: Learners, gradients: list[tuple[Tensor, Tensor]], rate: float) -> None:
+        """Takes a step of the newest column by the optimizer's rule, in place."""
+        place, whole = self._net.slice(self._task), torch.zeros_like(member.params)
+        for into, (_, gradient) in zip(self._net.views(whole, self._task).values(), gradients, strict=True):
+            into.copy_(gradient)
+        own = {name: array for name, array in member.state.items() if name in optimizers.NAMES}
+        state = {name: array if name == optimizers.COUNT else array[:, place] for name, array in own.items()}
+        params = member.params[:, place]
+        params.sub_(optimizers.step_along(state, params, whole[:, place], self._shared), alpha=rate)
 
     def _used(self, learners: Learners, row: int, task: int) -> Tensor:
         # A test normalises by the moving averages, which a column keeps beside its parameters.

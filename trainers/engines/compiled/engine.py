@@ -8,6 +8,7 @@ whole gradients.
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.cohort import Architecture, Cohort
+from trainers.engines import optimizers
 from trainers.engines.base import FixedEngine, Learners, is_due, parts, steps_between
 from trainers.engines.compiled import kernels
 from trainers.engines.compiled.inputs import Inputs, Layer
@@ -62,7 +64,7 @@ class CompiledEngine(FixedEngine):
         """Takes the steps first…last−1 with every learner, in place; raises PrecisionError."""
         set_precision(self._path)
         members = [
-            _Member(learners, row, self._passes.layers(learners.params[row]), self._shared)
+            _Member(learners, row, self._passes.layers(learners.params[row]), self._shared, self.of_rate)
             for row in range(len(learners.seed))
         ]
         for number, start, steps in steps_between([len(part.rows) for part in self._segments], first, last):
@@ -112,7 +114,13 @@ class CompiledEngine(FixedEngine):
             member.note(passes.forward(member.layers, batch, inputs, labels), step)
             a, b, hit = passes.mix(member.layers, batch, inputs, rule, member.values)
             member.projected[member.row] += hit
-            passes.update(member.layers, batch, inputs, -member.rate * a, -member.rate * b)
+            if self._plain:
+                passes.update(member.layers, batch, inputs, -member.rate * a, -member.rate * b)
+                continue
+            # An update of zeros is the direction itself.
+            direction = self._buffer(1).zero_()
+            passes.update(passes.layers(direction[0]), batch, inputs, a, b)
+            member.descend(self._along(member, direction))
 
     def _penalise(self, members: list["_Member"], rule: Penalty, rows: Indices, step: int) -> None:
         """By a rule that pulls parameters back to θ*, which takes the whole gradient."""
@@ -124,8 +132,8 @@ class CompiledEngine(FixedEngine):
             if rule.refresh and is_due(step, self._shared.fisher_every):
                 rule.refresh(member.state, member.params, member.values)
             member.note(self._passes.gradient(member.layers, inputs, labels, into), step)
-            direction = rule.direction(member.state, Step(member.params, g, member.values))
-            member.params.add_(direction, alpha=-member.rate)
+            along = None if self._plain else partial(self._along, member)
+            member.descend(rule.direction(member.state, Step(member.params, g, member.values), along))
 
     def _project(self, members: list["_Member"], rule: Projection, segment: Segment, rows: Indices, step: int) -> None:
         """By a rule with one reference gradient for each previous task, which takes all of them whole."""
@@ -142,7 +150,10 @@ class CompiledEngine(FixedEngine):
             member.note(loss, step)
             direction, projected = rule.direction(gradients[:1], gradients[None, 1:], member.values)
             member.projected[member.row] += float(projected)
-            member.params.add_(direction, alpha=-member.rate)
+            member.descend(direction if self._plain else self._along(member, direction))
+
+    def _along(self, member: "_Member", gradient: Tensor) -> Tensor:
+        return optimizers.step_along(member.state, member.params, gradient, member.values)
 
     def _sensitivities(self, learners: Learners) -> Iterator[Tensor]:
         gradient = torch.zeros_like(learners.params)
@@ -182,12 +193,19 @@ class _Member:
     matrices; state: the same row of a penalty's arrays.
     """
 
-    def __init__(self, learners: Learners, row: int, layers: list[Layer], shared: Hyperparameters) -> None:
+    def __init__(
+        self, learners: Learners, row: int, layers: list[Layer], shared: Hyperparameters, of_rate: float
+    ) -> None:
         self.row, self.layers, self.params = row, layers, learners.params[row : row + 1]
         self.state = {name: array[row : row + 1] for name, array in learners.state.items()}
-        self.values = shared.but(**{name: float(values[row]) for name, values in learners.own.items()})
+        own = {name: float(values[row]) for name, values in learners.own.items()}
+        self.values = shared.but(**own | {"lr": own["lr"] * of_rate})
         self.rate = self.values.lr
         self.projected, self._first_bad = learners.projected.numpy(), learners.first_bad.numpy()
+
+    def descend(self, direction: Tensor) -> None:
+        """Subtracts rate · direction [1, D] from the parameters, in place."""
+        self.params.add_(direction, alpha=-self.rate)
 
     def note(self, loss: float, step: int) -> None:
         """Remembers the first step whose loss was not finite."""
