@@ -51,6 +51,8 @@ def bytes_at_work(learner: Learner, stream: TaskStream, architecture: Architectu
     # Reference batches and the mini-batch pass one after another, but for ER's, which are one.
     batch = drawn + values.batch_size if method.memory == RESERVOIR else max(drawn, values.batch_size)
     gradients = len(stream.tasks) if isinstance(method.rule, Projection) else 1 + (method.memory is not None)
+    # What an optimizer makes of its arrays is of their size, for a moment.
+    gradients += optimizers.arrays(values)
     return int(count * (batch * _activations(net, stream) + 2 * gradients * FLOAT * net.row))
 
 

@@ -254,6 +254,7 @@ LR_FACTOR = Hyperparameter(
     default=1.0,
     closed=False,
     later=True,
+    label="learning rate factor",
 )
 
 OF_EVERY_METHOD = (LR, BATCH_SIZE, EPOCHS, STEPS, OPTIMIZER, MOMENTUM, WEIGHT_DECAY, LR_FACTOR)

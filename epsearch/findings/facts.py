@@ -16,6 +16,7 @@ from results.labels import count_text, duration_text, points_text
 from results.ledger.record import RERUN
 from results.ledger.retry import RetryPolicy
 from search_spaces.published.definition import load_definition
+from trainers.hyperparameters import OF_EVERY_METHOD
 from trainers.numeric_path import NumericPath
 
 
@@ -84,7 +85,7 @@ def verification(loop: Loop, waiting: RetryPolicy | None = None) -> dict[str, st
 
 
 def full_size(study: Study, memory: int | None = None) -> bool:
-    """Returns whether tasks, examples, batches and passes are the paper's, so that its printed rows are comparable.
+    """Returns whether tasks, examples, batches, passes and optimizer are the paper's, and its printed rows comparable.
 
     memory: examples per class and task, which then must be those of the main tables, too. Hyperparameters may differ:
     comparing them with the printed rows shows which ones the paper used.
@@ -95,7 +96,7 @@ def full_size(study: Study, memory: int | None = None) -> bool:
         == (definition.tasks, definition.cv_tasks or 0, definition.batch_size, definition.memory_batch)
         and (study.classes_per_task or definition.classes, study.image_size)
         == (definition.classes, definition.image_size)
-        and (study.hyperparameters.epochs, study.hyperparameters.steps) == (1, None)
+        and all(study.value(one.name) == one.default for one in OF_EVERY_METHOD if one.later)
         and study.scenario == next(iter(definition.scenarios), None)
         and (study.network, study.pretrained) == (definition.network, definition.pretrained)
         and memory in (None, definition.memory)

@@ -25,12 +25,13 @@ from results.points import Point, group, point_of, point_text
 from results.search import Race, SearchResults, SearchRound
 from search_spaces.space import Parameter
 from search_spaces.strategy import Round
+from trainers.hyperparameters import OF_EVERY_METHOD
 from trainers.streams.permuted import PermutedStream, RotatedStream
 
 MOTIONS = {PermutedStream.kind: "permuted", RotatedStream.kind: "rotated"}
 """Kind of a stream whose tasks all have the same images -> what a task does to them."""
-SIZES = ("memory", "memory_batch", "batch_size", "epochs")
-"""Hyperparameters that are sizes, which the paper has the same in all rows of a table."""
+ALIKE = ("memory", "memory_batch", "batch_size", *(one.name for one in OF_EVERY_METHOD if one.later))
+"""Hyperparameters that the paper has the same in all rows of a table."""
 
 
 def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: RetryPolicy | None = None) -> SearchResults:
@@ -141,7 +142,7 @@ def _results(
 def comparable(study: Search, chosen: Point) -> bool:
     """Returns whether the sizes of the evaluation are the paper's, also those that were searched."""
     own, searched = study.hyperparameters, dict(zip(study.space.names, chosen, strict=True))
-    same = all(searched[name] == getattr(own, name) for name in SIZES if name in searched)
+    same = all(searched[name] == getattr(own, name) for name in ALIKE if name in searched)
     return same and full_size(study, own.memory)
 
 

@@ -20,6 +20,7 @@ from epsearch.machine import rounding, usable_cores
 from epsearch.operating_system import is_own, user_name
 from epsearch.plugins.loading import Plugin, at_fault, files_of, load_expected, versions_of
 from trainers.cohort import Architecture, Cohort, CohortResult, Learner
+from trainers.hyperparameters import OF_EVERY_METHOD
 from trainers.notes import redirect_notes
 from trainers.numeric_path import NumericPath
 from trainers.streams import Images, StreamRequest
@@ -33,6 +34,7 @@ if TYPE_CHECKING:  # with them comes torch
 SELF_REPORTED_MARK = "said"  # begins fingerprints of self-reported results; others are hexadecimal
 UNSAFE = re.compile(r"[^A-Za-z0-9_.=+-]+")  # in names of files
 LONGEST_NAME = 120  # letters of a member's values in the name of a file
+USUAL = {one.name: one.default for one in OF_EVERY_METHOD if one.later}  # values that no name has
 NETWORK = ("params", "statistics")
 """Fields of a result that stay on the worker."""
 
@@ -248,16 +250,17 @@ def member_name(run: Run) -> str:
     """Returns a name of a member that is safe as that of a file: method, values, seed, stream.
 
     >>> member_name(Run("cv", Learner.of("agem", 3, lr=0.1, batch_size=10, memory=5, memory_batch=8)))
-    'agem_lr=0.1_batch_size=10_epochs=1_steps=None_memory=5_memory_batch=8_seed=3_cv'
+    'agem_lr=0.1_batch_size=10_memory=5_memory_batch=8_seed=3_cv'
     """
     # Not the learner's identity: a worker of a cluster does not know the declaration of a trainer that came to it.
     learner = run.learner
-    text = "_".join(f"{name}={value}" for name, value in vars(learner.hyperparameters).items())
-    values = UNSAFE.sub("-", text)[:LONGEST_NAME]
+    values = vars(learner.hyperparameters).items()
+    text = "_".join(f"{name}={value}" for name, value in values if (name, value) not in USUAL.items())
+    safe = UNSAFE.sub("-", text)[:LONGEST_NAME]
     # Values that are cut or replaced could have the same name.
-    more = "" if values == text else f"_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    more = "" if safe == text else f"_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
     method = UNSAFE.sub("-", learner.method)[-LONGEST_NAME // 2 :]
-    return f"{method}_{values}{more}_seed={learner.seed}_{run.phase}"
+    return f"{method}_{safe}{more}_seed={learner.seed}_{run.phase}"
 
 
 def mark_self_reported(fingerprint: str) -> str:

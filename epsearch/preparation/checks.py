@@ -106,6 +106,8 @@ def _check_table(study: Table) -> None:
             raise UsageError(f"method {method!r} is not in the paper's memory study; allowed: {', '.join(allowed)}")
         if method not in known and method not in PLUGGED:  # plug-ins have no published settings
             raise UsageError(f"no settings for method {method!r} on {study.dataset}; known: {', '.join(known)}")
+        if fault := methods.optimizer_fault(methods.method(method), study.hyperparameters):
+            raise UsageError(fault)
     for method, _, _ in study.settings:
         if method not in study.methods:
             raise UsageError(f"settings of {method!r} are given, but the methods are {', '.join(study.methods)}")

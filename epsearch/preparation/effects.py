@@ -26,6 +26,8 @@ def check_search(study: Search) -> None:
     for name in () if study.foreign else study.space.names:
         _check_tasks(study, study.score_on, study.method, name, f"to search {name}")
         _check_switches(study, name)
+    if not study.foreign:
+        _check_optimizer(study)
 
 
 def check_memory(study: MemoryStudy) -> None:
@@ -82,6 +84,16 @@ def _check_switches(study: Search, name: str) -> None:
     of_penalty = isinstance(method.rule, Penalty) and name in method.names and name != "strength"
     if of_penalty and _values(study, "strength")[1] == 0:
         raise UsageError(f"strength must be > 0 to search {name}, got 0: a penalty of weight 0 changes nothing")
+
+
+def _check_optimizer(study: Search) -> None:
+    """Raises UsageError where a tried optimizer does not fit the largest momentum or weight decay, or the method."""
+    largest = {name: _values(study, name)[1] for name in ("momentum", "weight_decay")}
+    tried = [choices for each in study.space.parameters if each.name == "optimizer" and (choices := each.choices)]
+    for optimizer in tried[0] if tried else (study.value("optimizer"),):
+        values = study.hyperparameters.but(optimizer=optimizer, **largest)
+        if fault := methods.optimizer_fault(methods.method(study.method), values):
+            raise UsageError(fault)
 
 
 Limit = tuple[int, str]

@@ -15,11 +15,12 @@ from epsearch.study.parsers import hyperparameter, listed, path
 from results.labels import OBJECTIVES, WORST, is_objective
 from search_spaces.published.definition import UnknownDataset, load_definition
 from trainers import methods as methods_of
-from trainers.hyperparameters import Hyperparameter, Value
+from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameter, Value
 from trainers.methods import METHODS
+from trainers.methods.rules import MEMORY
 
 # The methods of a comparison share these, as it is paired.
-SHARED = ("batch_size", "epochs", "steps", "memory")
+SHARED = (*(one.name for one in OF_EVERY_METHOD if not one.per_method), MEMORY.name)
 
 
 @refused(UnknownDataset)

@@ -14,19 +14,11 @@ from results.statistics.spread import spread
 from results.verdict.assessment import trust
 
 STREAM_KEYS = (
-    *(
-        "scenario",
-        "validation",
-        "cv_tasks",
-        "tasks",
-        "classes_per_task",
-        "image_size",
-        "examples_per_task",
-        "skip_corrupt",
-    ),
-    *("batch_size", "epochs", "steps", "memory_batch"),
+    *("scenario", "validation", "cv_tasks", "tasks", "classes_per_task", "image_size"),
+    *("examples_per_task", "skip_corrupt"),
+    *("batch_size", "epochs", "steps", "optimizer", "momentum", "weight_decay", "lr_factor", "memory_batch"),
 )
-"""Options that determine which data a member sees, and in which steps: they must be the same."""
+"""Options that determine which data a member sees, and how it steps: they must be the same."""
 
 STRATEGY_KEYS = ("strategy", "strategy_seed", "name", "method", "search", "seeds")
 """Options that may differ, or have a note of their own."""

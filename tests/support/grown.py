@@ -82,12 +82,17 @@ class Progressive(torch.nn.Module):
             below = [torch.relu(z) for z in above]
         return above[number]
 
-    def step(self, x, y, number, rate, outputs=slice(None)):
-        """outputs: those of the task, of which labels are numbers."""
+    def step(self, x, y, number, rate, outputs=slice(None), optimizer=None):
+        """outputs: those of the task, of which labels are numbers; optimizer: torch's, else plain SGD."""
         trainable = list(self.columns[number].parameters())
         loss = torch.nn.functional.cross_entropy(self(x, number)[:, outputs], y - (outputs.start or 0))
         for parameter, gradient in zip(trainable, torch.autograd.grad(loss, trainable), strict=True):
-            parameter.data -= rate * gradient
+            if optimizer:
+                parameter.grad = gradient
+            else:
+                parameter.data -= rate * gradient
+        if optimizer:
+            optimizer.step()
 
     def collapsed(self, number):
         """The parameters that act, in the order of `unpadded`, as one vector."""

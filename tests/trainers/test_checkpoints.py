@@ -3,12 +3,13 @@
 import math
 from collections import Counter
 
+import numpy as np
 import pytest
 
 import trainers.checkpoints
 import trainers.persistence.array_store
 from tests.support.killing import Killed, train_until_kept
-from tests.support.learners import IN_SEQUENCE, STRENGTHS, few, train
+from tests.support.learners import IN_SEQUENCE, OPTIMIZERS, STRENGTHS, few, train
 from tests.support.numeric_paths import COMPILED, MKL, on_every_path, on_paths_by_kind, rows_equal
 from tests.support.toy_streams import toy
 from trainers import Architecture
@@ -45,12 +46,22 @@ class TestSharedFirstTask:
 
     @pytest.mark.parametrize("per_learner", [False, True])
     def test_a_new_hyperparameter_of_every_method_tells_first_tasks_apart(self, per_learner, tmp_path, monkeypatch):
-        momentum = Hyperparameter("momentum", "", default=0.0, low=0.0, high=1.0, per_learner=per_learner)
+        warmup = Hyperparameter("warmup", "", default=0.0, low=0.0, high=1.0, per_learner=per_learner)
         for module in (trainers.checkpoints, rules):
-            monkeypatch.setattr(module, "OF_EVERY_METHOD", (*OF_EVERY_METHOD, momentum))
+            monkeypatch.setattr(module, "OF_EVERY_METHOD", (*OF_EVERY_METHOD, warmup))
         for value in (0.0, 0.5, 0.5):
-            train([few("agem", momentum=value)], toy(), MKL, folder=tmp_path)
+            train([few("agem", warmup=value)], toy(), MKL, folder=tmp_path)
         assert len(list(tmp_path.iterdir())) == 2
+
+    @pytest.mark.parametrize("values", OPTIMIZERS, ids=str)
+    def test_it_has_what_the_optimizer_remembers(self, values, tmp_path):
+        """Whose values, if any, tell it apart: plain SGD, then A-GEM and GEM with the same optimizer."""
+        train([few("agem")], toy(), MKL, folder=tmp_path)
+        for method in ("agem", "gem"):
+            plain = train([few(method, **values)], toy(), MKL)
+            shared = train([few(method, **values)], toy(), MKL, folder=tmp_path)
+            assert rows_equal(plain, 0, shared, 0) and np.array_equal(plain.params[0], shared.params[0])
+        assert shared.saved == 6 and len(list(tmp_path.iterdir())) == 2
 
     def test_those_that_begin_otherwise_keep_nothing(self, tmp_path):
         for method in (name for name, method in METHODS.items() if not method.first_task_is_sgd):
@@ -120,6 +131,17 @@ class TestResume:
     def kill(self, monkeypatch, learners, path, folder, after):
         """Trains until the checkpoint of a seed's task `after` is written, and no further."""
         train_until_kept(monkeypatch, after, learners, toy(range(4)), path, folder=folder)
+
+    @on_paths_by_kind
+    @pytest.mark.parametrize("values", OPTIMIZERS, ids=str)
+    @pytest.mark.parametrize("method", ["van", "ewc", "gem", "soft_agem", "er", "prognn"])
+    def test_optimizers_go_on_bit_for_bit(self, method, values, path, tmp_path, monkeypatch):
+        learners = [few(method, 0, **values), few(method, 1, **values)]
+        whole = train(learners, toy(range(4)), path)
+        for after in (0, 2):
+            self.kill(monkeypatch, learners, path, tmp_path, after)
+            again = train(learners, toy(range(4)), path, folder=tmp_path)
+            assert all(rows_equal(whole, row, again, row) for row in range(2)) and again.saved >= 6 * (after + 1)
 
     @pytest.mark.few(11)
     @on_paths_by_kind

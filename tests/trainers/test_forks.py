@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.support.killing import train_until_kept
-from tests.support.learners import IN_SEQUENCE, SMALL, STRENGTHS, engine_of, few, train, untrained
+from tests.support.learners import IN_SEQUENCE, OPTIMIZERS, SMALL, STRENGTHS, engine_of, few, train, untrained
 from tests.support.numeric_paths import COMPILED, MKL, TWIN, rows_equal
 from tests.support.plain_run import flat, plain_run
 from tests.support.toy_streams import toy
@@ -62,6 +62,22 @@ def test_with_the_same_values_it_is_the_same_run_bit_for_bit(method, path, tmp_p
             assert rows_equal(whole, row, again, row) and np.array_equal(whole.params[row], again.params[row])
         assert np.array_equal(whole.steps, again.steps) and again.saved == 3 * 7 * (after + 1)
     assert len(list(tmp_path.rglob("*.fork"))) == 3 * 4  # none of them is used up
+
+
+@pytest.mark.few(8)
+@pytest.mark.parametrize("path", PATHS, ids=str)
+@pytest.mark.parametrize("values", OPTIMIZERS, ids=str)
+@pytest.mark.parametrize("method", ["van", "ewc", "gem", "soft_agem", "er", "prognn"])
+def test_what_an_optimizer_remembers_goes_on(method, values, path, tmp_path):
+    one = learner(method, **values)
+    whole = train_all([one], tmp_path, path)
+    again = train([fork(one, 1)], STREAM, path, store=tmp_path)
+    assert rows_equal(whole, 0, again, 0) and np.array_equal(whole.params[0], again.params[0])
+    # With another decay and rate, the velocity or the moments are still those of the first run.
+    changed = fork(one, 1, weight_decay=0.0 if method == "prognn" else 0.02, lr_factor=0.5)
+    result = train([changed], STREAM, path, store=tmp_path)
+    assert np.array_equal(result.params[0], changed_by_hand(one, changed, 1, path))
+    assert not np.array_equal(result.params[0], whole.params[0])
 
 
 @pytest.mark.few(11)
@@ -168,6 +184,8 @@ def test_forgetting_removes_the_fork_points_of_that_run_alone(tmp_path):
     ("wrong", "line"),
     [
         (lambda one: fork(one, 1, memory=4), "memory must stay the same throughout a run, got 3 and then 4"),
+        (lambda one: fork(one, 1, momentum=0.5), "momentum must stay the same throughout a run, got 0.0 and then 0.5"),
+        (lambda one: fork(one, 1, optimizer="adam"), "optimizer must stay the same throughout a run, got sgd and then"),
         (lambda one: fork(one, 1, margin=0.1), "no such hyperparameter: margin; known: lr, batch_size, epochs, steps"),
         (lambda one: fork(one, 1, epsilon=2.0), "epsilon must be in [0, 1], got 2.0"),
         (lambda one: fork(one, -1), "must come after task 0 or a later one of its origin, got -1"),

@@ -142,7 +142,8 @@ class Engine(ABC):
     def _schedules(self, task: int) -> list[tuple[Segment, ...]]:
         """Loads the task into the pools; returns the schedule of each seed."""
         schedules = [pool.load_task(task) for pool in self._pools]
-        self.of_rate = self._shared.lr_factor**task
+        with np.errstate(over="ignore"):  # a rate beyond all numbers is a run that diverges
+            self.of_rate = float(np.float64(self._shared.lr_factor) ** task)
         # Seeds that are trained together have tasks of the same size, and so segments of the same length.
         self.steps = sum(len(segment.rows) for segment in schedules[0])
         self.first_pass = self._pools[0].first_pass

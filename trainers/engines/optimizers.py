@@ -2,7 +2,7 @@
 
 Plain SGD steps along the gradient itself. The others are torch.optim.SGD with momentum (dampening 0) and
 torch.optim.Adam (Kingma & Ba, 2015), both with L2 weight decay. What they remember is part of the learners' state,
-so it goes on from task to task, and into checkpoints and forks.
+so it goes on from task to task, and into checkpoints and forks; a column of a growing network has its own.
 """
 
 from torch import Tensor

@@ -12,7 +12,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from trainers.hyperparameters import MOST, OF_DATASET, OF_EVERY_METHOD, Hyperparameter, Hyperparameters, Value, anything
+from trainers.hyperparameters import (
+    LR_FACTOR,
+    MOST,
+    OF_DATASET,
+    OF_EVERY_METHOD,
+    Hyperparameter,
+    Hyperparameters,
+    Value,
+    anything,
+)
 from trainers.methods.penalty import Penalty, Tensor
 from trainers.scenarios import SCENARIOS
 
@@ -264,8 +273,10 @@ class Method:
         """Returns the fewest tasks of a stream on which a hyperparameter can change a result.
 
         A step of the first task knows nothing of earlier ones: there is no reference gradient yet, no importance is
-        above 0. Only a reservoir is read from the first task on.
+        above 0. Only a reservoir is read from the first task on. Nor does the learning rate have a factor in it.
         """
+        if name == LR_FACTOR.name:
+            return 2
         if name not in self.names or self.memory == RESERVOIR:
             return 1
         return 3 if name in self.late else 2

@@ -156,6 +156,14 @@ def _settings(results: SearchResults) -> Iterator[str]:
     for name, words in (("epochs", "passes over each task"), ("steps", "steps a task")):
         if name not in results.parameters and isinstance(config.get(name), int) and config[name] != LEFT_OUT.get(name):
             yield f"{config[name]} {words}"
+    for name, words in (
+        ("optimizer", "optimizer {}"),
+        ("momentum", "momentum {}"),
+        ("weight_decay", "weight decay {}"),
+        ("lr_factor", "a learning rate {} times as large with each task"),
+    ):
+        if name not in results.parameters and config.get(name, LEFT_OUT[name]) != LEFT_OUT[name]:
+            yield words.format("Adam" if config[name] == "adam" else value_text(config[name]))
     if isinstance(config.get("examples_per_task"), int):
         yield f"{config['examples_per_task']} training examples per task"
 

@@ -45,8 +45,8 @@ STUDIES = {
     "no object": (lambda out: "[]", "damaged: config is no JSON object"),
     "too deep": (lambda out: '{"study": ' + "[" * 100_000 + "]" * 100_000 + "}", "damaged: config is no JSON"),
     "another option": (
-        lambda out: changed(out, momentum=0.9),
-        "needs another version of epsearch: no option 'momentum'",
+        lambda out: changed(out, warmup=0.9),
+        "needs another version of epsearch: no option 'warmup'",
     ),
     "another kind": (lambda out: '{"kind": "ablation", "study": {}}', "no command 'ablation'; known: run, compare"),
     "an odd kind": (lambda out: '{"kind": [], "study": {}}', "needs another version of epsearch: "),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.cohort import Cohort
+from trainers.engines import optimizers
 from trainers.engines.base import Engine, Learners
 from trainers.engines.precision import set_precision
 from trainers.networks.progressive.mlp import MLPColumns
@@ -49,6 +50,11 @@ class GrowingEngine(Engine):
         self._task = task
         # Without a memory the schedule names the same rows for every seed; what the rows hold is the seed's.
         self._segments = self._schedules(task)[0]
+
+    def _begin(self, learners: Learners, first: int) -> None:
+        """Counts an optimizer's steps from a task's first one: each column has its own moments, which begin at zero."""
+        if first == 0 and optimizers.COUNT in learners.state:
+            learners.state[optimizers.COUNT].zero_()
 
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
         """Returns each learner's accuracy [M] on the task, in [0, 1], by the task's own column."""

@@ -64,6 +64,7 @@ class ColumnsEngine(GrowingEngine):
     def train(self, learners: Learners, first: int, last: int) -> None:
         """Takes the steps first…last−1 with every learner's newest column, in place; raises PrecisionError."""
         set_precision(self._path)
+        self._begin(learners, first)
         rates: list[float] = (learners.own["lr"] * self.of_rate).tolist()
         seeds: list[int] = learners.seed.tolist()
         members = [self._net.columns(row)[: self._task + 1] for row in learners.params]
@@ -166,9 +167,8 @@ def train_column(  # noqa: PLR0913
     """Steps of the last of these columns, in place; the others are frozen. Returns the loss [steps] of each.
 
     `steps` of the block's batches are taken. rate: the learning rate of one summand of what is stored as a sum. closed
-    [outputs]: True where an output does not compete. optimise: None for plain SGD.
-    The losses are computed for all steps at once in the end, from the
-    logits that are kept: nothing waits for them.
+    [outputs]: True where an output does not compete. optimise: None for plain SGD. The losses are computed for all
+    steps at once in the end, from the logits that are kept: nothing waits for them.
     """
     (x, labels, hidden), number, classes = block, len(columns) - 1, net.sizes[-1]
     units = [part.view(*x.shape[:2], -1) for part in hidden]
@@ -199,7 +199,8 @@ class _Newest:
         self, net: MLPColumns, column: Column, number: int, rate: float, ones: Tensor, optimise: Optimiser | None
     ) -> None:
         self._column, self._ones = column, ones
-        self._into, self._take = optimise or (column, None)
+        self._into: Column = optimise[0] if optimise else column
+        self._take = optimise[1] if optimise else None
         # A stored bias is the sum of number + 1, each of which takes the step: `networks/progressive/mlp.py`.
         self._bias_rate = -rate * (number + 1) / len(ones)
         # So is the first layer's weight, of matrices that all see the image.

@@ -61,6 +61,7 @@ class ResNetColumnsEngine(GrowingEngine):
     def train(self, learners: Learners, first: int, last: int) -> None:
         """Takes the steps first…last−1 with every learner's newest column, in place; raises PrecisionError."""
         set_precision(self._path)
+        self._begin(learners, first)
         rates: list[float] = (learners.own["lr"] * self.of_rate).tolist()
         members = [learners.part(slice(row, row + 1)) for row in range(len(rates))]
         for number, start, steps in steps_between([len(segment.rows) for segment in self._segments], first, last):

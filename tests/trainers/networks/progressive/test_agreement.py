@@ -8,6 +8,7 @@ import torch
 
 from epsearch.testing.toy import pairs
 from tests.support.grown import flat, learners, made, on_every_path, progressive, split, unpadded
+from tests.support.learners import learner, untrained
 from tests.support.toy_streams import digits
 from trainers.engines.columns.mlp import frozen_units, train_column
 from trainers.engines.compiled.products import PRODUCTS
@@ -133,6 +134,39 @@ def test_several_passes_agree_with_the_uncollapsed_network(passes, path):
                 reference.step(x, torch.from_numpy(pool.labels[batches[step]]), task, rate)
                 found = flat(net, net.columns(members.params[0])[task], task)
                 assert torch.allclose(found, reference.collapsed(task), atol=1e-5, rtol=0), f"task {task}, step {step}"
+
+
+@on_every_path
+@pytest.mark.parametrize(
+    "values",
+    [{"momentum": 0.9, "weight_decay": 0.01, "lr_factor": 0.5}, {"optimizer": "adam", "lr_factor": 0.5}],
+    ids=str,
+)
+def test_optimizers_agree_with_the_uncollapsed_network(values, path):
+    """Of torch, with a new one for every column, whose parameters no step has moved before."""
+    stream, rate, net = pairs("domain"), 0.01, MLPColumns((9, 24, 16, 2), 3)
+    engine = made(stream, (3,), path, lr=rate, **values)
+    one = learner("prognn", lr=rate, **values)
+    members, others = untrained(engine, [one]), one.hyperparameters
+    with torch.inference_mode(False), torch.enable_grad():
+        reference = progressive(net, members.params[0].clone())
+        for task in range(3):
+            engine.load_task(task)
+            pool, trained = engine._pools[0], reference.columns[task].parameters()
+            now, decay = rate * 0.5**task, others.weight_decay
+            optimizer = (
+                torch.optim.Adam(trained, now)
+                if others.optimizer == "adam"
+                else torch.optim.SGD(trained, now, others.momentum, weight_decay=decay)
+            )
+            for step in range(engine.steps):
+                with torch.inference_mode():
+                    engine.train(members, step, step + 1)
+                rows = slice(4 * step, min(4 * step + 4, pool.shown))
+                x = torch.from_numpy(pool.inputs[rows]).float() / stream.largest
+                reference.step(x, torch.from_numpy(pool.labels[rows]), task, now, optimizer=optimizer)
+                found = flat(net, net.columns(members.params[0])[task], task)
+                assert torch.allclose(found, reference.collapsed(task), atol=2e-5, rtol=0), f"task {task}, step {step}"
 
 
 @on_every_path
