@@ -110,6 +110,9 @@ def _step(network, rule, pool, segment, rows, step, examples):
     else:
         direction = rule(gradients[0], gradients[1:], (segment.current, segment.reference))
     network.step(torch.from_numpy(direction).to(network.flat().dtype), rule.rate)
+    if isinstance(rule, PenaltyReference):
+        # What the step was, whatever an optimizer made of the direction.
+        rule.after_step(gradients[0], _double(network.flat()) - theta)
     return network.flat()
 
 

@@ -98,8 +98,10 @@ class PenaltyReference:
     def direction(self, theta: Vector, g: Vector) -> Vector:
         direction = g + 2 * self.strength * self.importance * (theta - self.anchor)
         self.squares = self.squares + g**2
-        self.path = self.path - g * (-self.rate * direction)
         return direction
+
+    def after_step(self, g: Vector, change: Vector) -> None:
+        self.path = self.path - g * change
 
     def end_task(self, theta: Vector, sensitivities: list[Vector], examples: int) -> None:
         zero = np.zeros_like(theta)

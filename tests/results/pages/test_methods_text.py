@@ -10,6 +10,7 @@ import pytest
 
 from results.pages.search.methods_text import bibtex, formula, methods_paragraph
 from results.pages.search.report import write_report
+from results.points import LEFT_OUT
 from results.search import EvaluatedChoice
 from results.verdict.assessment import trust
 from tests.support.synthetic import study
@@ -35,9 +36,19 @@ def test_the_paragraph_says_what_was_searched_and_by_which_rule() -> None:
         assert part in text, part
 
 
-@pytest.mark.parametrize(("config", "words"), [({"epochs": 2}, "2 passes over each task"), ({"steps": 9}, "9 steps a")])
-def test_the_paragraph_names_passes_that_are_not_one(config: dict[str, int], words: str) -> None:
-    usual = replace(study(), config=study().config | {"epochs": 1, "steps": "none"})
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"epochs": 2}, "2 passes over each task"),
+        ({"steps": 9}, "9 steps a"),
+        ({"optimizer": "adam"}, "optimizer Adam"),
+        ({"momentum": 0.9}, "momentum 0.9"),
+        ({"weight_decay": 0.01}, "weight decay 0.01"),
+        ({"lr_factor": 0.5}, "a learning rate 0.5 times as large with each task"),
+    ],
+)
+def test_the_paragraph_names_passes_and_an_optimizer_that_are_not_usual(config: dict[str, int], words: str) -> None:
+    usual = replace(study(), config=study().config | LEFT_OUT | {"steps": "none"})
     text = methods_paragraph(usual)
     assert text == methods_paragraph(study()) and words not in text
     assert words in methods_paragraph(replace(usual, config=dict(usual.config) | config))

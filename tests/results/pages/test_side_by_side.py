@@ -105,6 +105,10 @@ def test_what_cannot_be_compared(three: list[SearchResults], tmp_path: Path) -> 
         ([first, replace(second, score_on="eval")], "have the same score-on, got cv (first), eval (second)"),
         ([first, fewer], "have the same tasks of the search, got 3 (first), 2 (second)"),
         (sizes, "have the same examples-per-task, got 2000 (first), null (second), 2000 (third)"),
+        (
+            [configured(first, optimizer="sgd"), configured(second, optimizer="adam")],
+            "have the same optimizer, got sgd (first), adam (second)",
+        ),
         ([of_images(first, "aa"), of_images(second, "bb")], "have the same images, got aa (first), bb (second)"),
     ):
         with pytest.raises(ValueError, match=f"searches to compare must {re.escape(message)}$"):

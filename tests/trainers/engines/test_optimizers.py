@@ -24,7 +24,7 @@ CHANGES = (
     ADAM | {"weight_decay": 0.01, "lr_factor": 2.0},
 )
 with_every_optimizer = pytest.mark.parametrize("changes", CHANGES, ids=str)
-each_method = pytest.mark.parametrize("method", ["van", "ewc", "agem", "soft_agem", "er"])
+each_method = pytest.mark.parametrize("method", ["van", "ewc", "pi", "rwalk", "gem", "agem", "soft_agem", "er"])
 
 
 class TorchLearner(SelectingLearner):
