@@ -78,9 +78,11 @@ def farthest(method, changes, path, exact):
 @each_method
 @with_every_optimizer
 def test_in_float64_they_are_those_of_torch(method, changes):
-    assert farthest(method, changes, TWIN, exact=True) < 1e-12
+    # GEM's program is solved by iterations that stop, here and in the reference.
+    assert farthest(method, changes, TWIN, exact=True) < (1e-8 if method == "gem" else 1e-12)
 
 
+@pytest.mark.few(60)
 @each_method
 @with_every_optimizer
 @on_every_path
