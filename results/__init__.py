@@ -13,6 +13,7 @@ search, table             the results of a search, and of a table of methods
 points                    a point in words, its records and their means
 objectives                what a search maximises, of a run's accuracies
 export, metrics           runs for other tools;  accuracies in the paper's units
+continual_evaluation      metrics of tests inside tasks
 metric_variants           metrics as other papers and tools define them
 archive                   rows of a ledger as one file
 ledger                    records, their tables and checksums, who may write them, and databases
@@ -21,6 +22,17 @@ labels, files             names, numbers and paths as they are shown;  files wri
 
 ROOMS = (
     *("pages", "html", "figures", "verdict", "search_tables", "statistics", "inert", "paper"),
-    *("search", "table", "points", "objectives", "export", "metric_variants", "metrics", "archive", "ledger"),
+    *(
+        "search",
+        "table",
+        "points",
+        "objectives",
+        "export",
+        "continual_evaluation",
+        "metric_variants",
+        "metrics",
+        "archive",
+        "ledger",
+    ),
     *("labels", "files"),
 )

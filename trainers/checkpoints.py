@@ -28,7 +28,8 @@ from trainers.streams.base import TaskStream
 AT_MOST_EVERY = 20.0  # seconds between two checkpoints of a run: a short run needs none
 STATE, RESULT = "state.", "result."  # what the names in a file begin with
 TRAINING, NEWEST, EVERY = KEEP = ("training", "newest", "all")
-MEASURED = ("accuracies", "initial", "within", "violations", "diverged_task", "diverged_step")
+INSIDE = "inside"  # kept only of learners that are tested inside tasks
+MEASURED = ("accuracies", "initial", "within", "inside", "violations", "diverged_task", "diverged_step")
 
 
 Origin: TypeAlias = tuple[int, float, tuple[float, ...]]
@@ -71,6 +72,7 @@ class Checkpoints:
         architecture: Architecture,
         path: NumericPath,
         transfer: bool,
+        measure: tuple[int, int] | None = None,
     ) -> None:
         self._saved, self._tasks = time.monotonic(), len(stream.tasks)
         self._every = options.keep == EVERY
@@ -83,6 +85,8 @@ class Checkpoints:
             "path": str(path),
             "transfer": transfer,
         }
+        if measure is not None:
+            common["measure"] = list(measure)
         if architecture.own:
             common["network_source"] = dict(plugged(architecture.network).source.hashes)
         here = machine(path)
@@ -166,12 +170,18 @@ def restore(kept: list[Arrays], learners: Learners, result: CohortResult) -> Non
         for name, array in learners.state.items():
             array[row] = torch.from_numpy(arrays[STATE + name])
         for name in MEASURED:
-            getattr(result, name)[row] = arrays[RESULT + name]
+            if name != INSIDE:
+                getattr(result, name)[row] = arrays[RESULT + name]
+        if RESULT + INSIDE in arrays:
+            # A fork has tasks of other lengths than its origin, and so another number of points in all.
+            points = arrays[RESULT + INSIDE][: result.inside.shape[1]]
+            result.inside[row, : len(points)] = points
 
 
 def _arrays(learners: Learners, result: CohortResult) -> Iterator[Arrays]:
     """Yields the stored arrays of each learner."""
     for row, params in enumerate(learners.params):
         state = {STATE + name: array[row].cpu().numpy() for name, array in learners.state.items()}
-        measured: dict[str, Any] = {RESULT + name: getattr(result, name)[row] for name in MEASURED}
+        names = [name for name in MEASURED if name != INSIDE or result.inside.size]
+        measured: dict[str, Any] = {RESULT + name: getattr(result, name)[row] for name in names}
         yield {"params": params.cpu().numpy(), **state, **measured}

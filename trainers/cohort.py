@@ -210,6 +210,7 @@ class CohortResult:
         "accuracies",
         "initial",
         "within",
+        "inside",
         "violations",
         "diverged_task",
         "diverged_step",
@@ -232,6 +233,10 @@ class CohortResult:
     """[M, T, 11], accuracy on the current task after b = 0…10 mini-batches; NaN past the last batch of the first pass,
     and where transfer is not measured.
     """
+    inside: "NDArray[np.float64]"
+    """[M, P, 2 + T], tests inside tasks (`Training.measure`), a row a point in order of time: the task that is trained,
+    steps taken in it, then the accuracy on each task, NaN on later ones. Rows of NaN fill up what a learner lacks.
+    """
     violations: "NDArray[np.float64]"
     """[M, T], share of steps at which the gradient was projected; NaN without a reference gradient."""
     diverged_task: "NDArray[np.int64]"
@@ -252,14 +257,15 @@ class CohortResult:
     """Lines for the user where not everything went as asked, else empty."""
 
     @classmethod
-    def empty(cls, learners: int, tasks: int) -> "CohortResult":
-        """Nothing measured yet."""
+    def empty(cls, learners: int, tasks: int, points: int = 0) -> "CohortResult":
+        """Nothing measured yet; points: P of `inside`."""
         import numpy as np
 
         return cls(
             accuracies=np.full((learners, tasks, tasks), np.nan),
             initial=np.full((learners, tasks), np.nan),
             within=np.full((learners, tasks, LEARNING_CURVE_BATCHES + 1), np.nan),
+            inside=np.full((learners, points, 2 + tasks), np.nan),
             violations=np.full((learners, tasks), np.nan),
             diverged_task=np.full(learners, -1),
             diverged_step=np.full(learners, -1),

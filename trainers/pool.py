@@ -9,6 +9,7 @@ from trainers.passes import steps_of_first, steps_of_pass, steps_of_task
 from trainers.reservoir import Reservoir
 from trainers.schedule import (
     Segment,
+    generator,
     memory_choice,
     reference_batches,
     task_batches,
@@ -68,7 +69,7 @@ class Pool:
         self.inputs = stream.room(rows)
         self.labels = np.zeros(rows, dtype=np.int64)
         self.shown = self.first_pass = self._newest = 0
-        self._tests: dict[int, Examples] = {}
+        self._tests: dict[tuple[int, int | None], Examples] = {}
         self._competing: dict[int, NDArray[np.bool_] | None] = {}
 
     @property
@@ -119,8 +120,19 @@ class Pool:
             self._competing[newest] = competing(self._stream, self.seed, newest)
         return self._competing[newest]
 
-    def test(self, task: int) -> Examples:
-        """Returns the task's test set; kept, as every later task is tested on it too."""
-        if task not in self._tests:
-            self._tests[task] = self._stream.test(self.seed, self._stream.tasks[task])
-        return self._tests[task]
+    def test(self, task: int, images: int | None = None) -> Examples:
+        """Returns the task's test set, or so many of its examples; kept, as every later task is tested on it too.
+
+        They are drawn once, uniformly without replacement and so not by class, in the test set's order, by a generator
+        of their own: what is drawn for training stays as it is.
+        """
+        if (task, images) not in self._tests:
+            number = self._stream.tasks[task]
+            if images is None:
+                self._tests[task, images] = self._stream.test(self.seed, number)
+            else:
+                inputs, labels = self.test(task)
+                draw = generator(self.seed, "measure", number)
+                rows = np.sort(draw.choice(len(labels), min(images, len(labels)), replace=False))
+                self._tests[task, images] = Examples(inputs[rows], labels[rows])
+        return self._tests[task, images]

@@ -54,6 +54,8 @@ class Training:
     """The arithmetic to use; None for the fastest of this machine's CPU."""
     transfer: bool = True
     """Whether to measure what only FWT and LCA need: tasks not trained yet, and every task's first batches."""
+    measure: tuple[int, int] | None = None
+    """Tests inside tasks, (every so many steps, images of each task): on the current task and all earlier ones."""
     folder: Path | None = None
     """Keeps first tasks that other cohorts share, and the last task of a run that is killed: a cache."""
     store: str | Path | None = None
@@ -71,14 +73,14 @@ class Training:
         return self.path or fastest_for(self.stream, self.architecture)
 
     def of(self, cohort: Cohort) -> "Training":
-        """Returns the training of such a cohort: tasks that are shown together leave nothing for FWT and LCA."""
-        stream = union_of(cohort.declared, cohort.shared, self.stream)
-        return replace(self, stream=stream, transfer=self.transfer and cohort.declared.union is None)
+        """Returns the training of such a cohort: tasks shown together leave nothing for FWT, LCA and tests inside."""
+        stream, apart = union_of(cohort.declared, cohort.shared, self.stream), cohort.declared.union is None
+        return replace(self, stream=stream, transfer=self.transfer and apart, measure=self.measure if apart else None)
 
     def checkpoints(self, cohort: Cohort) -> Checkpoints:
         """Returns the checkpoints of such a cohort. Raises ValueError as `CheckpointOptions`."""
         options, own = CheckpointOptions(self.folder, self.store, self.keep), self.of(cohort)
-        return Checkpoints(options, cohort, own.stream, self.architecture, self.chosen, own.transfer)
+        return Checkpoints(options, cohort, own.stream, self.architecture, self.chosen, own.transfer, own.measure)
 
 
 def train_cohort(cohort: Cohort, training: Training, progress: Progress | None = None) -> CohortResult:
@@ -107,13 +109,14 @@ def train_rest(
     """`train_cohort` of learners that go on after a task, from what was kept of it."""
     training = training.of(cohort)
     stream, architecture, path, ticker = training.stream, training.architecture, training.chosen, _Ticker(progress)
-    result = CohortResult.empty(len(cohort.learners), len(stream.tasks))
+    points = _points(cohort, training)
+    result = CohortResult.empty(len(cohort.learners), len(stream.tasks), points)
 
     def train(task: int, rows: list[int]) -> CohortResult:
         part = cohort.part(rows)
         seeds = tuple(sorted({one.seed for one in part.learners}))
         with torch.no_grad(), engine_of(part, seeds, stream, architecture, path) as engine:
-            run = _Run(engine, part, seeds, training, ticker, checkpoints)
+            run = _Run(engine, part, seeds, training, ticker, checkpoints, points)
             return run.train(task, [arrays for one in part.learners if (arrays := kept.get(one, (-1, None))[1])])
 
     done = {one: task for one, (task, _) in kept.items()}
@@ -131,6 +134,14 @@ def train_rest(
         checkpoints.delete(cohort.learners)
     ticker.flush()
     return result
+
+
+def _points(cohort: Cohort, training: Training) -> int:
+    """Returns the largest number of points inside tasks of a learner of the cohort."""
+    if training.measure is None:
+        return 0
+    every, _ = training.measure
+    return max(sum(-(-steps // every) for steps in steps_of(one, training.stream)) for one in cohort.learners)
 
 
 def _in_lockstep(cohort: Cohort, done: Mapping[Learner, int], one_seed: bool) -> list[tuple[int, list[int]]]:
@@ -158,7 +169,10 @@ class _Run:
         training: Training,
         ticker: "_Ticker",
         checkpoints: Checkpoints,
+        points: int,
     ) -> None:
+        self._measure, self._points = training.measure, points
+        self._point = 0  # the next row of `CohortResult.inside`
         self._engine, self._cohort, self._seeds = engine, cohort, seeds
         self._stream, self._tasks, self._transfer = training.stream, len(training.stream.tasks), training.transfer
         self._ticker, self._checkpoints = ticker, checkpoints
@@ -171,6 +185,7 @@ class _Run:
         if done >= 0:
             learners, result = self._untrained(engine.start(), self._cohort.learners)
             restore(kept, learners, result)
+            self._point = _taken(result)
             saved = sum(sum(steps_of(one, self._stream)[: done + 1]) for one in self._cohort.learners)
             # Nothing is trained, but the memory has to hold what it held then.
             for task in range(0 if self._anew else done + 1):
@@ -212,6 +227,7 @@ class _Run:
         saved = len(rows)
         if len(kept) == len(origins):
             restore(kept, learners, result)
+            self._point = _taken(result)
         else:
             self._train_task(learners, result, 0)
             self._checkpoints.save_first(origins, learners, result)
@@ -227,7 +243,7 @@ class _Run:
         """Returns (learners with new networks, their result without measurements)."""
         params = start[self._seed(chosen, start)]
         learners = self._learners(chosen, params, self._engine.state(params))
-        return learners, CohortResult.empty(len(chosen), self._tasks)
+        return learners, CohortResult.empty(len(chosen), self._tasks, self._points)
 
     def _learners(self, chosen: Sequence[Learner], params: Tensor, state: State) -> Learners:
         own = {name: [one.hyperparameters.get(name) for one in chosen] for name in self._cohort.declared.per_learner}
@@ -253,7 +269,7 @@ class _Run:
             # One by one while the learning curve has points: each is tested after a single step. It is that of the
             # first pass: examples that are shown again are no new ones.
             curve = self._transfer and done < min(LEARNING_CURVE_BATCHES, engine.first_pass)
-            last = min(done + (1 if curve else self._stride), engine.steps)
+            last = min(done + (1 if curve else self._stride), engine.steps, self._next_point(done))
             started = time.monotonic()
             engine.train(learners, done, last)
             bad = learners.first_bad.cpu().numpy() >= 0
@@ -262,12 +278,35 @@ class _Run:
             done = last
             if curve:
                 result.within[:, task, done] = np.where(bad, np.nan, engine.accuracy(learners, task))
+            if done == min(self._next_point(last - 1), engine.steps):
+                self._test_inside(learners, result, task, done, bad)
             if bad.all():
                 break
         self._note_divergence(learners, result, task, done - 1)
         if engine.reference:
             result.violations[:, task] = (learners.projected / done).cpu()
         self._measure_after(learners, result, task)
+
+    def _next_point(self, done: int) -> int:
+        """Returns the step after which the learners are tested next inside a task; without such tests the task's end.
+
+        The end of a task is a point, too.
+        """
+        return self._engine.steps if self._measure is None else done + self._measure[0] - done % self._measure[0]
+
+    def _test_inside(
+        self, learners: Learners, result: CohortResult, task: int, done: int, bad: NDArray[np.bool_]
+    ) -> None:
+        """Writes the next point: accuracies on part of every task seen, NaN of learners that have diverged."""
+        if self._measure is None:
+            return
+        row = result.inside[:, self._point]
+        row[:, :2] = task, done
+        for tested in range(task + 1):
+            accuracies = self._engine.accuracy(learners, tested, self._measure[1])
+            row[:, 2 + tested] = np.where(bad, np.nan, accuracies)
+            self._ticker.add(task, 0)
+        self._point += 1
 
     def _measure_before(self, learners: Learners, result: CohortResult, task: int) -> None:
         """The start of the learning curve; and, for FWT, the untrained network on every task."""
@@ -304,6 +343,11 @@ class _Run:
         first_bad = np.where((first_bad < 0) & ~finite, last, first_bad)
         new = (first_bad >= 0) & (result.diverged_task < 0)
         result.diverged_step[new], result.diverged_task[new] = first_bad[new], task
+
+
+def _taken(result: CohortResult) -> int:
+    """Returns the largest number of points inside tasks that a learner has."""
+    return int((~np.isnan(result.inside[:, :, 0])).sum(axis=1).max(initial=0))
 
 
 class _Ticker:

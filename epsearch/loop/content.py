@@ -128,6 +128,7 @@ def records(job: Job, result: JobResult, described: Sequence[Mapping[str, Any]])
             accuracies=value.accuracies[row],
             initial=value.initial[row],
             within=value.within[row],
+            inside=value.inside[row],
             violations=value.violations[row],
             status="diverged" if diverged[row] else "ok",
             diverged_task=int(value.diverged_task[row]) if diverged[row] else None,

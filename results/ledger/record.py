@@ -18,7 +18,9 @@ WITHIN_POINTS = 11
 NOT_THE_RESULT = ("seconds", "created", "cohort")
 """Fields in which two runs with the same result may differ."""
 ARRAYS = ("accuracies", "initial", "within", "violations")
-"""Fields that are arrays."""
+"""Fields that are arrays, each with a column of its own."""
+INSIDE = "inside"
+"""Field of tests inside tasks, which few records have: it is in the column of `within`, as the second part of it."""
 ALONE, RERUN = "alone", "rerun"
 KINDS = (ALONE, RERUN)
 """The kinds of certificates: made by the study itself, of members that it trained in cohorts; made by `epsearch verify`
@@ -81,6 +83,9 @@ class RunRecord:
     joint: float | None = None
     """Accuracy on the last task of joint training with the same seed, where a table has it beside this run; not stored.
     """
+    inside: "NDArray[np.float64] | None" = None
+    """[P, 2 + T], P tests inside tasks in order of time: the task that is trained, 0-based, steps taken in it, then the
+    accuracy on part of the test set of each task, NaN on later ones. P = 0 where nothing was measured; None is that."""
 
     def __post_init__(self) -> None:
         for name, value, known in (("phase", self.phase, PHASES), ("status", self.status, STATUSES)):
@@ -89,6 +94,7 @@ class RunRecord:
         if not math.isfinite(self.epsilon):
             raise ValueError(f"epsilon must be finite, got {self.epsilon}")
         self._check_shapes()
+        self._fill_inside()
         self._check_values()
 
     @property
@@ -119,6 +125,19 @@ class RunRecord:
             expected, got = [shape[0], *rest], list(getattr(self, name).shape)
             if got != expected:
                 raise ValueError(f"{name} must have shape {expected}, got {got}")
+
+    def _fill_inside(self) -> None:
+        """Leaves out rows of NaN, which fill up the results of a cohort, and checks the others."""
+        import numpy as np
+
+        points = np.empty((0, 2 + self.tasks)) if self.inside is None or not self.inside.size else self.inside
+        if points.ndim != 2 or points.shape[1] != 2 + self.tasks:
+            raise ValueError(f"inside must have shape [P, {2 + self.tasks}], got {list(points.shape)}")
+        points = points[~np.isnan(points[:, 0])]
+        shares, tasks = points[:, 2:], points[:, 0]
+        if ((shares < 0) | (shares > 1)).any() or not np.isin(tasks, np.arange(self.tasks)).all():
+            raise ValueError("inside must hold tasks, steps and fractions in [0, 1] or NaN")
+        object.__setattr__(self, "inside", points)  # not an assignment, which a frozen dataclass refuses
 
     def _check_values(self) -> None:
         import numpy as np
@@ -225,7 +244,9 @@ def same_result(first: RunRecord, second: RunRecord) -> bool:
     # Content as JSON, because a tuple comes back from the ledger as a list.
     one, other = ({**vars(r), "content": json.loads(json.dumps(r.content))} for r in (first, second))
     return all(
-        np.array_equal(one[name], other[name], equal_nan=True) if name in ARRAYS else one[name] == other[name]
+        np.array_equal(one[name], other[name], equal_nan=True)
+        if name in (*ARRAYS, INSIDE)
+        else one[name] == other[name]
         for name in one.keys() - {*NOT_THE_RESULT}
     )
 

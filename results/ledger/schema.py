@@ -18,6 +18,7 @@ from sqlalchemy import Row, Table
 from results.ledger.record import (
     ALONE,
     ARRAYS,
+    INSIDE,
     Certificate,
     RunRecord,
     StudyRow,
@@ -45,10 +46,12 @@ from results.ledger.tables import summaries as summaries
 from results.ledger.tables import turns as turns
 from results.ledger.tables import versions as versions
 
-UNREADABLE = (ValueError, TypeError, ArithmeticError, RecursionError)
+UNREADABLE = (LookupError, ValueError, TypeError, ArithmeticError, RecursionError)
 """The exceptions that Python raises for JSON and values that are damaged."""
 
 
+WITHIN = "within"
+"""Column of the learning curves, and of tests inside tasks."""
 LATEST = 32_503_680_000
 """The year 3000, in seconds since 1970: what is later is damaged, and no `datetime` may be made of it."""
 
@@ -117,7 +120,11 @@ def from_row(row: StoredRow) -> RunRecord:
     values["content"] = json_object("content", values["content"])
     if not isinstance(values["content"].get("config", {}), dict):
         raise Damaged("config of its content is no JSON object")
-    return RunRecord(**values | {name: np.array(json.loads(values[name]), dtype=np.float64) for name in ARRAYS})
+    arrays = {name: json.loads(values[name]) for name in ARRAYS}
+    # Records with tests inside tasks have both in one column, so that all others keep their rows and checksums.
+    if isinstance(arrays[WITHIN], dict):
+        arrays |= {WITHIN: arrays[WITHIN][WITHIN], INSIDE: arrays[WITHIN][INSIDE]}
+    return RunRecord(**values | {name: np.array(value, dtype=np.float64) for name, value in arrays.items()})
 
 
 @_damage()
@@ -203,7 +210,10 @@ PLAIN: Mapping[str, Callable[[Any], Any]] = {
 
 def to_row(record: RunRecord) -> dict[str, Any]:
     """Returns a record as a row of `runs` with its checksum. ValueError or TypeError for what JSON lacks."""
-    return with_checksum({name: plain(getattr(record, name)) for name, plain in PLAIN.items()})
+    row = {name: plain(getattr(record, name)) for name, plain in PLAIN.items()}
+    if record.inside is not None and record.inside.size:
+        row[WITHIN] = f'{{"{WITHIN}": {row[WITHIN]}, "{INSIDE}": {array_to_json(record.inside)}}}'
+    return with_checksum(row)
 
 
 def new_row(record: RunRecord) -> dict[str, Any]:

@@ -33,12 +33,19 @@ OVERHEAD = 20  # fixed work: about what one of ten examples was measured to take
 WHOLE, ARRAY = 40, 6.5  # a penalty's whole gradient, and each array beside it
 
 
+MEASURING = 0.15  # the largest share of a run's FLOP that tests inside tasks take when their distance is chosen here
+
+
 def run_flop(
-    learner: Learner, stream: TaskStream, architecture: Architecture, transfer: bool
+    learner: Learner,
+    stream: TaskStream,
+    architecture: Architecture,
+    transfer: bool,
+    measure: tuple[int, int] | None = None,
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Returns the FLOP of a whole run by the stream's tasks: (of training, of tests up to the next task's start).
 
-    transfer: as for `Training`.
+    transfer, measure: as for `Training`; tests inside a task are tests of that task.
     """
     works, joint = works_of(learner, stream, architecture), learner.declared.union is not None
     alike = hasattr(stream, "permutation_hash")  # all tasks are tested with the same images
@@ -49,7 +56,44 @@ def run_flop(
     first = [steps_of_first(stream.size(learner.seed, task), learner.hyperparameters) for task in stream.tasks]
     tested = (_tested(task, first, transfer and not joint, grows) for task in range(len(works)))
     training = training_flop(learner, stream, works)
-    return training, tuple(sum(times * tests[j] for j, times in one) for one in tested)
+    ends = tuple(sum(times * tests[j] for j, times in one) for one in tested)
+    inside = (0.0,) * len(works) if measure is None else inside_flop(learner, stream, works, measure)
+    return training, tuple(map(sum, zip(ends, inside, strict=True)))
+
+
+def inside_flop(learner: Learner, stream: TaskStream, works: list[Work], measure: tuple[int, int]) -> tuple[float, ...]:
+    """Returns the FLOP of tests inside each task; works: of the network at each task; measure: as for `Training`."""
+    every, images = measure
+    grows = isinstance(learner.declared.rule, Columns)
+    sizes = [min(images, len(stream.test(learner.seed, task).labels)) for task in stream.tasks]
+    one = [work.forward * size + work.fixed_forward for work, size in zip(works, sizes, strict=True)]
+    # A finished column is tested once more at the first point after its end.
+    of_point = [one[task] if grows else sum(one[: task + 1]) for task in range(len(works))]
+    again = [one[task - 1] if grows and task else 0.0 for task in range(len(works))]
+    points = [-(-steps // every) for steps in steps_of(learner, stream)]
+    return tuple(count * cost + more for count, cost, more in zip(points, of_point, again, strict=True))
+
+
+def measured_every(
+    learner: Learner, stream: TaskStream, architecture: Architecture, transfer: bool, images: int
+) -> tuple[int, float]:
+    """Returns (the least distance N of tests inside tasks that take at most MEASURING of a run's FLOP, their share).
+
+    The run's FLOP are those of training, of all other tests and of these. Where tests at the ends of tasks alone take
+    more, N is the longest task. transfer: as for `Training`; images: of each task.
+    """
+    works = works_of(learner, stream, architecture)
+    others = sum(map(sum, run_flop(learner, stream, architecture, transfer)))
+
+    def share(every: int) -> float:
+        inside = sum(inside_flop(learner, stream, works, (every, images)))
+        return inside / (others + inside)
+
+    low, high = 1, max(steps_of(learner, stream))
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if share(middle) <= MEASURING else (middle + 1, high)
+    return low, share(low)
 
 
 def references(learner: Learner, stream: TaskStream) -> list[tuple[int, int]]:
@@ -141,14 +185,20 @@ class LaterSteps(NamedTuple):
         return self.steps * self.each + self.tests
 
 
-def later_steps(learner: Learner, stream: TaskStream, architecture: Architecture, transfer: bool) -> LaterSteps:
-    """Of a learner on a stream; transfer: as for `Training`."""
+def later_steps(
+    learner: Learner,
+    stream: TaskStream,
+    architecture: Architecture,
+    transfer: bool,
+    measure: tuple[int, int] | None = None,
+) -> LaterSteps:
+    """Of a learner on a stream; transfer, measure: as for `Training`."""
     works, later = works_of(learner, stream, architecture), slice(min(1, len(stream.tasks) - 1), None)
     steps = sum(steps_of(learner, stream)[later])
     rule, fixed = learner.declared.rule, float(OVERHEAD)
     if isinstance(rule, Penalty):
         fixed += WHOLE + ARRAY * rule.state_arrays
-    (training, tests), besides = run_flop(learner, stream, architecture, transfer), works[0].trained(fixed, 0)
+    (training, tests), besides = run_flop(learner, stream, architecture, transfer, measure), works[0].trained(fixed, 0)
     of_tasks = zip(training, tests, steps_of(learner, stream), strict=True)
     weights = tuple((trained + tested) / max(count, 1) + besides for trained, tested, count in of_tasks)
     first = sum(w * count for w, count in zip(weights[: later.start], steps_of(learner, stream), strict=False))

@@ -133,8 +133,11 @@ class Engine(ABC):
         return learners.values(self._shared, self.of_rate)
 
     @abstractmethod
-    def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
-        """Returns the share [M] of the task's test set that each learner classifies correctly."""
+    def accuracy(self, learners: Learners, task: int, images: int | None = None) -> NDArray[np.float64]:
+        """Returns the share [M] of the task's test set that each learner classifies correctly.
+
+        images: how many of its examples are tested, as `Pool.test` draws them; None for all.
+        """
 
     def close(self) -> None:  # noqa: B027
         """Gives up what it holds of the device besides arrays; nothing is trained after it."""

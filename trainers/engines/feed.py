@@ -25,7 +25,7 @@ class _PixelFeed:
 
     def __init__(self, stream: PixelStream, pools: list[Pool], device: torch.device) -> None:
         self._largest, self._pools, self._device = stream.largest, pools, device
-        self._tests: dict[int, tuple[Tensor, Tensor]] = {}
+        self._tests: dict[tuple[int, int | None], tuple[Tensor, Tensor]] = {}
 
     def load(self) -> None:
         """Uploads the inputs [S, rows, P], as bytes, the labels [S, rows] and the competing outputs of all pools."""
@@ -39,17 +39,21 @@ class _PixelFeed:
         labels = self._labels[seed[:, None], mine]
         return self._batch(self._inputs[seed[:, None], mine], labels, self._competing, seed)
 
-    def test(self, task: int, part: slice, seed: Tensor) -> Batch:
-        """Returns inputs [M, n, P] and labels [M, n] of a part of the test set, which is uploaded once a task."""
-        if task not in self._tests:
-            tests = [pool.test(task) for pool in self._pools]
-            self._tests[task] = (self._upload([t.inputs for t in tests]), self._upload([t.labels for t in tests]))
-        inputs, labels = self._tests[task]
+    def test(self, task: int, part: slice, seed: Tensor, images: int | None = None) -> Batch:
+        """Returns inputs [M, n, P] and labels [M, n] of a part of the test set, which is uploaded once a task.
+
+        images: as for `Pool.test`.
+        """
+        if (task, images) not in self._tests:
+            tests = [pool.test(task, images) for pool in self._pools]
+            uploaded = (self._upload([t.inputs for t in tests]), self._upload([t.labels for t in tests]))
+            self._tests[task, images] = uploaded
+        inputs, labels = self._tests[task, images]
         return self._batch(inputs[seed, part], labels[seed, part], self._open(task), seed)
 
-    def labels(self, task: int) -> NDArray[np.int64]:
-        """Returns the labels [S, n] of the task's test set."""
-        return np.stack([pool.test(task).labels for pool in self._pools])
+    def labels(self, task: int, images: int | None = None) -> NDArray[np.int64]:
+        """Returns the labels [S, n] of the task's test set; images: as for `Pool.test`."""
+        return np.stack([pool.test(task, images).labels for pool in self._pools])
 
     def _batch(self, stored: Tensor, labels: Tensor, competing: Tensor | None, seed: Tensor) -> Batch:
         allowed = None if competing is None else competing[seed[:, None], labels]
@@ -87,14 +91,15 @@ class ImageFeed:
         """Returns images [1, B, H, W, 3], labels [1, B] and the outputs allowed for each of them."""
         return self._batch(self._positions[rows[0]], self._labels[rows], self._competing)
 
-    def test(self, task: int, part: slice, seed: Tensor) -> Batch:
-        """Returns a part of the test set, in the shapes of a batch."""
-        positions, labels = (torch.from_numpy(values[part]).to(self._device) for values in self._pool.test(task))
+    def test(self, task: int, part: slice, seed: Tensor, images: int | None = None) -> Batch:
+        """Returns a part of the test set, in the shapes of a batch; images: as for `Pool.test`."""
+        tested = self._pool.test(task, images)
+        positions, labels = (torch.from_numpy(values[part]).to(self._device) for values in tested)
         return self._batch(positions, labels[None], self._open(task))
 
-    def labels(self, task: int) -> NDArray[np.int64]:
-        """Returns the labels [1, n] of the task's test set."""
-        return self._pool.test(task).labels[None]
+    def labels(self, task: int, images: int | None = None) -> NDArray[np.int64]:
+        """Returns the labels [1, n] of the task's test set; images: as for `Pool.test`."""
+        return self._pool.test(task, images).labels[None]
 
     def _open(self, tested: int = 0) -> Tensor | None:
         """Returns the competing outputs [outputs, outputs], None for all; tested: as for `Pool.competing`."""

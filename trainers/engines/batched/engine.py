@@ -102,19 +102,20 @@ class BatchedEngine(FixedEngine):
                     self._net.sensitivity(some.params, some.state, x, allowed, gradient[turn])
                 yield gradient
 
-    def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
+    def accuracy(self, learners: Learners, task: int, images: int | None = None) -> NDArray[np.float64]:
         """Returns each learner's accuracy [M] on the task's test set, in [0, 1]; raises PrecisionError.
 
+        images: how many of its examples are tested, as `Pool.test` draws them; None for all.
         Balanced streams count every class alike. What other tasks' outputs say is not looked at.
         """
         set_precision(self._path)
-        labels = self._feed.labels(task)
+        labels = self._feed.labels(task, images)
         # Compared on the device, and fetched once at the end: a GPU goes on to the next part meanwhile.
         hits = torch.empty(len(learners.params), labels.shape[1], dtype=torch.bool, device=self._device)
         for part in parts(labels.shape[1], self._feed.test_rows):
             for turn in self._turns(learners):
                 some = learners.part(turn)
-                x, y, allowed = self._feed.test(task, part, some.seed)
+                x, y, allowed = self._feed.test(task, part, some.seed, images)
                 logits = masked(self._net.logits(some.params, some.state, x), allowed)
                 hits[turn, part] = logits.argmax(dim=2) == y
         return accuracies(hits.cpu().numpy(), labels[learners.seed.cpu().numpy()], self._balanced)

@@ -34,7 +34,7 @@ class GrowingEngine(Engine):
 
     def __init__(self, cohort: Cohort, seeds: tuple[int, ...], stream: TaskStream, path: NumericPath) -> None:
         super().__init__(cohort, seeds, stream, path)
-        self._known: dict[tuple[int, int, str], float] = {}
+        self._known: dict[tuple[int, int, int | None, str], float] = {}
         self._task = 0
 
     def start(self) -> Tensor:
@@ -56,18 +56,21 @@ class GrowingEngine(Engine):
         if first == 0 and optimizers.COUNT in learners.state:
             learners.state[optimizers.COUNT].zero_()
 
-    def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
-        """Returns each learner's accuracy [M] on the task, in [0, 1], by the task's own column."""
-        set_precision(self._path)
-        return np.array([self._accuracy(learners, row, task) for row in range(len(learners.params))])
+    def accuracy(self, learners: Learners, task: int, images: int | None = None) -> NDArray[np.float64]:
+        """Returns each learner's accuracy [M] on the task, in [0, 1], by the task's own column.
 
-    def _accuracy(self, learners: Learners, row: int, task: int) -> float:
+        images: how many examples of the test set are tested, as `Pool.test` draws them; None for all.
+        """
+        set_precision(self._path)
+        return np.array([self._accuracy(learners, row, task, images) for row in range(len(learners.params))])
+
+    def _accuracy(self, learners: Learners, row: int, task: int, images: int | None) -> float:
         """A finished column is tested again after every later task; what it is made of says whether it is the same."""
         if task >= self._task:
-            return self._tested(learners, row, task)
-        key = (int(learners.seed[row]), task, fingerprint(self._used(learners, row, task).cpu().numpy()))
+            return self._tested(learners, row, task, images)
+        key = (int(learners.seed[row]), task, images, fingerprint(self._used(learners, row, task).cpu().numpy()))
         if key not in self._known:
-            self._known[key] = self._tested(learners, row, task)
+            self._known[key] = self._tested(learners, row, task, images)
         return self._known[key]
 
     @abstractmethod
@@ -75,8 +78,8 @@ class GrowingEngine(Engine):
         """Returns all numbers of a member on which the test of column `task` depends."""
 
     @abstractmethod
-    def _tested(self, learners: Learners, row: int, task: int) -> float:
-        """Returns a member's accuracy on a task."""
+    def _tested(self, learners: Learners, row: int, task: int, images: int | None) -> float:
+        """Returns a member's accuracy on a task; images: as for `accuracy`."""
 
 
 def note_bad(first_bad: Tensor, loss: Tensor, start: int) -> None:

@@ -118,10 +118,10 @@ class ColumnsEngine(GrowingEngine):
     def _used(self, learners: Learners, row: int, task: int) -> Tensor:
         return learners.params[row, : self._net.slice(task).stop]
 
-    def _tested(self, learners: Learners, row: int, task: int) -> float:
+    def _tested(self, learners: Learners, row: int, task: int, images: int | None) -> float:
         columns = self._net.columns(learners.params[row])[: task + 1]
         pool = self._pools[int(learners.seed[row])]
-        test, closed = pool.test(task), self._closed_outputs(pool, task)
+        test, closed = pool.test(task, images), self._closed_outputs(pool, task)
         answers = [
             close(self._net.logits(columns, self._scale(test.inputs[part]), self._affine), closed).argmax(dim=1)
             for part in parts(len(test.labels), TEST_ROWS)

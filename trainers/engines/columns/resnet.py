@@ -96,11 +96,11 @@ class ResNetColumnsEngine(GrowingEngine):
         averages = learners.state["statistics"][row, : self._net.statistics_slice(task).stop]
         return torch.cat([params, averages])
 
-    def _tested(self, learners: Learners, row: int, task: int) -> float:
-        one, labels = learners.part(slice(row, row + 1)), self._feed.labels(task)
+    def _tested(self, learners: Learners, row: int, task: int, images: int | None) -> float:
+        one, labels = learners.part(slice(row, row + 1)), self._feed.labels(task, images)
         hits = np.empty(labels.shape, dtype=np.bool_)
         for part in parts(labels.shape[1], self._feed.test_rows):
-            x, y, allowed = self._feed.test(task, part, one.seed)
+            x, y, allowed = self._feed.test(task, part, one.seed, images)
             logits = self._net.logits(one.params, one.state["statistics"], task, x)
             hits[:, part] = (masked(logits, allowed).argmax(dim=2) == y).cpu().numpy()
         return float(accuracies(hits, labels, self._balanced)[0])

@@ -51,7 +51,7 @@ class CompiledEngine(FixedEngine):
         (self._pool,) = self._pools
         self._passes = make_passes(cast(MLP, self._net), stream.largest, path)
         self._inputs: Inputs | None = None
-        self._tests: dict[int, Inputs] = {}
+        self._tests: dict[tuple[int, int | None], Inputs] = {}
         self._gradients = torch.empty(0, self._net.row)
 
     def load_task(self, task: int) -> None:
@@ -75,13 +75,16 @@ class CompiledEngine(FixedEngine):
                     for member in members:
                         member.check_finite(start + step)
 
-    def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
-        """Returns the share of the task's test set that each learner classifies correctly, [M]."""
+    def accuracy(self, learners: Learners, task: int, images: int | None = None) -> NDArray[np.float64]:
+        """Returns the share of the task's test set that each learner classifies correctly, [M].
+
+        images: how many of its examples are tested, as `Pool.test` draws them; None for all.
+        """
         set_precision(self._path)
-        test = self._pool.test(task)
-        if task not in self._tests:
-            self._tests[task] = self._passes.examples(test.inputs)
-        inputs, everything = self._tests[task], np.arange(len(test.labels))
+        test = self._pool.test(task, images)
+        if (task, images) not in self._tests:
+            self._tests[task, images] = self._passes.examples(test.inputs)
+        inputs, everything = self._tests[task, images], np.arange(len(test.labels))
         members, competing = [self._passes.layers(row) for row in learners.params], self._competing(task)
         hits = np.empty((len(members), len(everything)), dtype=np.bool_)
         for part in parts(len(everything), TEST_ROWS):
