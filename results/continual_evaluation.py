@@ -13,9 +13,19 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from results.metric_variants import VARIANTS, short_name
 from results.metrics import PERCENT, Metric
 
-__all__ = ["INSIDE_METRICS", "gap_depth", "gap_length", "lowest_accuracy", "windowed_forgetting", "worst_case_accuracy"]
+__all__ = [
+    "BY_NAME",
+    "INSIDE_METRICS",
+    "OPTIONAL",
+    "gap_depth",
+    "gap_length",
+    "lowest_accuracy",
+    "windowed_forgetting",
+    "worst_case_accuracy",
+]
 
 Array = NDArray[np.float64]
 
@@ -139,3 +149,8 @@ INSIDE_METRICS: dict[str, Metric] = {
     "Stability gap, length": _metric(gap_length, EARLIER, lower_is_better=True, steps=True),
 }
 """The metrics by their titles in tables."""
+
+OPTIONAL = VARIANTS | INSIDE_METRICS
+"""All metrics that a study may add, by title."""
+BY_NAME = {short_name(title): title for title in OPTIONAL}
+"""Name for command lines -> title."""

@@ -257,8 +257,11 @@ def duration_text(seconds: float) -> str:
 
 
 A_T, WORST, ANYTIME = "A_T", "worst-task", "anytime"
+MIN_ACC = "min-ACC"
+OF_POINTS = ("WC-ACC", MIN_ACC)
+"""Objectives that need tests inside tasks."""
 MIXED = re.compile(r"A_T-([0-9]{1,6}(?:[.][0-9]{1,6})?)F_T")
-OBJECTIVES = (A_T, "A_T-0.5F_T", WORST, ANYTIME)
+OBJECTIVES = (A_T, "A_T-0.5F_T", WORST, ANYTIME, *OF_POINTS)
 """What a search may maximise, one of each form; or module:attribute. `results.objectives` computes it."""
 
 
@@ -271,8 +274,9 @@ def objective_label(name: str) -> str:
     """Returns what an objective is called in texts and tables.
 
     >>> [objective_label(one) for one in (*OBJECTIVES, "mine:late")]
-    ['A_T', 'A_T − 0.5 F_T', 'worst task', 'anytime accuracy', 'late']
+    ['A_T', 'A_T − 0.5 F_T', 'worst task', 'anytime accuracy', 'WC-ACC', 'min-ACC', 'late']
     """
     if (mixed := MIXED.fullmatch(name)) is not None:
         return f"A_T − {mixed[1]} F_T"
-    return {A_T: "A_T", WORST: "worst task", ANYTIME: "anytime accuracy"}.get(name, name.partition(":")[2])
+    named = {WORST: "worst task", ANYTIME: "anytime accuracy"}
+    return name if name in (A_T, *OF_POINTS) else named.get(name, name.partition(":")[2])

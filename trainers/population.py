@@ -301,7 +301,7 @@ class _Run:
         if self._measure is None:
             return
         row = result.inside[:, self._point]
-        row[:, :2] = task, done
+        row[:, :2] = np.where(bad[:, None], np.nan, (task, done))  # as of a learner that is trained alone
         for tested in range(task + 1):
             accuracies = self._engine.accuracy(learners, tested, self._measure[1])
             row[:, 2 + tested] = np.where(bad, np.nan, accuracies)

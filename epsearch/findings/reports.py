@@ -221,9 +221,9 @@ def resolve_latex_metrics(study: Study, names: Sequence[str]) -> tuple[str, ...]
     """
     if not names:
         return ()
-    from results.metric_variants import SHORT_NAMES
+    from results.continual_evaluation import BY_NAME
 
-    titles = tuple(SHORT_NAMES.get(name, name) for name in names)
+    titles = tuple(BY_NAME.get(name, name) for name in names)
     with added(study.shown()):
         allowed = REPORTS[study.kind].latex_metrics()
     if not allowed:

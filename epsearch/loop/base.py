@@ -15,7 +15,7 @@ from epsearch.failures.errors import TrainingFailed, UsageError
 from epsearch.ledger.evaluation_log import EvaluationLog
 from epsearch.loop.claims import Claims
 from epsearch.loop.cohorts import Order, cut
-from epsearch.loop.content import content, measures_transfer, records, run_key
+from epsearch.loop.content import content, measured, measures_transfer, records, run_key
 from epsearch.loop.estimates import MemberCounts
 from epsearch.loop.jobs import Job, JobResult, Run, delete_checkpoints
 from epsearch.loop.work import Work
@@ -67,7 +67,8 @@ class Loop(ABC):
         self._members = lru_cache(1)(self._find_members)  # computed several times for each cohort
         self._key = cache(partial(run_key, study, self.images))  # used at every report, and a hash of much JSON
         self.claims = Claims(store, self._key)
-        self._counted = Work(study, self._request)
+        self._measured = partial(measured, study, self.images)
+        self._counted = Work(study, self._request, self._measured)
         self._work = self._counted.of
 
     @property
@@ -307,6 +308,7 @@ class Loop(ABC):
             stream=self._request(first.phase),
             path=str(study.numeric_path),
             transfer=measures_transfer(first.phase),
+            measure=self._measured(first),
             weights=self._counted.weights(first),
             at_once=workers,
             checkpoints=study.checkpoints,

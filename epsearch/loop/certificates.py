@@ -4,7 +4,9 @@ import math
 import random
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from epsearch.loop.jobs import Certify, JobResult, Run
 from epsearch.plugins.loading import NOISY, PLUGINS
@@ -14,6 +16,9 @@ from results import objectives
 from results.ledger.record import ALONE, Certificate, RunRecord, perturbed_key
 from results.statistics.paired import largest_difference
 from trainers.numeric_path import NumericPath
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 CERTIFICATE = "certificate"
 TOLERANCE = 0.02
@@ -78,14 +83,27 @@ def order(record: RunRecord, records: Mapping[str, RunRecord], runs: Mapping[str
 def compare(record: RunRecord, alone: JobResult, kind: str = ALONE) -> Certificate:
     """Returns the certificate of a member that was trained alone: the largest differences to its record.
 
-    record: its stored run. Accuracies are compared before the first task, after every task and within its first
-    mini-batches; all are fractions in [0, 1].
+    record: its stored run. Accuracies are compared before the first task, after every task, within its first
+    mini-batches and at all points inside tasks; all are fractions in [0, 1].
     """
     assert alone.value is not None
-    measured = ("initial", "accuracies", "within")
-    largest = max(largest_difference(getattr(alone.value, name)[0], getattr(record, name)) for name in measured)
+    value, measured = alone.value, ("initial", "accuracies", "within")
+    largest = max(largest_difference(getattr(value, name)[0], getattr(record, name)) for name in measured)
+    largest = max(largest, _inside_difference(value.inside[0], record))
     created = datetime.now(UTC).isoformat(timespec="seconds")
     return Certificate(record.key, largest, alone.parameter_difference, created, kind)
+
+
+def _inside_difference(alone: "NDArray[np.float64]", record: RunRecord) -> float:
+    """Returns the largest difference at points inside tasks; infinite where a run has points that the other lacks.
+
+    alone: [P, 2 + T] as `RunRecord.inside`, with rows of NaN behind a divergence.
+    """
+    stored = record.inside
+    if stored is None or not (stored.size and alone.size):
+        return 0.0 if (stored is None or not stored.size) and not alone.size else math.inf
+    points = alone[~np.isnan(alone[:, 0])]
+    return largest_difference(points, stored) if points.shape == stored.shape else math.inf
 
 
 def compare_perturbed(record: RunRecord, moved: JobResult, objective: str) -> Certificate:
@@ -95,7 +113,9 @@ def compare_perturbed(record: RunRecord, moved: JobResult, objective: str) -> Ce
     """
     assert moved.value is not None
     before, value = objectives.of_record(objective, record), moved.value
-    after = objectives.score(objective, value.accuracies[0]) if value.diverged_task[0] < 0 else math.nan
+    after = (
+        objectives.score(objective, value.accuracies[0], value.inside[0]) if value.diverged_task[0] < 0 else math.nan
+    )
     both = math.isnan(before) and math.isnan(after)
     created = datetime.now(UTC).isoformat(timespec="seconds")
     return Certificate(

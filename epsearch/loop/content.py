@@ -9,6 +9,7 @@ from epsearch.failures.errors import UsageError, unknown
 from epsearch.loop.jobs import Job, JobResult, Run
 from epsearch.plugins.loading import PLUGINS, WAYS
 from epsearch.study.description import Study
+from epsearch.study.parsers import AUTO
 from results.ledger.record import RunRecord, content_key
 from trainers import methods
 from trainers.cohort import PROTOCOL_VERSION, Learner
@@ -16,6 +17,8 @@ from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameters
 from trainers.plugins.source import SOURCE, digest
 
 PARTS = "method_parts"  # of a plug-in method: a hash of its parts
+DISTANCES = "distances"
+"""Part of a stream's description: method -> steps between tests inside tasks, where they are computed."""
 EPSILON, STRENGTH = "epsilon", "strength"  # beside the configuration, not in it
 # As in the first ledgers: named in every configuration, as null where the method has none.
 ALWAYS_NAMED = ("memory", "memory_batch", "trigger", "scale", "satisfied")
@@ -45,6 +48,7 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
     for network in config.values() if learner.declared.foreign else ():
         source |= {f"{network} {name}": part for name, part in plugged.get(network, {}).items()}
     tasks = study.stream_tasks(run.phase)
+    inside = measured(study, images, run)
     tests = {"tests": "validation"} if study.validation and run.phase != "eval" else {}
     return {
         "protocol": PROTOCOL_VERSION,
@@ -55,6 +59,7 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
         "config": config,
         "numeric_path": study.numeric_path,
         "transfer": measures_transfer(run.phase),
+        **({"measure": dict(zip(("every", "images"), inside, strict=True))} if inside else {}),
         **({STRENGTH: values[STRENGTH]} if STRENGTH in values else {}),
         **({PARTS: digest(source)} if source else {}),
     }
@@ -97,7 +102,7 @@ def determining(images: Mapping[str, Any]) -> dict[str, Any]:
 
     Where tasks differ in size, `at_most` replaces `examples_per_task`. The files of a plug-in stream are one hash.
     """
-    left_out = {PLUGINS, WAYS} | ({"examples_per_task"} if "at_most" in images else set())
+    left_out = {PLUGINS, WAYS, DISTANCES} | ({"examples_per_task"} if "at_most" in images else set())
     part = {name: value for name, value in images.items() if name not in left_out}
     return part | ({SOURCE: digest(part[SOURCE])} if SOURCE in part else {})
 
@@ -105,6 +110,22 @@ def determining(images: Mapping[str, Any]) -> dict[str, Any]:
 def measures_transfer(phase: str) -> bool:
     """Returns whether FWT and LCA are measured, by tests between a task's first steps."""
     return phase == "eval"
+
+
+def measured(study: Study, images: Mapping[str, Any], run: Run) -> tuple[int, int] | None:
+    """Returns (every so many steps, images of each task) of tests inside tasks, as for `Training`; None without them.
+
+    images: the stream's description, which has the distances that are computed. Tasks shown together have no inside.
+    """
+    if study.measure is None or run.learner.declared.union is not None:
+        return None
+    every, count = study.measure
+    return (images[DISTANCES][stored_method(run.learner)] if every == AUTO else int(every)), count
+
+
+def stored_method(learner: Learner) -> str:
+    """Returns the method that has a learner's distance: ε = 0 of ε-SOFT-GEM is A-GEM, and has the same."""
+    return learner.declared.at_zero or learner.method
 
 
 def records(job: Job, result: JobResult, described: Sequence[Mapping[str, Any]]) -> list[RunRecord]:

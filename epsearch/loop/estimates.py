@@ -103,6 +103,8 @@ class Plan:
     """For the seeds of the search, and of the evaluation if their numbers differ."""
     suggestion: str = ""
     """Options with as good an answer from fewer members; "" without any."""
+    measuring: tuple[tuple[str, int, float], ...] = ()
+    """Tests inside tasks of each method: its title, steps between them, their share of a run's FLOP."""
     cautions: tuple[str, ...] = ()
     """Known biases of such a search."""
 
@@ -126,6 +128,7 @@ class Plan:
             "unmeasured": self.unmeasured,
             "ray": self.ray,
             "suggestion": self.suggestion,
+            "measuring": [dict(zip(("method", "every", "share"), each, strict=True)) for each in self.measuring],
             "cautions": list(self.cautions),
             "resolution": [
                 # JSON knows no NaN and no infinity.
@@ -149,6 +152,7 @@ class Plan:
             eta=None if data["eta_seconds"] is None else Eta(**data["eta_seconds"]),
             usable=data["usable_workers"],
             resolutions=tuple(Resolution(**each) for each in resolutions),
+            measuring=tuple((each["method"], each["every"], each["share"]) for each in data["measuring"]),
             cautions=tuple(data["cautions"]),
             **{name: data[name] for name in ("steps", "flop", "at_once", "unmeasured", "ray", "suggestion")},
             **{name: data[name] for name in ("bytes_needed", "bytes_processes", "bytes_free")},

@@ -64,6 +64,8 @@ class Job:
     """Name of the numeric path."""
     transfer: bool
     """Whether FWT and LCA are measured."""
+    measure: tuple[int, int] | None
+    """Tests inside tasks, as for `Training`."""
     weights: tuple[float, ...]
     """FLOP of a step of one learner in each task, with its share of the tests; empty for plug-in trainers."""
     at_once: int
@@ -282,7 +284,7 @@ def training_of(job: Job, stream: TaskStream) -> "Training":
     from trainers.checkpoints import NEWEST, TRAINING
     from trainers.population import Training
 
-    plain = Training(stream, job.architecture, NumericPath.parse(job.path), job.transfer)
+    plain = Training(stream, job.architecture, NumericPath.parse(job.path), job.transfer, job.measure)
     if job.certify is not None:
         return plain
     # The driver removes checkpoints for all machines, once it has stored the results.

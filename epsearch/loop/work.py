@@ -16,10 +16,18 @@ if TYPE_CHECKING:
 
 
 class Work:
-    """Work of a study's members, computed once per kind; request: returns the stream of a phase."""
+    """Work of a study's members, computed once per kind.
 
-    def __init__(self, study: Study, request: Callable[[str], StreamRequest]) -> None:
-        self._study, self._request = study, request
+    request: returns the stream of a phase; measured: the tests inside a run's tasks, as `content.measured`.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        request: Callable[[str], StreamRequest],
+        measured: Callable[[Run], tuple[int, int] | None],
+    ) -> None:
+        self._study, self._request, self._measured = study, request, measured
         self._first_alone = study.first_task_alone
         self.of = cache(self._of)  # computed for every missing member, for each cohort
         self._streams: dict[str, TaskStream] = {}
@@ -48,5 +56,6 @@ class Work:
 
         if kind_of(run) not in self._later:
             stream, transfer = self.stream(run.phase), measures_transfer(run.phase)
-            self._later[kind_of(run)] = later_steps(run.learner, stream, self._study.architecture, transfer)
+            measure, architecture = self._measured(run), self._study.architecture
+            self._later[kind_of(run)] = later_steps(run.learner, stream, architecture, transfer, measure)
         return self._later[kind_of(run)]

@@ -114,9 +114,9 @@ def _objectives() -> Collection[str]:
 
 
 def _metrics() -> Collection[str]:
-    from results.metric_variants import SHORT_NAMES
+    from results.continual_evaluation import BY_NAME
 
-    return SHORT_NAMES
+    return BY_NAME
 
 
 def _none() -> Collection[str]:

@@ -60,9 +60,9 @@ def column(name: str) -> str:
     """
     if ":" in name:
         return name.partition(":")[2]
-    from results.metric_variants import SHORT_NAMES  # late: most studies have none
+    from results.continual_evaluation import BY_NAME  # late: most studies have none
 
-    return SHORT_NAMES[name]
+    return BY_NAME[name]
 
 
 def shadowed(kind: str, name: str) -> InstalledPlugin | None:

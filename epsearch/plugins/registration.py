@@ -36,15 +36,17 @@ def added(options: Mapping[str, Any]) -> Iterator[None]:
     from results.metrics import BESIDE_JOINT
     from results.metrics import METRICS as KNOWN
 
-    metrics = {name: _metric(name, plugin) for name, plugin in _loaded("metric", options).items()}
+    maximised, others = objective_label(objective), _loaded("metric", options)
+    # One that is maximised has its column anyway.
+    metrics = {name: _metric(name, one) for name, one in others.items() if one is not None or name != maximised}
     drawn = {name: _figure(plugin, figures.PARTS) for name, plugin in _loaded("figure", options).items() if plugin}
     # Not those of an outer context, which may be the same: exporting a study for a paper writes its pages, too.
-    if taken := [name for name in metrics if name in KNOWN.own or name == objective_label(objective)]:
+    if taken := [name for name in metrics if name in KNOWN.own or name == maximised]:
         raise UsageError(f"metric {taken[0]!r} is epsearch's; give yours another name")
     if objective != A_T:
         if not is_objective(objective):
             load_plugin("objective", objective)
-        metrics = {objective_label(objective): objectives.metric(objective)} | metrics
+        metrics = {maximised: objectives.metric(objective)} | metrics
     metrics = (BESIDE_JOINT if beside_joint else {}) | metrics
     with refused(ForeignError, by=PluginError), KNOWN.with_others(metrics), figures.with_others(drawn):
         yield
@@ -70,10 +72,10 @@ def _metric(name: str, plugin: LoadedPlugin | None) -> "Metric":
     """Returns a metric of epsearch's own, or that of a plug-in, with errors that name it."""
     from dataclasses import replace
 
-    from results.metric_variants import VARIANTS
+    from results.continual_evaluation import OPTIONAL
 
     if plugin is None:
-        return VARIANTS[name]
+        return OPTIONAL[name]
 
     def measure(record: Any) -> Any:
         with blamed(f"metric {plugin.reference} failed with", plugin.source):

@@ -19,6 +19,7 @@ from epsearch.study.names import register_trainer, trainer
 from epsearch.study.option import RACE, TRAINER
 from epsearch.study.parsers import one_of, study_name
 from epsearch.study.published import of_methods, published
+from results.labels import OF_POINTS
 from results.ledger.url import LedgerUrl
 from search_spaces.published.definition import load_definition
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
@@ -278,6 +279,14 @@ def _check_stream(study: Study) -> None:
         (
             study.validation > 0 and not study.searches,
             f"validation is for studies that choose: a search, or compare with --tune; got {study.validation:g}",
+        ),
+        (
+            study.foreign and study.maximised in OF_POINTS,
+            f"objective {study.maximised} needs tests inside tasks, which a trainer of your own has not",
+        ),
+        (
+            study.measure is None and study.measure_images != study.options()["measure_images"].default,
+            f"measure-images is for --measure-every; give it, or leave it out, got {study.measure_images}",
         ),
         (
             study.cv_tasks >= study.tasks,

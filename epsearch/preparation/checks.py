@@ -15,6 +15,7 @@ from epsearch.study.hyperparameters import check_column
 from epsearch.study.kinds import Comparison, MemoryStudy, Search, Table
 from epsearch.study.limits import check_product
 from epsearch.study.published import of_methods
+from results.labels import MIN_ACC
 from trainers import methods
 from trainers.cohort import Learner
 from trainers.methods import PLUGGED
@@ -42,6 +43,7 @@ def _check_search(study: Search) -> None:
     names = (*study.space.names, *dict(study.set))
     if not study.foreign:
         _check_passes(study)
+        _check_points(study)
     for name in names:
         check_column(name)
     if taken := [name for name in study.add_metrics if column(name) in names]:
@@ -72,6 +74,15 @@ def _check_passes(study: Search) -> None:
         raise UsageError("steps cannot be searched; search epochs instead, or give --steps one value")
     if "epochs" in study.space.names and study.hyperparameters.steps is not None:
         raise UsageError(f"steps must be none where epochs are searched, got {study.hyperparameters.steps}")
+
+
+def _check_points(study: Search) -> None:
+    """Checks that there are tests inside tasks where they are wanted, and an earlier task where it is scored."""
+    if study.measure is not None and methods.method(study.method).union is not None:
+        raise UsageError(f"tests inside tasks are for tasks one after another; {study.method} shows them together")
+    tasks = len(study.stream_tasks(study.scored_on))
+    if study.objective == MIN_ACC and tasks < 2:
+        raise UsageError(f"objective {MIN_ACC} needs two tasks in the search, got cv-tasks {tasks}")
 
 
 def _check_race(study: Search) -> None:

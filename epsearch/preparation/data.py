@@ -7,6 +7,7 @@ from epsearch.failures.errors import UsageError, refused
 from epsearch.plugins.loading import PLUGINS, WAYS, load_plugin
 from epsearch.plugins.names import shadowed
 from epsearch.preparation.checks import CHECKS
+from epsearch.preparation.distances import distances
 from epsearch.preparation.images import check_present, decode_for
 from epsearch.preparation.trainers import parts_of, parts_of_network
 from epsearch.runners.registry import check_runner
@@ -52,7 +53,7 @@ def prepare(study: Study, listener: Listener) -> Prepared:
     stream, disjointness = open_evaluation(study)
     if disjointness.warning:
         listener(Warned(disjointness.warning))
-    images = stream.describe() | network | plugins(study, listener) | ways(study, stream)
+    images = stream.describe() | network | plugins(study, listener) | ways(study, stream) | distances(study)
     return Prepared(stream, images, disjointness)
 
 

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from epsearch.loop.base import Loop
 from epsearch.loop.cautions import cautions
 from epsearch.loop.cohorts import kind_of
-from epsearch.loop.content import measures_transfer
+from epsearch.loop.content import measured, measures_transfer
 from epsearch.loop.estimates import Eta, MemberCounts, Plan
 from epsearch.loop.jobs import Job, Run, bytes_free
+from epsearch.preparation.distances import measuring
 from epsearch.runners import overheads
 from epsearch.runners.local import local_slots
 from epsearch.runners.registry import Runner, runner_of
-from epsearch.study.description import Study
 from results.ledger.record import RunRecord
 from results.statistics.paired import student_quantile
 from results.statistics.power import resolution
@@ -51,7 +51,7 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
     study, counts = loop.study, loop.counts()
     workers = local_slots(study)
     jobs = loop.upcoming(workers)
-    total, steps = sum((count * _cost(study, runs) for count, runs in loop.remaining() if count), np.zeros(2))
+    total, steps = sum((count * _cost(loop, runs) for count, runs in loop.remaining() if count), np.zeros(2))
     path = NumericPath.parse(str(study.numeric_path))
     needed = max((bytes_of(job.cohort, job.stream.open(), job.architecture, path) for job in jobs), default=0)
     eta, unmeasured, at_once = None, "", min(workers, len(jobs))
@@ -82,6 +82,7 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
         ray=bool(jobs) and ray,
         resolutions=tuple(resolution(seeds, loop.scores()) for seeds in study.compared_on),
         suggestion=_suggestion(loop) if counts.now else "",
+        measuring=measuring(study, loop.images),
         cautions=cautions(study),
     )
 
@@ -136,13 +137,14 @@ def _usable(loop: Loop, counts: MemberCounts) -> int:
     return max(together, loop.stage_members()[1] if counts.most else 0, counts.final + counts.certified)
 
 
-def _cost(study: Study, runs: Iterable[Run]) -> NDArray[np.float64]:
+def _cost(loop: Loop, runs: Iterable[Run]) -> NDArray[np.float64]:
     """Returns FLOP and SGD steps of one member [2], the mean over kinds of runs."""
-    costs = []
+    study, costs = loop.study, []
     # One run of each kind: seeds and hyperparameters per learner do not change the cost of a step.
     for run in {kind_of(run): run for run in runs}.values():
         stream, learner = study.request(run.phase).open(), run.learner
-        training, tests = run_flop(learner, stream, study.architecture, measures_transfer(run.phase))
+        inside = measured(study, loop.images, run)
+        training, tests = run_flop(learner, stream, study.architecture, measures_transfer(run.phase), inside)
         costs.append((sum(training) + sum(tests), sum(steps_of(learner, stream))))
     return np.asarray(np.mean(costs, axis=0))
 

@@ -10,7 +10,7 @@ GIB = 2**30
 
 
 def in_words(plan: Plan) -> dict[str, str]:
-    """Returns subject -> text: members, steps, memory, workers, time, statistics, suggestion, caution.
+    """Returns subject -> text: members, steps, measuring, memory, workers, time, statistics, suggestion, caution.
 
     A sentence that holds for the seeds of search and evaluation is not repeated.
     """
@@ -18,6 +18,7 @@ def in_words(plan: Plan) -> dict[str, str]:
     lines = {
         "members": _members(plan),
         "steps": _steps(plan),
+        "measuring": _measuring(plan),
         "memory": _memory(plan),
         "workers": f"up to {plan.usable} at a time, a member each; more would idle" if plan.counts.largest else "",
         "time": _time(plan),
@@ -91,6 +92,15 @@ def _steps(plan: Plan) -> str:
     if plan.study.foreign:
         return "as the trainer takes them"
     return f"{plan.steps:,} SGD steps at most, {_flop(plan.flop)}" if plan.steps else "none"
+
+
+def _measuring(plan: Plan) -> str:
+    """Returns how often each method is tested inside tasks, and what share of a run that takes."""
+    each = (
+        f"{method} every {count_text(every, 'step')}, {100 * share:.3g} % of a run"
+        for method, every, share in plan.measuring
+    )
+    return f"inside tasks {'; '.join(each)}" if plan.measuring else ""
 
 
 def _span(least: int, most: int) -> str:

@@ -28,8 +28,9 @@ from epsearch.study.option import (
     Option,
     option,
 )
+from epsearch.study.parsers import AUTO
 from epsearch.study.published import published
-from results.labels import A_T
+from results.labels import A_T, OF_POINTS
 from results.ledger.url import LedgerUrl
 from trainers.cohort import Architecture
 from trainers.hyperparameters import Hyperparameters
@@ -171,6 +172,15 @@ class Study:
         "Share of each task's training examples to choose by, which is held out of training; 0: test sets choose.",
         STREAM, 0.0, later=True,
     )
+    measure_every: int | str | None = option(
+        values.DISTANCE,
+        "Steps between tests of all tasks so far, inside tasks; auto: as often as takes at most 15 % of a run.",
+        STREAM, usual="none; auto for objectives that need it", later=True, part=METHOD,
+    )
+    """AUTO for a number that `plan` prints; None for tests at the ends of tasks alone."""
+    measure_images: int = option(
+        values.whole(1), "Test images of each task that are tested inside tasks.", STREAM, 250, later=True, part=METHOD,
+    )
     hyperparameters: Hyperparameters
     """Values of the hyperparameters that `takes` names, for all methods."""
     device: str = option(values.words("auto", "cpu", "cuda"), "Where members are trained.", RUNS, "auto", level=BASIC)
@@ -264,6 +274,12 @@ class Study:
     def value(self, name: str) -> Any:
         """Returns the value of an option. Raises AttributeError for an unknown name."""
         return vars(self.hyperparameters)[name] if name in vars(self.hyperparameters) else getattr(self, name)
+
+    @property
+    def measure(self) -> tuple[int | str, int] | None:
+        """Tests inside tasks: (every so many steps, or AUTO; images of each task); None without them."""
+        every = self.measure_every or (AUTO if self.maximised in OF_POINTS else None)
+        return None if every is None or self.foreign else (every, self.measure_images)
 
     @property
     def held_out(self) -> str:

@@ -72,7 +72,8 @@ class Search(Study):
     """It is also the method; None for other methods."""
     objective: str = option(
         values.OBJECTIVE,
-        "What the search maximises: A_T, A_T-0.5F_T with any factor, worst-task, anytime; or module:attribute.",
+        "What the search maximises: A_T, A_T-0.5F_T with any factor, worst-task, anytime; WC-ACC, min-ACC, with tests "
+        "inside tasks; or module:attribute.",
         SEARCHED, A_T, later=True,
     )
     strategy: str = option(

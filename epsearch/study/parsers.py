@@ -16,6 +16,8 @@ from results.ledger.url import LedgerUrl
 from trainers.hyperparameters import Hyperparameter, Value
 from trainers.numeric_path import NumericPath
 
+AUTO = "auto"
+"""Word for a number that is computed, as of steps between tests inside tasks."""
 LARGEST_SHARE = 0.5  # of a task's examples that may be held out
 UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -58,6 +60,17 @@ def whole(value: Any, name: str, low: int, high: int = limits.COUNT, hint: str =
 def whole_or_all(value: Any, name: str, low: int, high: int = limits.COUNT, none: str = "all") -> int | None:
     """Returns a whole number, or None for `all`, or another word for it."""
     return None if str(value).lower() == none else whole(value, name, low, high, f"; or {none}")
+
+
+def distance(value: Any, name: str) -> int | str | None:
+    """Returns a number of steps, AUTO, or None for none.
+
+    >>> distance("25", "measure-every"), distance("auto", "measure-every"), distance("none", "measure-every")
+    (25, 'auto', None)
+    """
+    if str(value).lower() == AUTO:
+        return AUTO
+    return None if str(value).lower() == "none" else whole(value, name, 1, hint=f"; or {AUTO}, none")
 
 
 def one_of(value: Any, name: str, allowed: Collection[str]) -> str:

@@ -71,6 +71,12 @@ def _metavar(allowed: Collection[str]) -> str:
 
 ADDRESS = ValueType(parsers.address)
 DATASET = ValueType(names.dataset, "DATASET")
+DISTANCE = ValueType(
+    parsers.distance,
+    f"INT|{parsers.AUTO}",
+    none="none",
+    json={"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "enum": [parsers.AUTO, "none"]}]},
+)
 DURATION = ValueType(parsers.duration, "TIME", parsers.format_duration)
 EXAMPLES = ValueType(
     partial(parsers.whole_or_all, low=1), "INT|all", none="all", json=_or_word({"type": "integer", "minimum": 1})

@@ -7,12 +7,13 @@ import numpy as np
 
 from epsearch.loop.jobs import JobResult, execute
 from epsearch.preparation.data import open_evaluation
+from epsearch.preparation.distances import distances
 from epsearch.session.session import make_loop
 from trainers.cohort import CohortResult
 
 
 def make(study, store, workers=2, earlier=()):
-    loop = make_loop(study, open_evaluation(study)[0].describe(), store, earlier)
+    loop = make_loop(study, open_evaluation(study)[0].describe() | distances(study), store, earlier)
     loop.workers = workers
     return loop
 

@@ -12,7 +12,7 @@ that learners share. Each class is taken to fill its place in the memory, where 
 `later_steps` adds what does not grow with products, for the order of jobs and the ETA.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import NamedTuple, cast
 
@@ -82,6 +82,21 @@ def measured_every(
     The run's FLOP are those of training, of all other tests and of these. Where tests at the ends of tasks alone take
     more, N is the longest task. transfer: as for `Training`; images: of each task.
     """
+    share = measured_share(learner, stream, architecture, transfer, images)
+    low, high = 1, max(steps_of(learner, stream))
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if share(middle) <= MEASURING else (middle + 1, high)
+    return low, share(low)
+
+
+def measured_share(
+    learner: Learner, stream: TaskStream, architecture: Architecture, transfer: bool, images: int
+) -> Callable[[int], float]:
+    """Returns a function from the distance of tests inside tasks to their share of a run's FLOP.
+
+    transfer, images: as for `measured_every`.
+    """
     works = works_of(learner, stream, architecture)
     others = sum(map(sum, run_flop(learner, stream, architecture, transfer)))
 
@@ -89,11 +104,7 @@ def measured_every(
         inside = sum(inside_flop(learner, stream, works, (every, images)))
         return inside / (others + inside)
 
-    low, high = 1, max(steps_of(learner, stream))
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if share(middle) <= MEASURING else (middle + 1, high)
-    return low, share(low)
+    return share
 
 
 def references(learner: Learner, stream: TaskStream) -> list[tuple[int, int]]:

@@ -1,0 +1,66 @@
+"""Steps between tests inside tasks, by method, and the share of a run that these tests take."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from epsearch.loop.content import DISTANCES, measured, measures_transfer, stored_method
+from epsearch.loop.jobs import Run
+from epsearch.preparation.checks import CHECKS
+from epsearch.study.description import Study
+from epsearch.study.parsers import AUTO
+from trainers.streams.base import TaskStream
+
+
+class Measuring(NamedTuple):
+    """Tests inside the tasks of a method."""
+
+    method: str
+    """Its title."""
+    every: int
+    """Steps between two tests."""
+    share: float
+    """Share of these tests in a run's FLOP, of the stream where it is the largest."""
+
+
+def distances(study: Study) -> dict[str, Any]:
+    """Returns the computed distances of a study, for the description of the stream; {} where none are computed.
+
+    Each method has one on all streams and for all values that are searched, as min-ACC falls with more points: the
+    least that takes at most the share `MEASURING` of every stream's run, with the study's own values.
+    """
+    if study.measure is None or study.measure[0] != AUTO:
+        return {}
+    from trainers.cost.flops import measured_every  # brings torch along
+
+    found: dict[str, int] = {}
+    for run, stream in _runs(study):
+        transfer, images = measures_transfer(run.phase), study.measure[1]
+        every, _ = measured_every(run.learner, stream, study.architecture, transfer, images)
+        name = stored_method(run.learner)
+        found[name] = max(found.get(name, 1), every)
+    return {DISTANCES: found}
+
+
+def measuring(study: Study, images: Mapping[str, Any]) -> tuple[Measuring, ...]:
+    """Returns the tests inside tasks of each method; images: the stream's description."""
+    if study.measure is None:
+        return ()
+    from trainers.cost.flops import measured_share
+
+    found: dict[tuple[str, int], float] = {}
+    for run, stream in _runs(study):
+        if (measure := measured(study, images, run)) is not None:
+            every, count = measure
+            share = measured_share(run.learner, stream, study.architecture, measures_transfer(run.phase), count)
+            key = (run.learner.declared.title, every)
+            found[key] = max(found.get(key, 0.0), share(every))
+    return tuple(Measuring(*key, share) for key, share in found.items())
+
+
+def _runs(study: Study) -> Iterator[tuple[Run, TaskStream]]:
+    """Yields a run of each method on each stream that it is trained on, with the stream."""
+    scored = {getattr(study, "scored_on", "cv")} if study.searches else set()
+    learners = [one for one in CHECKS[study.kind].trained(study) if one.declared.union is None]
+    for phase in sorted({"eval", *scored}):
+        stream = study.request(phase).open()
+        yield from ((Run(phase, learner), stream) for learner in learners)
