@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from results.figures import added, over_tasks, transfer
+from results.figures import added, inside_tasks, over_tasks, transfer
 from results.html import appendix, page
 from results.labels import count_text, dataset_label, number_text, stream_label
 from results.metrics import METRICS
@@ -46,10 +46,12 @@ def tables(comparison: TableResults) -> dict[str, pd.DataFrame]:
 def figures(comparison: TableResults) -> Figures:
     """Returns every figure. A new figure is one line here."""
     rows = [(row.label, row.records) for row in comparison.rows]
+    inside = inside_tasks.numbers(rows)
     return {
         "accuracy_curve": (over_tasks, over_tasks.numbers(rows, "A_k")),
         "forgetting_curve": (over_tasks, over_tasks.numbers(rows, "F_k")),
         "transfer": (transfer, transfer.numbers(rows)),
+        **({"accuracy_over_steps": (inside_tasks, inside)} if len(inside) else {}),
         **added.numbers(comparison),
     }
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from results.figures import added, memory_panels
+from results.figures import added, inside_tasks, memory_panels
 from results.html import appendix, page
 from results.labels import count_text, dataset_label, settings_text, stream_label
 from results.pages.cells import printed_sheet, warnings
@@ -43,7 +43,12 @@ def tables(study: TableResults) -> dict[str, pd.DataFrame]:
 
 def figures(study: TableResults) -> Figures:
     """Returns every figure."""
-    return {"memory_panels": (memory_panels, memory_panels.numbers(memory_table(study))), **added.numbers(study)}
+    inside = inside_tasks.numbers((", ".join(row.identity), row.records) for row in study.rows)
+    return {
+        "memory_panels": (memory_panels, memory_panels.numbers(memory_table(study))),
+        **({"accuracy_over_steps": (inside_tasks, inside)} if len(inside) else {}),
+        **added.numbers(study),
+    }
 
 
 def overview(study: TableResults) -> str:

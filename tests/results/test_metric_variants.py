@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from results import metric_variants
+from results.continual_evaluation import BY_NAME, INSIDE_METRICS
 from results.metric_variants import SHORT_NAMES, VARIANTS, short_name
 from results.metrics import METRICS, average_accuracy, backward_transfer, forgetting, forward_transfer, undefined
 from tests.support.sizes import ROOT
@@ -211,7 +212,8 @@ def test_wrong_shapes_are_refused(title: str) -> None:
         FUNCTIONS[title](np.zeros((3, 2)))
 
 
-def test_the_glossary_has_every_variant() -> None:
+def test_the_glossary_has_every_variant_and_every_metric_of_points() -> None:
     page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
-    for name, title in SHORT_NAMES.items():
+    assert SHORT_NAMES.items() < BY_NAME.items() and len(BY_NAME) == len(VARIANTS) + len(INSIDE_METRICS)
+    for name, title in BY_NAME.items():
         assert f"| {title} | `{name}` |" in page, title

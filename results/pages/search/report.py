@@ -9,6 +9,7 @@ import pandas as pd
 from results.figures import (
     added,
     best_so_far,
+    inside_tasks,
     later_repeats,
     over_tasks,
     parameter_curve,
@@ -57,11 +58,13 @@ def figures(results: SearchResults) -> Figures:
     # One number has a curve; several, or choices, have no axis in common.
     of_points = _of_one(results) if results.is_curve else {"slices": (slices, slices.numbers(results))}
     differences = seed_differences.numbers(results)
+    inside = inside_tasks.numbers(evaluated_rows(results))
     return {
         **of_points,
         **({"shrinking": (shrinking, shrinking.numbers(results))} if results.has_spans else {}),
         "best_so_far": (best_so_far, best_so_far.numbers(results)),
         "accuracy_curve": (over_tasks, over_tasks.numbers(evaluated_rows(results), "A_k")),
+        **({"accuracy_over_steps": (inside_tasks, inside)} if len(inside) else {}),
         **({"seed_differences": (seed_differences, differences)} if differences[2].n else {}),
         **added.numbers(results),
     }
@@ -97,7 +100,12 @@ def _page(results: SearchResults, drawings: Figures) -> str:
         first_screen.in_full(results),
         confidence.how_far(results),
         sections.what_was_run(results),
-        evaluation.evaluation(results, drawn("seed_differences"), drawn("accuracy_curve") if evaluated else ""),
+        evaluation.evaluation(
+            results,
+            drawn("seed_differences"),
+            drawn("accuracy_curve") if evaluated else "",
+            drawn("accuracy_over_steps"),
+        ),
         *(
             _further(results, drawings, name, drawn(name, *_repeats(drawn, name)), unfolds=place > 0)
             for place, name in enumerate(further)
