@@ -58,10 +58,10 @@ def draw(points: pd.DataFrame) -> Any:
 def caption(points: pd.DataFrame) -> str:
     """Returns the caption."""
     return (
-        "Accuracy over SGD steps on a fixed part of the test sets, tested inside tasks, too: above, the mean "
-        "over the tasks so far, with the one that is trained; below, task 1 alone. Drops behind the start of a task, "
-        "a vertical line, that are made up for within it are the stability gap. Lines: mean over the seeds that did not "
-        "diverge; hover over a line to see the standard deviation."
+        "Accuracy over SGD steps on a fixed part of the test sets, tested inside tasks, too: above, the mean over the "
+        "tasks so far, with the one that is trained; below, task 1 alone. Drops behind the start of a task, a vertical "
+        "line, that are made up for within it are the stability gap. Lines: mean over the seeds that did not diverge; "
+        "hover over a line to see the standard deviation."
     )
 
 

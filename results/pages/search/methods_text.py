@@ -5,6 +5,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from results.labels import (
+    OF_POINTS,
     STREAM_LABELS,
     count_text,
     dataset_label,
@@ -123,7 +124,7 @@ def _setup(results: SearchResults) -> str:
         f"Each value was trained on {'an' if stream[0] in 'aeiou' else 'a'} {stream}{tasks} with "
         f"{'up to ' if raced else ''}{_seeds(results.seeds)}"
         f"{', fewer where a race dropped it,' if raced else ','} and scored by its mean {_objective(results)}"
-        f"{_held_out(results)}"
+        f"{_inside(results)}{_held_out(results)}"
     )
     settings = ", ".join(_settings(results)) if results.trainer_repeats is None else ""
     return f"{text} ({settings})." if settings else f"{text}."
@@ -134,6 +135,15 @@ def _held_out(results: SearchResults) -> str:
     if not (share := results.config.get("validation")):
         return ""
     return f" on {100 * share:g} % of each task's training examples, held out of training and memory for every run"
+
+
+def _inside(results: SearchResults) -> str:
+    """Returns the tests inside tasks that the objective needs, in words; "" for other objectives."""
+    measure = next((one.content.get("measure") for one in results.search), None)
+    if results.objective not in OF_POINTS or not measure:
+        return ""
+    steps, images = count_text(measure["every"], "step"), count_text(measure["images"], "test image")
+    return f", measured every {steps} on {images} of each task"
 
 
 def _objective(results: SearchResults) -> str:

@@ -17,6 +17,7 @@ from results.ledger.record import same_result
 from results.ledger.store import Store
 from results.metric_variants import short_name
 from results.metrics import METRICS, undefined
+from results.pages.search.methods_text import methods_paragraph
 from results.pages.search.report import tables
 from tests.support.drive import finish, make
 
@@ -62,6 +63,7 @@ def test_reports_have_the_objective_and_the_metrics_by_name(small_options, small
     results = search_results(load("inside", study.storage, study.out), {})
     with added(results.config):
         assert {*INSIDE_METRICS} <= {*METRICS}
+        assert "scored by its mean WC-ACC, measured every" in methods_paragraph(results)
         found = tables(results)["search"]
     assert np.isfinite(found[[f"{name}_mean" for name in INSIDE_METRICS]]).all(axis=None)
     assert found["WC-ACC_mean"].between(0, 100).all() and (found["min-ACC_mean"] <= found["A_T_mean"]).any()
