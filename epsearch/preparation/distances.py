@@ -1,7 +1,7 @@
 """Steps between tests inside tasks, by method, and the share of a run that these tests take."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from epsearch.loop.content import DISTANCES, measured, measures_transfer, stored_method
 from epsearch.loop.jobs import Run
@@ -9,17 +9,6 @@ from epsearch.preparation.checks import CHECKS
 from epsearch.study.description import Study
 from epsearch.study.parsers import AUTO
 from trainers.streams.base import TaskStream
-
-
-class Measuring(NamedTuple):
-    """Tests inside the tasks of a method."""
-
-    method: str
-    """Its title."""
-    every: int
-    """Steps between two tests."""
-    share: float
-    """Share of these tests in a run's FLOP, of the stream where it is the largest."""
 
 
 def distances(study: Study) -> dict[str, Any]:
@@ -41,8 +30,11 @@ def distances(study: Study) -> dict[str, Any]:
     return {DISTANCES: found}
 
 
-def measuring(study: Study, images: Mapping[str, Any]) -> tuple[Measuring, ...]:
-    """Returns the tests inside tasks of each method; images: the stream's description."""
+def measuring(study: Study, images: Mapping[str, Any]) -> tuple[tuple[str, int, float], ...]:
+    """Returns the tests inside tasks of each method: its title, steps between two of them, their share of a run's FLOP.
+
+    The share is that of the stream where it is the largest. images: the stream's description.
+    """
     if study.measure is None:
         return ()
     from trainers.cost.flops import measured_share
@@ -54,7 +46,7 @@ def measuring(study: Study, images: Mapping[str, Any]) -> tuple[Measuring, ...]:
             share = measured_share(run.learner, stream, study.architecture, measures_transfer(run.phase), count)
             key = (run.learner.declared.title, every)
             found[key] = max(found.get(key, 0.0), share(every))
-    return tuple(Measuring(*key, share) for key, share in found.items())
+    return tuple((*key, share) for key, share in found.items())
 
 
 def _runs(study: Study) -> Iterator[tuple[Run, TaskStream]]:

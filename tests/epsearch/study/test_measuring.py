@@ -82,10 +82,10 @@ def test_methods_of_a_comparison_have_their_own_and_joint_training_none():
     study = build(Comparison, SMALL | {"methods": "agem,ewc,joint", "measure_every": AUTO, "measure_images": 40})
     described = distances(study)
     rows = measuring(study, described)
-    assert {row.method: row.every for row in rows} == {
+    assert {method: every for method, every, _ in rows} == {
         METHODS[name].title: described[DISTANCES][name] for name in ("agem", "ewc")
     }
-    assert all(0 < row.share <= MEASURING for row in rows)
+    assert all(0 < share <= MEASURING for _, _, share in rows)
     together = next(one for one in study_learners(study) if one.method == "joint")
     assert measured(study, described, Run("eval", together)) is None
     plain = build(Comparison, SMALL | {"methods": "agem,ewc,joint"})
