@@ -64,12 +64,12 @@ class Job:
     """Name of the numeric path."""
     transfer: bool
     """Whether FWT and LCA are measured."""
-    measure: tuple[int, int] | None
-    """Tests inside tasks, as for `Training`."""
     weights: tuple[float, ...]
     """FLOP of a step of one learner in each task, with its share of the tests; empty for plug-in trainers."""
     at_once: int
     """Jobs trained at a time."""
+    measure: tuple[int, int] | None = None
+    """Tests inside tasks, as for `Training`."""
     checkpoints: str | None = None
     """Folder or URL of checkpoints, which the driver can reach, too; None for the cache."""
     plugins: tuple[Plugin, ...] = ()
@@ -320,4 +320,7 @@ def decode(text: str) -> CohortResult:
     raw = json.loads(text)
     values: dict[str, Any] = {name: np.array(part) if isinstance(part, list) else part for name, part in raw.items()}
     values |= {name: np.full(len(raw["initial"]), None, dtype=object) for name in NETWORK}
+    # Lists without a point do not say how long a point is.
+    learners, tasks = values["initial"].shape
+    values["inside"] = values["inside"].reshape(learners, -1, 2 + tasks)
     return CohortResult(**values)
