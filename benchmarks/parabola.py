@@ -182,10 +182,14 @@ def read(file: Path, sizes: Sizes) -> Found:
 
 
 def write(file: Path, found: Found) -> None:
-    """One line a member, sorted: small, and easy to compare."""
+    """Writes the members of curves."""
+    write_members(file, found, lambda one: (*curve_of(one), one["epsilon"]))
+
+
+def write_members(file: Path, found: Found, order: Callable[[Found], Any]) -> None:
+    """Writes one line a member, sorted by `order`: small, and easy to compare."""
     head = json.dumps({name: value for name, value in found.items() if name != "members"}, indent=1)
-    members = sorted(found["members"], key=lambda one: (*curve_of(one), one["epsilon"]))
-    lines = ",\n".join(f"  {json.dumps(one, ensure_ascii=False)}" for one in members)
+    lines = ",\n".join(f"  {json.dumps(one, ensure_ascii=False)}" for one in sorted(found["members"], key=order))
     write_atomically(file, f'{head[:-2]},\n "members": [\n{lines}\n ]\n}}\n'.encode())
 
 

@@ -9,6 +9,7 @@ makes docs/reproduction.md of it, with what there is.
 """
 
 import json
+import math
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -22,11 +23,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import machine
 import yaml
-from parabola import go_on, leave_with_parent, parser_of
+from parabola import go_on, leave_with_parent, parser_of, write_members
 
 from epsearch.preparation.arithmetic import fastest_here
 from results import metrics
-from results.files import write_atomically
 from trainers import Architecture, Cohort, Learner
 from trainers.numeric_path import NumericPath
 from trainers.population import Training, train_cohort
@@ -46,7 +46,7 @@ class Row(NamedTuple):
     scenario: str
     method: str
     setting: str
-    """What distinguishes it within its method, as "buffer 200"; "" for nothing."""
+    """Difference from other rows of its method, as "buffer 200"; "" without one."""
     values: tuple[tuple[str, Any], ...]
     """Hyperparameters, sorted by name."""
     printed: float | None
@@ -88,7 +88,8 @@ def trained(piece: Piece, data_dir: str, path: str, images: int | None) -> Found
     training = Training(request.open(), architecture, NumericPath.parse(path), transfer=False)
     started, learner = time.perf_counter(), Learner.of(row.method, seed, **dict(row.values))
     accuracies = train_cohort(Cohort((learner,)), training).accuracies[0]
-    percent = {name: round(100 * float(of(accuracies)), 4) for name, of in MEASURES.items()}
+    measured = {name: 100 * float(of(accuracies)) for name, of in MEASURES.items()}
+    percent = {name: None if math.isnan(value) else round(value, 4) for name, value in measured.items()}
     return {"row": row.identity, "seed": seed, **percent, "seconds": round(time.perf_counter() - started, 1)}
 
 
@@ -96,11 +97,8 @@ MEASURES = {"A_T": metrics.average_accuracy, "F_T": metrics.forgetting}
 
 
 def write(file: Path, found: Found) -> None:
-    """Writes one line a member."""
-    head = json.dumps({name: value for name, value in found.items() if name != "members"}, indent=1)
-    members = sorted(found["members"], key=lambda one: json.dumps([one["row"], one["seed"]], sort_keys=True))
-    lines = ",\n".join(f"  {json.dumps(one)}" for one in members).replace("NaN", "null")
-    write_atomically(file, f'{head[:-2]},\n "members": [\n{lines}\n ]\n}}\n'.encode())
+    """Writes the members of rows."""
+    write_members(file, found, lambda one: json.dumps([one["row"], one["seed"]], sort_keys=True))
 
 
 def make(file: Path, data_dir: str, workers: int, until: float, images: int | None = None) -> None:

@@ -19,12 +19,11 @@ from typing import Any, NamedTuple
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import machine
-from parabola import EPSILONS, go_on, leave_with_parent, members_of, parser_of
+from parabola import EPSILONS, go_on, leave_with_parent, members_of, parser_of, write_members
 
 from epsearch.preparation.arithmetic import fastest_here
 from epsearch.preparation.build import build
 from epsearch.study.kinds import Search
-from results.files import write_atomically
 from trainers.population import MLP
 from trainers.streams import DataError, open_stream
 
@@ -87,11 +86,8 @@ def trained(piece: Piece, data_dir: str, path: str, images: int | None, at_once:
 
 
 def write(file: Path, found: Found) -> None:
-    """One line a member, sorted."""
-    head = json.dumps({name: value for name, value in found.items() if name != "members"}, indent=1)
-    members = sorted(found["members"], key=lambda one: (*curve_of(one), one["epsilon"]))
-    lines = ",\n".join(f"  {json.dumps(one, ensure_ascii=False)}" for one in members)
-    write_atomically(file, f'{head[:-2]},\n "members": [\n{lines}\n ]\n}}\n'.encode())
+    """Writes the members of curves."""
+    write_members(file, found, lambda one: (*curve_of(one), one["epsilon"]))
 
 
 def make(file: Path, data_dir: str, workers: int, until: float, images: int | None = None) -> None:

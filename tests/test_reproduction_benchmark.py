@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from results import metrics
+from tests.support.made_mnist import made_mnist
 from tests.support.sizes import ROOT
-from tests.trainers.streams.test_permuted import write_idx
 from trainers import Architecture, Cohort, Learner
 from trainers.methods import METHODS
 from trainers.numeric_path import NumericPath
 from trainers.population import Training, train_cohort
 from trainers.streams import StreamRequest
-from trainers.streams.pixels import mnist
 
 PATH = "cpu-float32-mkl-lazy"
 
@@ -25,10 +24,8 @@ def benchmarks(monkeypatch):
 
 @pytest.fixture
 def data_dir(tmp_path):
-    mnist.load.cache_clear()
-    write_idx(tmp_path / "data", images=(200, 40))
-    yield tmp_path / "data"
-    mnist.load.cache_clear()
+    with made_mnist(tmp_path) as folder:
+        yield folder
 
 
 def test_every_row_is_one_that_can_be_trained():

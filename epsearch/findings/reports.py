@@ -10,11 +10,11 @@ from epsearch.failures.errors import UsageError, unknown
 from epsearch.findings.facts import full_size, unfinished_notes
 from epsearch.findings.search import search_results
 from epsearch.loop.table import Row, TableLoop
-from epsearch.plugins.registration import JOINT, added
+from epsearch.plugins.registration import added
 from epsearch.study.description import Study
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.labels import method_label, settings_text
-from results.ledger.record import RunRecord
+from results.ledger.record import JOINT, RunRecord
 from results.ledger.retry import RetryPolicy
 from results.metrics import last_task_accuracy
 from results.points import point_of, point_text, value

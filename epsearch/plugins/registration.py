@@ -10,13 +10,12 @@ from epsearch.plugins.kinds import KINDS
 from epsearch.plugins.loading import LoadedPlugin, load_plugin
 from epsearch.plugins.names import column
 from results.labels import A_T, is_objective, objective_label
+from results.ledger.record import JOINT
 from trainers.plugins.calls import ForeignError, blamed
 
 if TYPE_CHECKING:
     from results.metrics import Metric
 
-JOINT = "joint"
-"""The method whose row makes metrics of others possible."""
 METRICS, FIGURES, OBJECTIVE = (KINDS[kind].option for kind in ("metric", "figure", "objective"))
 
 

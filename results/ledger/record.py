@@ -19,6 +19,8 @@ NOT_THE_RESULT = ("seconds", "created", "cohort")
 """Fields in which two runs with the same result may differ."""
 ARRAYS = ("accuracies", "initial", "within", "violations")
 """Fields that are arrays, each with a column of its own."""
+JOINT = "joint"
+"""The method of joint training, whose runs may lack whole rows of accuracies."""
 INSIDE = "inside"
 """Field of tests inside tasks, which few records have: it is in the column of `within`, as the second part of it."""
 ALONE, RERUN = "alone", "rerun"
@@ -147,12 +149,11 @@ class RunRecord:
             outside = values[(values < 0) | (values > 1)]  # NaN is neither
             if outside.size:
                 raise ValueError(f"{name} must hold fractions in [0, 1] or NaN, got {outside[0]}")
-        # Of joint training, which need not be repeated after every task, whole rows are missing.
         seen = np.tri(self.tasks, dtype=bool)
-        measured = ~np.isnan(self.accuracies) & seen
-        trained = measured.any(axis=1, keepdims=True)
-        trained[-1] = True
-        if self.status == "ok" and (seen & trained & ~measured).any():
+        missing = np.isnan(self.accuracies) & seen
+        if self.method == JOINT:  # it need not be trained after every task, and then has no such row
+            missing[:-1] &= (seen & ~missing)[:-1].any(axis=1, keepdims=True)
+        if self.status == "ok" and missing.any():
             raise ValueError("accuracies[k, j] must be measured for every j <= k when status is 'ok', got NaN")
 
 

@@ -26,7 +26,7 @@ def rows(examples):
     return Counter((*inputs.tolist(), int(label)) for inputs, label in zip(*examples, strict=True))
 
 
-def shown(stream, task):
+def training_set(stream, task):
     return stream.train(0, task, stream.order(0, task))
 
 
@@ -60,7 +60,7 @@ def test_joint_training_is_sgd_from_a_fresh_network_on_all_tasks_so_far(scenario
     for task in range(TASKS):
         network = fresh(stream, scenario)
         network.task = task
-        learn(network, shown(JointStream(stream, 1), task), stream)
+        learn(network, training_set(JointStream(stream, 1), task), stream)
         expected = [network.accuracy(*scaled(stream.test(0, seen), stream)) for seen in range(task + 1)]
         assert result.accuracies[0, task, : task + 1].tolist() == expected
     assert np.isnan(result.accuracies[0][~np.tri(TASKS, dtype=bool)]).all()
@@ -72,19 +72,19 @@ def test_iid_training_is_sgd_on_all_tasks_in_one_order(scenario):
     stream, network = pairs(scenario), fresh(pairs(scenario), scenario)
     result, network.task = train([small("iid")], stream, MKL, NETWORK), TASKS - 1
     for task in range(TASKS):
-        learn(network, shown(IidStream(stream), task), stream)
+        learn(network, training_set(IidStream(stream), task), stream)
         expected = [network.accuracy(*scaled(stream.test(0, seen), stream)) for seen in range(task + 1)]
         assert result.accuracies[0, task, : task + 1].tolist() == expected
 
 
 def test_the_examples_are_those_of_the_tasks_each_once():
     stream = pairs(DOMAIN)
-    of_task = [rows(shown(stream, task)) for task in range(TASKS)]
+    of_task = [rows(training_set(stream, task)) for task in range(TASKS)]
     joint, iid = JointStream(stream, 1), IidStream(stream)
     for task in range(TASKS):
-        assert rows(shown(joint, task)) == sum(of_task[: task + 1], Counter())
-        assert len(shown(iid, task).labels) == stream.size(0, task) == iid.size(0, task)
-    parts = [rows(shown(iid, task)) for task in range(TASKS)]
+        assert rows(training_set(joint, task)) == sum(of_task[: task + 1], Counter())
+        assert len(training_set(iid, task).labels) == stream.size(0, task) == iid.size(0, task)
+    parts = [rows(training_set(iid, task)) for task in range(TASKS)]
     assert sum(parts, Counter()) == sum(of_task, Counter()) and parts != of_task
     assert np.array_equal(iid.order(0, 1), IidStream(stream).order(0, 1)), "of whichever task is asked for first"
     assert not np.array_equal(iid.order(0, 1), iid.order(1, 1))
@@ -127,3 +127,11 @@ def test_a_run_that_is_killed_goes_on(method, own, tmp_path, monkeypatch):
     again = train_cohort(cohort, training)
     assert again.saved > 0 and again.fingerprints[0] == whole.fingerprints[0]
     np.testing.assert_array_equal(again.accuracies, whole.accuracies)
+
+
+def test_a_factor_of_the_rate_does_not_slow_down_what_begins_anew():
+    stream = pairs(TASK)
+    plain, factor = (train([small("joint", lr_factor=one)], stream, MKL, NETWORK) for one in (1.0, 0.5))
+    assert plain.fingerprints[0] == factor.fingerprints[0]
+    parts = [train([small("iid", lr_factor=one)], stream, MKL, NETWORK).fingerprints[0] for one in (1.0, 0.5)]
+    assert parts[0] != parts[1]

@@ -47,14 +47,14 @@ def run_flop(
 
     transfer, measure: as for `Training`; tests inside a task are tests of that task.
     """
-    works, joint = works_of(learner, stream, architecture), learner.declared.union is not None
+    works, together = works_of(learner, stream, architecture), learner.declared.union is not None
     alike = hasattr(stream, "permutation_hash")  # all tasks are tested with the same images
     examples = [len(stream.test(learner.seed, task).labels) for task in (stream.tasks[:1] if alike else stream.tasks)]
     # The classes of a joint embedding are made once a test.
     tests = [work.forward * examples[0 if alike else j] + work.fixed_forward for j, work in enumerate(works)]
     grows = isinstance(learner.declared.rule, Columns)
     first = [steps_of_first(stream.size(learner.seed, task), learner.hyperparameters) for task in stream.tasks]
-    tested = (_tested(task, first, transfer and not joint, grows) for task in range(len(works)))
+    tested = (_tested(task, first, transfer and not together, grows) for task in range(len(works)))
     training = training_flop(learner, stream, works)
     ends = tuple(sum(times * tests[j] for j, times in one) for one in tested)
     inside = (0.0,) * len(works) if measure is None else inside_flop(learner, stream, works, measure)

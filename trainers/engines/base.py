@@ -21,6 +21,7 @@ from trainers.engines import optimizers
 from trainers.engines.precision import set_precision
 from trainers.hyperparameters import Hyperparameters
 from trainers.methods.penalty import Penalty, State, TaskEnd
+from trainers.methods.rules import JOINT
 from trainers.networks import make_network
 from trainers.networks.weights import start_rows
 from trainers.numeric_path import NumericPath
@@ -95,6 +96,7 @@ class Engine(ABC):
         self._stream, self._seeds, self._path, self._device = stream, seeds, path, torch.device(path.device)
         self._rule, self._shared = cohort.declared.rule, cohort.shared
         self._plain = optimizers.is_plain(cohort.shared)
+        self._anew = cohort.declared.union == JOINT  # such a training is the first one of its network
         self._pools = [Pool(stream, seed, cohort.declared, cohort.shared) for seed in seeds]
 
     def __enter__(self) -> Self:
@@ -146,7 +148,7 @@ class Engine(ABC):
         """Loads the task into the pools; returns the schedule of each seed."""
         schedules = [pool.load_task(task) for pool in self._pools]
         with np.errstate(over="ignore"):  # a rate beyond all numbers is a run that diverges
-            self.of_rate = float(np.float64(self._shared.lr_factor) ** task)
+            self.of_rate = float(np.float64(self._shared.lr_factor) ** (0 if self._anew else task))
         # Seeds that are trained together have tasks of the same size, and so segments of the same length.
         self.steps = sum(len(segment.rows) for segment in schedules[0])
         self.first_pass = self._pools[0].first_pass

@@ -70,7 +70,7 @@ class StreamRequest:
     validation: float = 0.0
     """Share of each task's training examples that is held out of training."""
     validates: bool = False
-    """Whether the tests are these examples, and not the test sets."""
+    """Whether these examples are the tests, in the place of the test sets."""
 
     def load(self) -> Images | ImageSet | None:
         """Returns the images from which all its tasks are cut, for `open` on a machine without the data.

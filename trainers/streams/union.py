@@ -35,7 +35,7 @@ class _Union:
         return getattr(self.stream, name)
 
     def train(self, seed: int, task: int, order: Labels) -> Examples:
-        """Returns the training examples at the positions `order`, of whichever task they are."""
+        """Returns the training examples at the positions `order`, of several tasks."""
         places, positions = np.divmod(order, self.LARGEST)
         inputs, labels = self.stream.room(len(order)), np.empty(len(order), dtype=np.int64)
         for place in np.unique(places):

@@ -8,6 +8,9 @@ import pytest
 from results.ledger.record import RunRecord, same_result
 from tests.support.synthetic import record
 
+LAST_ROW = np.where(np.arange(3)[:, None] == 2, 0.9, np.full((3, 3), np.nan))
+HOLE = np.where(np.arange(9).reshape(3, 3) == 7, np.nan, 1.0)  # in the last row
+
 
 def test_same_result_ignores_only_time_and_company() -> None:
     first = record()
@@ -43,6 +46,11 @@ def replaced(**change: object) -> RunRecord:
     return dataclasses.replace(record(), **change)  # type: ignore[arg-type]
 
 
+def test_joint_training_may_lack_whole_rows_but_the_last() -> None:
+    kept = replaced(accuracies=LAST_ROW, method="joint")
+    assert np.array_equal(kept.accuracies, LAST_ROW, equal_nan=True)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -56,6 +64,9 @@ def replaced(**change: object) -> RunRecord:
         ({"accuracies": np.full((3, 3), 91.3)}, r"fractions in \[0, 1\] or NaN, got 91.3"),
         ({"initial": np.array([0.1, np.inf, 0.1])}, "or NaN, got inf"),
         ({"accuracies": np.full((3, 3), np.nan)}, "must be measured for every j <= k"),
+        ({"accuracies": LAST_ROW}, "must be measured for every j <= k"),
+        ({"accuracies": LAST_ROW * HOLE, "method": "joint"}, "must be measured for every j <= k"),
+        ({"accuracies": LAST_ROW[::-1], "method": "joint"}, "must be measured for every j <= k"),
     ],
 )
 def test_bad_fields_are_refused(change: dict[str, object], words: str) -> None:

@@ -30,7 +30,7 @@ BLOCK = 64  # steps; what the training loop asks for at once
 
 
 Optimiser: TypeAlias = tuple[Column, Callable[[], None]]
-"""Where a step's gradient is added to, zeros before it, and what then takes the step."""
+"""(zeros, to which a step's gradient is added; a function that takes the step and makes them zeros again)."""
 
 Block: TypeAlias = tuple[Tensor, Tensor, list[Tensor]]
 """Images [S, B, inputs] of steps that frozen columns pass at once, labels [S, B], and their `frozen_units`."""
