@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.support.killing import train_until_kept
-from tests.support.learners import engine_of, learner, train, untrained
+from tests.support.learners import IN_SEQUENCE, engine_of, learner, train, untrained
 from tests.support.made_images import made_images
 from tests.support.numeric_paths import rows_equal
 from tests.support.own_networks import deciding, flat_row, normalised, own_run, perceptron
@@ -25,7 +25,9 @@ pytestmark = pytest.mark.slow
 
 
 IN_TURN, TOGETHER = NumericPath(products="onednn"), NumericPath()
-one_network = pytest.mark.parametrize("method", [n for n, m in METHODS.items() if not isinstance(m.rule, Columns)])
+one_network = pytest.mark.parametrize(
+    "method", [name for name in IN_SEQUENCE if not isinstance(METHODS[name].rule, Columns)]
+)
 both_paths = pytest.mark.parametrize("path", [IN_TURN, TOGETHER], ids=str)
 VALUES = {"epsilon": 0.3, "lr": 0.03, "batch_size": 4, "memory": 2, "memory_batch": 5, "fisher_every": 2}
 IMAGES = made_images(classes=8, train=5, test=[1, 6, 2, 5, 1, 7, 3, 4], size=12)

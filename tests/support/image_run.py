@@ -19,6 +19,7 @@ def plain_image_run(one, stream, architecture):
     attributes = None if stream.attributes is None else torch.tensor(stream.attributes)
     network = ImageLearner(torch_twin(net, row, attributes), stream.heads(one.seed), stream.balanced)
     network.seen = [*stream.tasks] if scenario_of(stream) == CLASS else None
+    network.mixed = getattr(stream, "mixed", False)
 
     def examples(positions, labels):
         x = torch.from_numpy(stream.pixels[positions] / 255 - stream.mean)
@@ -51,6 +52,8 @@ class ImageLearner(PlainLearner):
     normalises = True
     seen = None
     """All tasks, in a class-incremental stream, where outputs of tasks so far compete."""
+    mixed = False
+    """Whether all of them are seen from the first step on."""
 
     def __init__(self, network, heads, balanced):
         self.network, self._heads, self._balanced = network, torch.from_numpy(heads), balanced
@@ -79,5 +82,6 @@ class ImageLearner(PlainLearner):
 
     def _allowed(self, y):
         if self.seen is not None:
-            return torch.tensor([int(head) in self.seen[: self.task + 1] for head in self._heads]).repeat(len(y), 1)
+            seen = self.seen if self.mixed else self.seen[: self.task + 1]
+            return torch.tensor([int(head) in seen for head in self._heads]).repeat(len(y), 1)
         return self._heads[y][:, None] == self._heads
