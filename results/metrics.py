@@ -227,12 +227,17 @@ def learning_curve_area(within: Array) -> Array:
 def summarize(records: Iterable[RunRecord]) -> "pd.DataFrame":
     """Returns one row a record, in the units of the files: percent, but F_T and LCA_10 as fractions.
 
-    Columns: method, epsilon, seed, phase, status, then `METRICS`. Every metric of a diverged member is NaN.
+    Columns: method, epsilon, seed, order (where one is not the stream's own), phase, status, then `METRICS`. Every
+    metric of a diverged member is NaN.
     """
     import pandas as pd
 
-    rows = [(r.method, r.epsilon, r.seed, r.phase, r.status, *(one.of(r) for one in METRICS.values())) for r in records]
-    return pd.DataFrame(rows, columns=["method", "epsilon", "seed", "phase", "status", *METRICS])
+    kept = list(records)
+    rows = [(r.method, r.epsilon, r.seed, r.phase, r.status, *(one.of(r) for one in METRICS.values())) for r in kept]
+    table = pd.DataFrame(rows, columns=["method", "epsilon", "seed", "phase", "status", *METRICS])
+    if any(r.unit.order for r in kept):
+        table.insert(table.columns.get_loc("phase"), "order", [r.unit.order for r in kept])  # type: ignore[arg-type]
+    return table
 
 
 def mean_std(

@@ -135,6 +135,8 @@ class SearchResults:
     """Names of those whose axis is logarithmic."""
     objective: str = "A_T"
     """What the search maximised: a name of `METRICS` while the study is shown."""
+    orders: int = 1
+    """Orders of tasks with which each seed is trained."""
     strategy: str = "narrowing"
     """The name of the strategy, as after --strategy."""
     printed_epsilon: float | None = None

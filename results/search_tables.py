@@ -19,8 +19,8 @@ from results.statistics.paired import Paired, paired
 
 
 def by_seed(members: Iterable[RunRecord], metric: str) -> dict[int, float]:
-    """Returns seed -> metric (units of `summarize`) of the members of one point that did not diverge."""
-    return {record.seed: METRICS[metric].of(record) for record in members if record.status == "ok"}
+    """Returns unit -> metric (scaled as in `summarize`) of the members of one point that did not diverge."""
+    return {record.unit: METRICS[metric].of(record) for record in members if record.status == "ok"}
 
 
 def compare(first: Iterable[RunRecord], second: Iterable[RunRecord], metric: str = "A_T") -> Paired:

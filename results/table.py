@@ -44,7 +44,7 @@ class TableRow:
         # A_T over 3 tasks and A_T over 17 are different quantities: their mean would mean nothing.
         if len(tasks) > 1:
             raise ValueError(f"members of row {label!r} must have one number of tasks, got {tasks}")
-        _check_unique([r.seed for r in self.records], f"seeds of row {label!r}")
+        _check_unique([r.unit for r in self.records], f"seeds of row {label!r}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ from trainers.persistence.array_store import Arrays, load_arrays, save_arrays
 from trainers.persistence.places import Folder, Place, place
 from trainers.persistence.runs import Runs
 from trainers.streams.base import TaskStream
+from trainers.streams.task_order import with_first_task_of
 
 AT_MOST_EVERY = 20.0  # seconds between two checkpoints of a run: a short run needs none
 STATE, RESULT = "state.", "result."  # what the names in a file begin with
@@ -76,7 +77,7 @@ class Checkpoints:
     ) -> None:
         self._saved, self._tasks = time.monotonic(), len(stream.tasks)
         self._every = options.keep == EVERY
-        common = {
+        common: dict[str, Any] = {
             "version": PROTOCOL_VERSION,
             "stream": stream.describe(),
             "hidden": architecture.hidden,
@@ -94,7 +95,9 @@ class Checkpoints:
         plain = cohort.declared.first_task_is_sgd
         known = cohort.learners[0].identity
         shared = {one.name: known[one.name] for one in OF_EVERY_METHOD if not one.per_learner and one.name in known}
-        self._first = common | shared | {"machine": here} if plain else None
+        # Before the first task ends nothing depends on the later ones, unless these are tested, too.
+        own = {} if transfer else {"stream": with_first_task_of(common["stream"])}
+        self._first = common | shared | own | {"machine": here} if plain else None
         where = _place(options)
         later = common | {"method": cohort.method}
         self._runs = Runs(where, later, " ".join(here), self._every) if where else None

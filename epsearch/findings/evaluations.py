@@ -7,6 +7,7 @@ from typing import Any
 from epsearch.ledger.evaluation_log import NOT_A_CHOICE
 from epsearch.loop.search import SearchLoop
 from results.labels import settings_text
+from results.ledger.record import ORDER
 from results.ledger.store import Store
 from results.points import LEFT_OUT
 from results.search import EvaluatedChoice
@@ -54,12 +55,12 @@ def _every(loop: SearchLoop, store: Store) -> Iterator[tuple[dict[str, Any], str
 
 def _data(content: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what says which images a run was evaluated on: its stream, with tasks and sizes."""
-    return {name: value for name, value in content["stream"].items() if name not in PRESENTATION}
+    return {name: value for name, value in content["stream"].items() if name not in (*PRESENTATION, ORDER)}
 
 
 def _choice(content: Mapping[str, Any]) -> Choice:
     chosen = {name: value for name, value in content.items() if name not in (*NOT_A_CHOICE, "stream")}
-    presentation = {name: value for name, value in content["stream"].items() if name != "tasks"}
+    presentation = {name: value for name, value in content["stream"].items() if name not in ("tasks", ORDER)}
     return json.dumps(chosen, sort_keys=True), json.dumps(presentation, sort_keys=True)
 
 

@@ -103,6 +103,14 @@ def full_size(study: Study, memory: int | None = None) -> bool:
     )
 
 
+def unit_notes(study: Study) -> list[str]:
+    """Returns the note that every seed counts once for each order of tasks; none with one order."""
+    if study.orders == 1:
+        return []
+    counted = f"{study.units_text(len(study.seeds))} make {len(study.units)} units"
+    return [f"{counted}: where the text counts seeds, it means these pairs of an order of the tasks and a seed."]
+
+
 def unfinished_notes(loop: Loop) -> list[str]:
     """Returns notes on an unfinished study: its progress, and damaged rows; none for a finished one."""
     if loop.done:

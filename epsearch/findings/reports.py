@@ -7,7 +7,7 @@ from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from epsearch.failures.errors import UsageError, unknown
-from epsearch.findings.facts import full_size, unfinished_notes
+from epsearch.findings.facts import full_size, unfinished_notes, unit_notes
 from epsearch.findings.search import search_results
 from epsearch.loop.table import Row, TableLoop
 from epsearch.plugins.registration import added
@@ -105,20 +105,21 @@ def memory_study(loop: TableLoop, facts: Mapping[str, str], waiting: RetryPolicy
 def _row(
     loop: TableLoop, row: Row, joint: Mapping[int, float] = MappingProxyType({})
 ) -> tuple[str, str, Mapping[str, object], tuple[RunRecord, ...]]:
-    """Returns label, method, hyperparameters and members of a row; joint: accuracy of joint training by seed."""
+    """Returns label, method, hyperparameters and members of a row; joint: accuracy of joint training by unit."""
     members = loop.records_of(loop.runs(row))
-    return row.label, row.method, row.shown(), tuple(replace(one, joint=joint.get(one.seed)) for one in members)
+    return row.label, row.method, row.shown(), tuple(replace(one, joint=joint.get(one.unit)) for one in members)
 
 
 def _of_joint_training(loop: TableLoop) -> dict[int, float]:
-    """Returns the accuracy on the last task of the row of joint training, by seed; empty without such a row."""
+    """Returns the accuracy on the last task of the row of joint training, by unit; empty without such a row."""
     members = (one for row in loop.rows if row.method == JOINT for one in loop.records_of(loop.runs(row)))
-    return {one.seed: float(last_task_accuracy(one.accuracies)) for one in members if one.status == "ok"}
+    return {one.unit: float(last_task_accuracy(one.accuracies)) for one in members if one.status == "ok"}
 
 
 def _notes(loop: TableLoop) -> tuple[str, ...]:
     """Returns the cautions that a reader of the figures needs, besides those that the page derives."""
-    study, notes = loop.study, unfinished_notes(loop)
+    study = loop.study
+    notes = [*unit_notes(study), *unfinished_notes(loop)]
     if "soft_agem" in study.methods and load_definition(study.dataset).reported_epsilon is None:
         notes.append(f"The paper reports no ε for this dataset; ε = {study.hyperparameters.epsilon:.6g} is used here.")
     return tuple(notes)

@@ -7,7 +7,7 @@ import numpy as np
 
 from epsearch.failures.errors import UsageError
 from epsearch.findings.evaluations import evaluations
-from epsearch.findings.facts import full_size, unfinished_notes
+from epsearch.findings.facts import full_size, unfinished_notes, unit_notes
 from epsearch.findings.listing import opened
 from epsearch.ledger.damage import unused_in_words
 from epsearch.loop.cautions import cautions
@@ -118,6 +118,7 @@ def _results(
         domain=tuple(map(_hull, parameters)),
         seeds=study.seeds,
         eval_seeds=study.final_seeds,
+        orders=study.orders,
         rounds=rounds,
         search=_of_rounds(loop, rounds),
         evaluation=loop.evaluation_records(),
@@ -171,12 +172,12 @@ def _race(loop: SearchLoop) -> Race | None:
     if not loop.study.race:
         return None
     study, shares = loop.study, loop.driver.assigned_seeds().values()
-    return Race(sum(map(len, shares)), len(shares) * len(study.seeds), race.ALPHA, loop.dropped())
+    return Race(sum(map(len, shares)), len(shares) * len(study.units), race.ALPHA, loop.dropped())
 
 
 def _notes(loop: SearchLoop) -> list[str]:
     """Returns the cautions that a reader of the figures needs, besides those that the report derives."""
-    notes = unfinished_notes(loop)
+    notes = [*unit_notes(loop.study), *unfinished_notes(loop)]
     if loop.study.foreign:
         count = sum(is_self_reported(record.fingerprint) for record in loop.records.values())
         if count:

@@ -25,7 +25,7 @@ VARIABLE = "EPSEARCH_LOOKS"
 NONE = "none"  # its value without a log
 WAIT_SECONDS = 10.0  # seconds for which another process may hold the lock, which takes it for milliseconds
 POLL_SECONDS = 0.02
-NOT_A_CHOICE = ("seed", "numeric_path", "transfer", "protocol")
+NOT_A_CHOICE = ("seed", "order", "numeric_path", "transfer", "protocol")
 
 Run = tuple[dict[str, Any], str]
 """(content of an evaluated member without NOT_A_CHOICE; ISO-8601 time)."""

@@ -194,7 +194,7 @@ class Loop(ABC):
         self._store_result(job, result)
         if job.certify is None:
             with redirect_notes(lines.append):
-                delete_checkpoints(job, self._counted.stream(job.phase))
+                delete_checkpoints(job, self._counted.stream(job.phase, job.order))
 
     def sum_up(self) -> None:
         """Writes the summary to the ledger."""
@@ -305,7 +305,8 @@ class Loop(ABC):
             phase=first.phase,
             cohort=Cohort(tuple(run.learner for run in runs)),
             architecture=study.architecture,
-            stream=self._request(first.phase),
+            stream=self._request(first.phase, first.order),
+            order=first.order,
             path=str(study.numeric_path),
             transfer=measures_transfer(first.phase),
             measure=self._measured(first),
@@ -318,6 +319,6 @@ class Loop(ABC):
             certify=certify,
         )
 
-    def _request(self, phase: str) -> StreamRequest:
-        """Returns the request for the stream of a phase, for any process."""
-        return self.study.request(phase, self.images.get(SOURCE))
+    def _request(self, phase: str, order: int) -> StreamRequest:
+        """Returns the request for the stream of a phase in the order of a number, for any process."""
+        return self.study.request(phase, self.images.get(SOURCE), order)

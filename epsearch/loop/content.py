@@ -10,7 +10,7 @@ from epsearch.loop.jobs import Job, JobResult, Run
 from epsearch.plugins.loading import PLUGINS, WAYS
 from epsearch.study.description import Study
 from epsearch.study.parsers import AUTO
-from results.ledger.record import RunRecord, content_key
+from results.ledger.record import ORDER, RunRecord, content_key
 from trainers import methods
 from trainers.cohort import PROTOCOL_VERSION, Learner
 from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameters
@@ -49,13 +49,17 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
         source |= {f"{network} {name}": part for name, part in plugged.get(network, {}).items()}
     tasks = study.stream_tasks(run.phase)
     inside = measured(study, images, run)
-    tests = {"tests": "validation"} if study.validation and run.phase != "eval" else {}
+    order = study.order_of(run.phase, run.order)
+    facts: dict[str, Any] = {"tests": "validation"} if study.validation and run.phase != "eval" else {}
+    if isinstance(order, tuple) and order != tuple(tasks):
+        facts[ORDER] = order
     return {
         "protocol": PROTOCOL_VERSION,
-        "stream": {**determining(images), "tasks": [tasks.start, tasks.stop], **tests},
+        "stream": {**determining(images), "tasks": [tasks.start, tasks.stop], **facts},
         "method": learner.method,
         EPSILON: values.get(EPSILON),
         "seed": learner.seed,
+        **({ORDER: run.order} if run.order else {}),
         "config": config,
         "numeric_path": study.numeric_path,
         "transfer": measures_transfer(run.phase),
@@ -71,12 +75,13 @@ def run_of(record: RunRecord) -> Run:
     beside = {name: record.content.get(name) for name in (EPSILON, STRENGTH)}
     method = methods.method(record.method)
     if method.foreign:
-        return Run(record.phase, Learner.of(record.method, record.seed, **config))
+        return Run(record.phase, Learner.of(record.method, record.seed, **config), record.unit.order)
     declared = method.hyperparameters
     usual = {each.key: each.default for each in declared if each.later}
     stored = usual | config | beside
     values = {each.name: stored[each.key] for each in declared}
-    return Run(record.phase, Learner(record.method, Hyperparameters.of(declared, values), record.seed))
+    learner = Learner(record.method, Hyperparameters.of(declared, values), record.seed)
+    return Run(record.phase, learner, record.unit.order)
 
 
 def run_key(study: Study, images: Mapping[str, Any], run: Run) -> str:

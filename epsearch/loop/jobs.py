@@ -45,6 +45,8 @@ class Run(NamedTuple):
     phase: str
     """`cv` (D^CV) or `eval` (D^EV)."""
     learner: Learner
+    order: int = 0
+    """The number of the order of its tasks; 0 for the stream's own, or for that of the study."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class Job:
     """Jobs trained at a time."""
     measure: tuple[int, int] | None = None
     """Tests inside tasks, as for `Training`."""
+    order: int = 0
+    """Number of the order of the tasks."""
     checkpoints: str | None = None
     """Folder or URL of checkpoints, which the driver can reach, too; None for the cache."""
     plugins: tuple[Plugin, ...] = ()
@@ -84,7 +88,7 @@ class Job:
     @property
     def runs(self) -> list[Run]:
         """A run per learner, in the cohort's order."""
-        return [Run(self.phase, learner) for learner in self.cohort.learners]
+        return [Run(self.phase, learner, self.order) for learner in self.cohort.learners]
 
 
 Progress = Callable[[int, float], None]
@@ -262,7 +266,8 @@ def member_name(run: Run) -> str:
     # Values that are cut or replaced could have the same name.
     more = "" if safe == text else f"_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
     method = UNSAFE.sub("-", learner.method)[-LONGEST_NAME // 2 :]
-    return f"{method}_{safe}{more}_seed={learner.seed}_{run.phase}"
+    order = f"_order={run.order}" if run.order else ""
+    return f"{method}_{safe}{more}_seed={learner.seed}{order}_{run.phase}"
 
 
 def mark_self_reported(fingerprint: str) -> str:

@@ -18,7 +18,7 @@ from epsearch.study.description import CURVE
 from epsearch.study.kinds import Search
 from results.inert import all_equal
 from results.labels import count_text
-from results.ledger.record import RunRecord
+from results.ledger.record import RunRecord, Unit
 from results.objectives import of_record
 from results.points import group, point_text
 from search_spaces.space import Point, Value
@@ -99,7 +99,7 @@ class SearchLoop(Loop):
         named = choice is not None and own is not None and own.point == choice.point
         if named or (strategy(self.study.strategy).decides_alone and own is not None):
             return own
-        earlier = [loop.best for loop in self.earlier if loop.study.seeds == self.study.seeds]
+        earlier = [loop.best for loop in self.earlier if loop.study.units == self.study.units]
         return max((best for best in (own, *earlier) if best is not None), key=lambda best: best.value, default=None)
 
     @property
@@ -146,7 +146,7 @@ class SearchLoop(Loop):
         """Returns strategy, rounds, values, seeds and tasks, in words."""
         study = self.study
         values = "ε" if study.space.names == ("epsilon",) else f"values of {', '.join(study.space.names)}"
-        rounds, seeds = count_text(study.repeats, self.driver.unit), count_text(len(study.search_seeds), "seed")
+        rounds, seeds = count_text(study.repeats, self.driver.unit), study.units_text(len(study.search_seeds))
         return (
             f"{study.strategy}: {rounds} × {study.points} {values} × {'up to ' * study.race}{seeds} on "
             f"{count_text(study.cv_tasks, 'task')}, then {count_text(study.tasks - study.cv_tasks, 'task')}"
@@ -166,12 +166,12 @@ class SearchLoop(Loop):
         on the evaluation stream, there is no evaluation left.
         """
         study = self.study
-        now, most = len(self.missing()), study.points * study.repeats * len(study.seeds)
+        now, most = len(self.missing()), study.points * study.repeats * len(study.units)
         certified = min(study.certify, most) + min(study.moved_starts, most)
         if self.evaluating:
             return MemberCounts(len(self.records), now, 0, 0, 0, 0, len(self._uncertified()))
         baseline = self._unstored(self._final(study.compared))
-        final = 0 if study.scored_on == "eval" else len(study.final_seeds) + len(baseline)
+        final = 0 if study.scored_on == "eval" else len(study.final_units) + len(baseline)
         least, later = self.driver.later_members()
         usual = self._usual(now, least, later)
         return MemberCounts(len(self.records), now, least, usual, later, final, certified)
@@ -182,9 +182,9 @@ class SearchLoop(Loop):
         The whole budget of one that never ends early; None with one seed and for choices, which have no curve.
         """
         study = self.study
-        if len(study.seeds) < 2 or any(parameter.choices for parameter in study.space.parameters):
+        if len(study.units) < 2 or any(parameter.choices for parameter in study.space.parameters):
             return (None,) * len(strategies)
-        size = study.space, study.points, study.repeats, len(study.seeds)
+        size = study.space, study.points, study.repeats, len(study.units)
         usual = (usual_points(name or study.strategy, *size) for name in strategies)
         return tuple(study.points * study.repeats if points is None else points for points in usual)
 
@@ -195,13 +195,13 @@ class SearchLoop(Loop):
         if points is None:
             return most
         tried = len(self.driver.assigned_seeds())
-        named = len(study.search_seeds) * (study.choose == CURVE and len(study.seeds) > 1)
-        return min(max((points - tried) * len(study.seeds) + named, least), most)
+        named = len(study.search_units) * (study.choose == CURVE and len(study.units) > 1)
+        return min(max((points - tried) * len(study.units) + named, least), most)
 
     def remaining(self) -> list[tuple[int, list[Run]]]:
         """Returns (number, examples) for the search, including certificates, and for the evaluation."""
         counts, missing = self.counts(), self.missing()
-        example = [self._run(self.study.scored_on, self.study.example, self.study.seeds[0])]
+        example = [self._run(self.study.scored_on, self.study.example, self.study.units[0])]
         if self.evaluating:
             return [(counts.certified, example), (counts.now, missing)]
         final = self._final(self._evaluated() or [self.study.example])
@@ -216,7 +216,9 @@ class SearchLoop(Loop):
 
         Points of later rounds are unknown, and count as the example of the study.
         """
-        each, final = (self._work(self._run(phase, self.study.example, 0)) for phase in (self.study.scored_on, "eval"))
+        study = self.study
+        one, phases = study.units[0], (study.scored_on, "eval")
+        each, final = (self._work(self._run(phase, study.example, one)) for phase in phases)
         fixed = sum(self._work(run) for run in self.missing()) + counts.final * final + counts.certified * each
         least, usual, most = (fixed + later * each for later in (counts.least, counts.usual, counts.most))
         return least, usual, most
@@ -233,7 +235,7 @@ class SearchLoop(Loop):
 
     def evaluated_content(self, point: Point) -> dict[str, Any]:
         """Returns the content of the evaluation of a point, with its first seed."""
-        return content(self.study, self.images, self._run("eval", point, self.study.final_seeds[0]))
+        return content(self.study, self.images, self._run("eval", point, self.study.final_units[0]))
 
     def dropped(self) -> tuple[Point, ...]:
         """Returns the points that a race dropped and for which no other search has trained further seeds."""
@@ -289,10 +291,10 @@ class SearchLoop(Loop):
 
     def _final(self, points: Iterable[Point]) -> list[Run]:
         """Returns the evaluation of points with all seeds."""
-        return [self._run("eval", point, seed) for point in points for seed in self.study.final_seeds]
+        return [self._run("eval", point, seed) for point in points for seed in self.study.final_units]
 
-    def _make_run(self, phase: str, point: Point, seed: int) -> Run:
-        return Run(phase, self.study.learner(point, seed))
+    def _make_run(self, phase: str, point: Point, unit: Unit) -> Run:
+        return Run(phase, self.study.learner(point, unit.seed), unit.order)
 
     def _record(self, point: Point, seed: int) -> RunRecord | None:
         """Returns the record of a point and a seed in the search, for the driver; None if there is none."""

@@ -119,7 +119,7 @@ class TableLoop(Loop):
         """Returns the numbers of rows, seeds and tasks, in words."""
         study = self.study
         tuned = f"tuned on {count_text(study.cv_tasks, 'task')}, then " if self.tuning else ""
-        size = f"{count_text(len(self.rows), 'row')} × {count_text(len(study.seeds), 'seed')}"
+        size = f"{count_text(len(self.rows), 'row')} × {study.units_text(len(study.seeds))}"
         return f"{size}, {tuned}{count_text(study.tasks - study.cv_tasks, 'task')}{study.held_out}"
 
     def counts(self) -> MemberCounts:
@@ -152,8 +152,8 @@ class TableLoop(Loop):
         return math.nan if record is None or record.status != "ok" else float(average_accuracy(record.accuracies))
 
     def runs(self, row: Row, phase: str = "eval") -> list[Run]:
-        """Returns the runs of a row, with every seed."""
-        return [Run(phase, row.learner(seed)) for seed in self.study.seeds]
+        """Returns the runs of a row, with every seed in every order."""
+        return [Run(phase, row.learner(unit.seed), unit.order) for unit in self.study.units]
 
     def _runs_of(self, rows: Iterable[Row], phase: str = "eval") -> list[Run]:
         """Returns the runs of rows, with every seed."""

@@ -18,26 +18,27 @@ if TYPE_CHECKING:
 class Work:
     """Work of a study's members, computed once per kind.
 
-    request: returns the stream of a phase; measured: the tests inside a run's tasks, as `content.measured`.
+    request: returns the stream of a phase, in the order of a number; measured: the tests inside a run's tasks, as
+    `content.measured`.
     """
 
     def __init__(
         self,
         study: Study,
-        request: Callable[[str], StreamRequest],
+        request: Callable[[str, int], StreamRequest],
         measured: Callable[[Run], tuple[int, int] | None],
     ) -> None:
         self._study, self._request, self._measured = study, request, measured
         self._first_alone = study.first_task_alone
         self.of = cache(self._of)  # computed for every missing member, for each cohort
-        self._streams: dict[str, TaskStream] = {}
+        self._streams: dict[tuple[str, int], TaskStream] = {}
         self._later: dict[Kind, LaterSteps] = {}
 
-    def stream(self, phase: str) -> TaskStream:
-        """Returns the stream of a phase, opened once."""
-        if phase not in self._streams:
-            self._streams[phase] = self._request(phase).open()
-        return self._streams[phase]
+    def stream(self, phase: str, order: int) -> TaskStream:
+        """Returns the stream of a phase in the order of a number, opened once."""
+        if (phase, order) not in self._streams:
+            self._streams[phase, order] = self._request(phase, order).open()
+        return self._streams[phase, order]
 
     def weights(self, run: Run) -> tuple[float, ...]:
         """Returns FLOP of a step in each task, including tests; empty for plug-in trainers."""
@@ -55,7 +56,7 @@ class Work:
         from trainers.cost.flops import later_steps  # brings torch along
 
         if kind_of(run) not in self._later:
-            stream, transfer = self.stream(run.phase), measures_transfer(run.phase)
+            stream, transfer = self.stream(run.phase, run.order), measures_transfer(run.phase)
             measure, architecture = self._measured(run), self._study.architecture
             self._later[kind_of(run)] = later_steps(run.learner, stream, architecture, transfer, measure)
         return self._later[kind_of(run)]

@@ -294,6 +294,15 @@ def _check_stream(study: Study) -> None:
             f"got {study.cv_tasks} and {study.tasks}",
         ),
         (
+            study.order is not None and study.orders > 1,
+            f"order is one order, and orders are drawn: leave one out, got orders {study.orders}",
+        ),
+        (
+            study.order is not None and not _fits(study.order, study.cv_tasks, study.tasks),
+            f"order must have the tasks 0…{study.tasks - 1}, {_searched_first(study.cv_tasks)}; "
+            f"got {','.join(map(str, study.order or ()))}",
+        ),
+        (
             examples is not None and examples < batch,
             f"examples-per-task must be >= batch-size, got {examples} and {batch}",
         ),
@@ -321,3 +330,13 @@ def _check_stream(study: Study) -> None:
     ):
         if wrong:
             raise UsageError(line)
+
+
+def _fits(order: tuple[int, ...], cv_tasks: int, tasks: int) -> bool:
+    """Returns whether an order has all tasks, and those of the search first."""
+    return len(order) == tasks and sorted(order[:cv_tasks]) == list(range(cv_tasks))
+
+
+def _searched_first(cv_tasks: int) -> str:
+    """Returns the tasks with which an order must begin, in words."""
+    return f"those of the search, 0…{cv_tasks - 1}, first" if cv_tasks else "each once"

@@ -53,7 +53,7 @@ def _check_search(study: Search) -> None:
     # First: a grid makes all of its points when the strategy is made below.
     check_product("values", limits.VALUES, **tried)
     _check_race(study)
-    check_product("members", limits.MEMBERS, **tried, seeds=len(study.search_seeds))
+    check_product("members", limits.MEMBERS, **tried, seeds=len(study.search_units))
     check_searchable(study.method, study.space.names)
     if study.foreign:
         with refused(ValueError):
@@ -123,7 +123,7 @@ def _check_table(study: Table) -> None:
         if method not in study.methods:
             raise UsageError(f"settings of {method!r} are given, but the methods are {', '.join(study.methods)}")
     rows = sum(len(row.candidates()) if study.searches else 1 for row in table_rows(study))
-    check_product("members", limits.MEMBERS, rows=rows, seeds=len(study.seeds))
+    check_product("members", limits.MEMBERS, rows=rows, seeds=len(study.units))
 
 
 def _check_nothing(study: Study, streams: Mapping[str, TaskStream]) -> None:

@@ -20,6 +20,7 @@ from trainers.streams import DataError, clear_cache
 from trainers.streams.base import ImageStream, TaskStream
 from trainers.streams.competing import check_scenario
 from trainers.streams.disjoint import overlap
+from trainers.streams.task_order import drawn_order, splits_classes
 
 MOST_KNOWN = 0.01  # of the test examples; in the search on published CIFAR-100 it is 0.004
 FEWEST_TASKS = 3  # two for a search, as nothing is projected on a first one, and one for the evaluation
@@ -141,6 +142,9 @@ def _opened(study: Study, phase: str) -> TaskStream:
         raise UsageError(f"{error}{more}") from error
     if not study.foreign:
         _check_network(study, stream)
+    if not splits_classes(stream):
+        with refused(ValueError):
+            drawn_order(study.orders - 1, min(stream.tasks), len(stream.tasks))
     # The last mini-batch of a task may be short, but not its only one.
     least = min(stream.size(seed, task) for seed in study.stream_seeds(phase) for task in stream.tasks)
     if least < study.largest_batch:

@@ -116,7 +116,7 @@ class _Experiment:
 
     def member(self, trial: Trial, record: RunRecord) -> bool:
         """Writes the run of a member within that of its trial; returns whether it was new."""
-        key, parent = f"{trial.key}/{record.seed}", self._parent(trial)
+        key, parent = f"{trial.key}/{record.unit}", self._parent(trial)
         run, tags = self._stored.get(key, ("", {}))
         if tags.get(KEY) == record.key:
             if tags[PARENT] != parent:
@@ -125,7 +125,7 @@ class _Experiment:
         if run:
             self._client.delete_run(run)
             del self._stored[key]
-        run = self._run(key, f"seed {record.seed}", {PARENT: parent, "stream": trial.stream}, {"seed": record.seed})
+        run = self._run(key, f"seed {record.unit}", {PARENT: parent, "stream": trial.stream}, {"seed": record.seed})
         self._finish(run, (record,), {KEY: record.key}, "FINISHED" if record.status == "ok" else "FAILED")
         return True
 

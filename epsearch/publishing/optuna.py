@@ -99,8 +99,8 @@ def _trial(trial: Trial, space: dict[str, BaseDistribution], objective: str) -> 
 def _by_seed(records: Sequence[RunRecord], objective: str) -> dict[str, Any]:
     """Returns each seed's score, or that it diverged, and its key in the ledger."""
     metric = METRICS[objective]
-    values = {f"{objective}, seed {r.seed}": metric.of(r) if r.status == "ok" else r.status for r in records}
-    return {"seeds": len(records), **values, **{f"run, seed {r.seed}": r.key for r in records}}
+    values = {f"{objective}, seed {r.unit}": metric.of(r) if r.status == "ok" else r.status for r in records}
+    return {"seeds": len(records), **values, **{f"run, seed {r.unit}": r.key for r in records}}
 
 
 def _set_attributes(study: optuna.Study, publication: Publication) -> None:

@@ -110,7 +110,7 @@ def curve(records: Iterable[RunRecord]) -> list[float]:
 
 def _filled(trial: Trial, records: Sequence[RunRecord], required: int, about: Mapping[str, Value]) -> Trial:
     """Returns a trial with its members, each once, by seed; it is open with fewer than required."""
-    members = tuple({record.key: record for record in sorted(records, key=lambda record: record.seed)}.values())
+    members = tuple({record.key: record for record in sorted(records, key=lambda record: record.unit)}.values())
     diverged = any(record.status != "ok" for record in members)
     state = OPEN if len(members) < required else DIVERGED if diverged else FINISHED
     return trial._replace(records=members, state=state, about=about)
@@ -122,7 +122,7 @@ def _at(stream: str, names: Sequence[str], point: Point) -> Trial:
 
 def _of_search(loop: SearchLoop) -> tuple[str, tuple[Parameter, ...], list[Trial]]:
     """Returns the trials on the stream that scores points, then those of the evaluation, if on another stream."""
-    study, names, seeds = loop.study, loop.study.space.names, len(loop.study.seeds)
+    study, names, seeds = loop.study, loop.study.space.names, len(loop.study.units)
     rounds: dict[Point, int] = {}
     for each in loop.rounds():
         rounds |= {point: each.number for point in each.points if point not in rounds}
@@ -139,7 +139,7 @@ def _of_search(loop: SearchLoop) -> tuple[str, tuple[Parameter, ...], list[Trial
         roles = dict.fromkeys(study.compared, "baseline") | {loop.best.point: "chosen"}
         evaluated = group(loop.evaluation_records(), names, roles)
         trials += [
-            _filled(_at("eval", names, point), evaluated[point], len(study.final_seeds), {"role": role})
+            _filled(_at("eval", names, point), evaluated[point], len(study.final_units), {"role": role})
             for point, role in roles.items()
         ]
     return study.scored_on, _searched(loop), trials
@@ -182,7 +182,7 @@ def _of_table(trial: Callable[[Row], Trial]) -> tuple[Callable[[Any], Any], Call
     """Returns the functions of a table on the evaluation stream; runs of its tuning are not published."""
 
     def of_loop(loop: TableLoop) -> tuple[str, tuple[Parameter, ...], list[Trial]]:
-        rows, seeds = () if loop.tuning else loop.rows, len(loop.study.seeds)
+        rows, seeds = () if loop.tuning else loop.rows, len(loop.study.units)
         trials = [_filled(trial(row), loop.records_of(loop.runs(row)), seeds, row.shown()) for row in rows]
         values = [dict(trial(row).values) for row in loop.rows]
         columns = ((name, tuple(dict.fromkeys(row[name] for row in values))) for name in values[0])

@@ -39,7 +39,7 @@ def publish(publication: Publication, folder: Path) -> PublishReport:
 
 def write_member(root: Path, trial: Trial, record: RunRecord) -> None:
     """Writes the run of one member."""
-    run = _run(root, trial) / f"seed-{record.seed}"
+    run = _run(root, trial) / f"seed-{record.unit}".replace(" ", "-")
     _write(run, record.key[:16], ((summary, step, record) for summary, step in _scalars([record])))
 
 

@@ -198,5 +198,5 @@ def _suggestion(loop: Loop) -> str:
     study, (usual, of_kg) = loop.study, loop.usual_points("", "kg")
     if of_kg is None or usual is None or of_kg > FEWER * usual:
         return ""
-    members = of_kg * len(study.seeds)
+    members = of_kg * len(study.units)
     return f"--strategy kg names as good a value with usually about {members} members (docs/strategies.md)"

@@ -76,7 +76,7 @@ def save_network(  # noqa: PLR0913  an option each
     (record,) = again.records.values()
     if record.status != "ok":
         raise UsageError(
-            f"{label_of(loop.study, record)} with seed {record.seed} diverges: there is no network to save"
+            f"{label_of(loop.study, record)} with seed {record.unit} diverges: there is no network to save"
         )
     saved = SavedNetwork(
         file,

@@ -100,7 +100,7 @@ def verify(
         same_machine = record.machine == again.results[key].machine if record.machine else None
         allowed = tolerance(again.study, loop.images, alike=same_machine is True)
         reruns.append(Rerun(record, label_of(loop.study, record), again.certificates[key], same_machine, allowed))
-    reruns.sort(key=lambda rerun: (rerun.record.phase, rerun.label, rerun.record.seed))
+    reruns.sort(key=lambda rerun: (rerun.record.phase, rerun.label, rerun.record.unit))
     seconds = sum(result.seconds for result in again.results.values())
     return Verification(loop.study, tuple(reruns), len(runs), seed, _damaged_runs(loop), seconds)
 

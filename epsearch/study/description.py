@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -30,7 +30,8 @@ from epsearch.study.option import (
 )
 from epsearch.study.parsers import AUTO
 from epsearch.study.published import published
-from results.labels import A_T, OF_POINTS
+from results.labels import A_T, OF_POINTS, count_text
+from results.ledger.record import Unit
 from results.ledger.url import LedgerUrl
 from trainers.cohort import Architecture
 from trainers.hyperparameters import Hyperparameters
@@ -41,6 +42,7 @@ from trainers.scenarios import SCENARIOS
 if TYPE_CHECKING:
     from trainers.foreign.process import Limits
     from trainers.streams import StreamRequest
+    from trainers.streams.task_order import Order
 
 CURVE = "curve"
 """The search chooses the top of a curve."""
@@ -135,6 +137,16 @@ class Study:
         STREAM, usual=DATASETS, later=True, after="dataset",
     )
     """None for the stream of a plug-in, which has its own."""
+    orders: int = option(
+        values.whole(1, limits.ORDERS),
+        "Orders of tasks with which every seed is trained, or of classes that are split into tasks; the first is the "
+        "stream's own.", SEEDS, 1, later=True, extendable=True, after="seeds",
+    )
+    order: tuple[int, ...] | None = option(
+        values.TASK_ORDER, "One order of all tasks, like 3,0,1,2.", STREAM, usual="the stream's own", later=True,
+        after="scenario",
+    )
+    """None for the stream's own."""
     cv_tasks: int = option(
         values.whole(0, limits.TASKS), "Tasks of the search, the first of the stream.", STREAM, usual=DATASETS,
     )
@@ -382,6 +394,25 @@ class Study:
         """Returns the tasks of D^CV ("cv") or D^EV ("eval", "validation"), numbered in the whole stream."""
         return range(self.cv_tasks) if phase == "cv" else range(self.cv_tasks, self.tasks)
 
+    def order_of(self, phase: str, number: int) -> "Order":
+        """Returns the order of the tasks of D^CV ("cv") or D^EV: the one of that number, or the part of `order`."""
+        tasks = self.stream_tasks(phase)
+        return number if self.order is None else self.order[tasks.start : tasks.stop]
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """The units of statistics: every seed in every order of tasks."""
+        return self.units_of(self.seeds)
+
+    def units_of(self, seeds: Iterable[int]) -> tuple[Unit, ...]:
+        """Returns each seed in every order; the orders of a seed stand together, so that later seeds come last."""
+        return tuple(Unit(order, seed) for seed in seeds for order in range(self.orders))
+
+    def units_text(self, seeds: int) -> str:
+        """Returns the numbers of orders, where there are several, and seeds in words."""
+        orders = f"{count_text(self.orders, 'order')} × " if self.orders > 1 else ""
+        return f"{orders}{count_text(seeds, 'seed')}"
+
     def stream_seeds(self, phase: str) -> tuple[int, ...]:
         """Returns the seeds on D^CV ("cv") or D^EV ("eval")."""
         return self.seeds
@@ -402,8 +433,8 @@ class Study:
 
     @property
     def compared_on(self) -> tuple[int, ...]:
-        """Numbers of seeds of each stage, once if equal."""
-        return (len(self.seeds),)
+        """Numbers of units of each stage, once if equal."""
+        return (len(self.units),)
 
     @property
     def all_seeds(self) -> set[int]:
@@ -415,10 +446,11 @@ class Study:
         """Examples of the largest SGD step."""
         return int(self.hyperparameters.batch_size)
 
-    def request(self, phase: str, source: Mapping[str, str] | None = None) -> "StreamRequest":
+    def request(self, phase: str, source: Mapping[str, str] | None = None, order: int = 0) -> "StreamRequest":
         """Returns a request for the stream of D^CV ("cv") or D^EV ("eval"; "validation" with what is held out).
 
-        source: required hashes of the files of a plug-in stream, of a stored study.
+        order: the number of the order of its tasks; source: required hashes of the files of a plug-in stream, of a
+        stored study.
         """
         from trainers.streams import ImageOptions, StreamRequest  # late: `--help` and `list` open no stream
 
@@ -439,6 +471,7 @@ class Study:
             source,
             self.validation,
             self.validation > 0 and phase != "eval",
+            self.order_of(phase, order),
         )
 
     @property

@@ -25,6 +25,7 @@ from epsearch.study.option import (
     option,
 )
 from results.labels import A_T, is_objective, objective_label
+from results.ledger.record import Unit
 from search_spaces.space import Parameter, Point, Space
 from search_spaces.strategies import STRATEGIES
 from trainers.cohort import Learner
@@ -174,6 +175,11 @@ class Search(Study):
         return Space(tuple(replace(each, apart=apart) if each.name == EPSILON else each for each in space.parameters))
 
     @property
+    def search_units(self) -> tuple[Unit, ...]:
+        """Units of a point in the search: those of `search_seeds`."""
+        return self.units_of(self.search_seeds)
+
+    @property
     def search_seeds(self) -> tuple[int, ...]:
         """Seeds of a point in the search: `seeds`, and in a race further ones above the largest."""
         more, last = (self.most_seeds or 0) - len(self.seeds), max(self.seeds)
@@ -183,6 +189,11 @@ class Search(Study):
     def scored_on(self) -> str:
         """The phase that scores points: "cv", "eval", or "validation" for what the evaluation tasks hold out."""
         return "validation" if self.score_on == "eval" and self.validation else self.score_on
+
+    @property
+    def final_units(self) -> tuple[Unit, ...]:
+        """Units of the evaluation: those of `final_seeds`."""
+        return self.units_of(self.final_seeds)
 
     @property
     def final_seeds(self) -> tuple[int, ...]:
@@ -272,8 +283,8 @@ class Search(Study):
 
     @property
     def compared_on(self) -> tuple[int, ...]:
-        """Numbers of seeds of search and evaluation, once if equal."""
-        return tuple(dict.fromkeys((len(self.seeds), len(self.final_seeds))))
+        """Numbers of units of search and evaluation, once if equal."""
+        return tuple(dict.fromkeys((len(self.units), len(self.final_units))))
 
     @property
     def baseline(self) -> Point | None:

@@ -10,6 +10,7 @@ from trainers.cohort import LARGEST_SEED as LARGEST_SEED
 from trainers.hyperparameters import LARGEST, MOST
 
 SEEDS = 10_000
+ORDERS = 1_000  # of tasks
 ROUNDS = 10_000
 VALUES = 10_000  # that a search tries in all: points × repeats
 CHOICES = 1_000  # of one hyperparameter

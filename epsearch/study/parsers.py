@@ -202,6 +202,22 @@ def seeds(value: Any, name: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
+def task_order(value: Any, name: str) -> tuple[int, ...] | None:
+    """Returns the numbers of tasks in an order, each once, from 3,0,1,2 or a list; None for none."""
+    if value is None or (isinstance(value, str) and value.strip() == "none"):
+        return None
+    wrong = UsageError(f"{name} must list every task once, like 3,0,1,2, got {brief(value)}")
+    if not isinstance(value, (str, list, tuple)):
+        raise wrong
+    try:
+        tasks = tuple(int(str(one)) for one in (value.split(",") if isinstance(value, str) else value))
+    except ValueError:
+        raise wrong from None
+    if sorted(tasks) != list(range(len(tasks))):
+        raise wrong
+    return tasks
+
+
 def _seeds(value: Any) -> range | list[int]:
     """Returns the seeds as written, ranges unexpanded. Raises ValueError."""
     if isinstance(value, range):

@@ -33,7 +33,7 @@ def _line(rerun: "Rerun") -> tuple[str, ...]:
     record, difference = rerun.record, rerun.certificate.accuracy_difference
     by = "no difference" if difference == 0 else f"differ by {points_text(difference)}"
     machine = MACHINES[rerun.same_machine]
-    return rerun.label, STREAMS[record.phase], str(record.seed), _verdict(rerun), by, machine, record.key[:12]
+    return rerun.label, STREAMS[record.phase], str(record.unit), _verdict(rerun), by, machine, record.key[:12]
 
 
 def _verdict(rerun: "Rerun") -> str:
@@ -146,7 +146,7 @@ def saved(network: "SavedNetwork") -> RenderableType:
     last = ", ".join(f"{100 * accuracy:.2f}" for accuracy in record.accuracies[-1])
     return facts(
         {
-            "run": f"{network.label}, seed {record.seed}, {STREAMS[record.phase]} stream",
+            "run": f"{network.label}, seed {record.unit}, {STREAMS[record.phase]} stream",
             "A_T %": f"{100 * record.accuracies[-1].mean():.2f}",
             "on each task %": last,
             "compared": compared,

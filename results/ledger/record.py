@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:  # a list of studies is read without arrays, whose package takes a tenth of a second
     import numpy as np
@@ -21,6 +21,8 @@ ARRAYS = ("accuracies", "initial", "within", "violations")
 """Fields that are arrays, each with a column of its own."""
 JOINT = "joint"
 """The method of joint training, whose runs may lack whole rows of accuracies."""
+ORDER = "order"
+"""Part of a content: the number of a drawn order of tasks; none in the stream's own."""
 INSIDE = "inside"
 """Field of tests inside tasks, which few records have: it is in the column of `within`, as the second part of it."""
 ALONE, RERUN = "alone", "rerun"
@@ -33,6 +35,42 @@ SCALARS = (str, int, float, bool, type(None))
 
 DIFFERENCES = ("accuracy_difference", "parameter_difference")
 """The fields that are differences."""
+
+
+class Unit(int):
+    """A unit of statistics: a seed in an order of tasks. In order 0, the stream's own, it equals the seed.
+
+    >>> Unit(0, 3) == 3, str(Unit(2, 3)), Unit(2, 3).order, Unit(2, 3).seed
+    (True, '3 in order 2', 2, 3)
+    """
+
+    BASE = 2**64
+    """More than any seed."""
+
+    def __new__(cls, order: int, seed: int) -> Self:
+        """Returns the unit of an order's number and a seed."""
+        return super().__new__(cls, order * cls.BASE + seed)
+
+    @property
+    def order(self) -> int:
+        """The number of the order of tasks, 0 for the stream's own."""
+        return int(self) // self.BASE
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        return int(self) % self.BASE
+
+    def __str__(self) -> str:
+        return f"{self.seed} in order {self.order}" if self.order else str(self.seed)
+
+    __repr__ = __str__
+
+    def __format__(self, form: str) -> str:
+        return format(str(self), form)
+
+    def __reduce__(self) -> tuple[type, tuple[int, int]]:  # else a copy would be made of one number
+        return type(self), (self.order, self.seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +141,11 @@ class RunRecord:
     def tasks(self) -> int:
         """T, the number of tasks of the stream."""
         return int(self.accuracies.shape[0])
+
+    @property
+    def unit(self) -> Unit:
+        """The seed in its order of tasks, which statistics count as one."""
+        return Unit(self.content.get(ORDER, 0), self.seed)
 
     @property
     def machine(self) -> str:

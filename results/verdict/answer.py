@@ -72,7 +72,7 @@ def _choice(results: SearchResults) -> str:
     what = results.objective
     if not members:
         return f"{chosen}, {best}: mean {what} {number_text(100 * results.chosen_score, DIGITS)} % on the {stream}."
-    size = f"{count_text(members[0].tasks, 'task')}, {count_text(len({r.seed for r in members}), 'seed')}"
+    size = f"{count_text(members[0].tasks, 'task')}, {wording.units(members)}"
     return f"{chosen}, {best}: {what} {_metric(members, what)} % on the {stream} ({size}{spread})."
 
 
@@ -118,7 +118,7 @@ def _highest(results: SearchResults) -> str:
     higher = wording.higher(results)
     if not higher:
         return ""
-    seeds, every = ({r.seed for r in records} for records in (results.members_of(higher[0]), results.search))
+    seeds, every = ({r.unit for r in records} for records in (results.members_of(higher[0]), results.search))
     few = f", with {len(seeds)} of the {len(every)} seeds" if len(seeds) < len(every) else ""
     return f" (the highest mean of a round is that of {point_text(results.parameters, higher[0])}{few})"
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from results.inert import INERT
+from results.ledger.record import Unit
 from results.points import Point
 from results.search import EvaluatedChoice, Race, SearchResults
 from results.statistics.bootstrap import FEWEST_SEEDS
@@ -58,7 +59,7 @@ class Assessment(NamedTuple):
     """Its interval is in values of the parameter."""
     rivals: tuple[Point, ...]
     """Points that cannot be told apart from the best, if they lie on no curve."""
-    far_off: tuple[tuple[Point, int, float], ...]
+    far_off: tuple[tuple[Point, Unit, float], ...]
     """Outliers, such as failed runs that still have a score: point, seed, and A_T minus the fit of the other members in
     percentage points (`outliers.outliers`)."""
     race: Race | None
@@ -111,7 +112,7 @@ def trust(results: SearchResults) -> Assessment:
         parameters=results.parameters,
         chosen=results.chosen,
         baseline=results.baseline,
-        seeds=len({r.seed for r in results.search}),
+        seeds=len({r.unit for r in results.search}),
         points=_points(results, verdict.kind == INERT),
         peak=best,
         verdict=verdict,
@@ -136,7 +137,7 @@ def trust_as_json(trust: Assessment) -> dict[str, Any]:
         "text": verdict.text,
         "advice": verdict.advice,
         "rivals": [list(point) for point in trust.rivals],
-        "far_off": [{"point": list(point), "seed": seed, "by": by} for point, seed, by in trust.far_off],
+        "far_off": [{"point": list(point), **_as_json(unit), "by": by} for point, unit, by in trust.far_off],
         "seeds": trust.seeds,
         "probability_best": _number(trust.probability),
         "smallest_p": _number(trust.smallest_p),
@@ -149,6 +150,11 @@ def trust_as_json(trust: Assessment) -> dict[str, Any]:
     }
 
 
+def _as_json(unit: Unit) -> dict[str, int]:
+    """Returns a unit's seed, and its order where it is not the stream's own."""
+    return {"seed": unit.seed} | ({"order": unit.order} if unit.order else {})
+
+
 def trust_rows(trust: Assessment) -> list[dict[str, Any]]:
     """Returns one row a point, for a table; NaN where there is nothing.
 
@@ -159,8 +165,8 @@ def trust_rows(trust: Assessment) -> list[dict[str, Any]]:
     return [_row(trust, one) for one in trust.points]
 
 
-def _far_off(results: SearchResults) -> tuple[tuple[Point, int, float], ...]:
-    seeds = sorted({r.seed for r in results.search})
+def _far_off(results: SearchResults) -> tuple[tuple[Point, Unit, float], ...]:
+    seeds = sorted({r.unit for r in results.search})
     # ε = 0 of ε-SOFT-GEM is A-GEM: seeds have another effect on another method, and none of its members has failed.
     other = [results.zero_is_agem and point == (0.0,) for point in results.points]
     scores = np.where(np.array(other, dtype=bool)[:, None], math.nan, table(results))

@@ -88,9 +88,9 @@ def _inert(results: SearchResults, scores: np.ndarray) -> tuple[str, str] | None
     """Returns (finding, advice) for an inert search; None for any other."""
     searched = wording.searched(results)
     of = f"values of {searched}" if len(results.parameters) == 1 else f"points of {searched}"
-    # Fingerprints are hashes of the final parameters: one for each seed means that no point changed the training.
-    networks = {(record.seed, record.fingerprint) for record in results.search}
-    same = len(networks) == len({seed for seed, _ in networks})
+    # Fingerprints are hashes of the final parameters: one for each unit means that no point changed the training.
+    networks = {(record.unit, record.fingerprint) for record in results.search}
+    same = len(networks) == len({unit for unit, _ in networks})
     return inert(scores, of, searched, same_networks=same, widest=results.of_epsilon and results.domain[0] == (0, 1))
 
 
@@ -146,8 +146,8 @@ def _chosen_or_end(results: SearchResults, maximum: Maximum, names: tuple[str, s
 
 def _diverged(results: SearchResults) -> np.ndarray:
     """Returns bool [K, R]: the members that diverged, a row a point and a column a seed."""
-    seeds = sorted({r.seed for r in results.search})
-    rows = [{r.seed for r in results.members_of(s) if r.status != "ok"} for s in results.points]
+    seeds = sorted({r.unit for r in results.search})
+    rows = [{r.unit for r in results.members_of(s) if r.status != "ok"} for s in results.points]
     # Reshaped, because without points or seeds NumPy makes an array of one dimension.
     return np.array([[seed in row for seed in seeds] for row in rows], dtype=bool).reshape(len(rows), len(seeds))
 

@@ -114,8 +114,8 @@ def table(results: SearchResults, metric: str = "") -> np.ndarray:
             strict=True,
         )
     )
-    seeds = sorted({r.seed for r in results.search})
-    rows = [{r.seed: values[r.key] for r in results.members_of(point)} for point in results.points]
+    seeds = sorted({r.unit for r in results.search})
+    rows = [{r.unit: values[r.key] for r in results.members_of(point)} for point in results.points]
     # Reshaped, because without points or seeds NumPy makes an array of one dimension.
     scores = np.array([[row.get(seed, math.nan) for seed in seeds] for row in rows]).reshape(len(rows), len(seeds))
     scores.setflags(write=False)

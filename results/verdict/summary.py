@@ -126,7 +126,7 @@ def _tasks(results: SearchResults) -> str:
         return ""
     tasks = count_text(results.evaluation[0].tasks, "new task" if results.score_on == "cv" else "task")
     spread = "σ" if printed_methods(results) else "sd"  # of the population beside printed rows, as in print
-    return f"{tasks}, {count_text(len({record.seed for record in results.evaluation}), 'seed')}, ± {spread}"
+    return f"{tasks}, {wording.units(results.evaluation)}, ± {spread}"
 
 
 def _measured(results: SearchResults, metrics: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -223,10 +223,10 @@ def _seeds(results: SearchResults, known: Assessment, pair: Paired) -> str:
     for_a_test = LEAST_FOR_A_TEST if 0 < pair.n < LEAST_FOR_A_TEST else 0
     own = results.eval_seeds != results.seeds
     needed = max(math.ceil(for_the_top), open_still, 0 if own else for_a_test)
-    if needed > len(results.seeds):
-        return f"--seeds {_seeds_text(results.seeds, needed)}"
-    if own and for_a_test > len(results.eval_seeds):
-        return f"--eval-seeds {_seeds_text(results.eval_seeds, for_a_test)}"
+    wanted = (("seeds", results.seeds, needed), ("eval-seeds", results.eval_seeds, for_a_test * own))
+    for option, seeds, units in wanted:
+        if units > len(seeds) * results.orders:
+            return f"--{option} {_seeds_text(seeds, -(-units // results.orders))}"
     return ""
 
 

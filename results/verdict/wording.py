@@ -4,8 +4,10 @@ For a search of ε in the paper's words.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 
 from results.labels import STREAM_LABELS, count_text
+from results.ledger.record import RunRecord
 from results.points import Point, parameter_label, point_text
 from results.search import SearchResults, SearchRound
 from results.statistics.paired import RELATIVE_ZERO
@@ -52,6 +54,14 @@ def stream(results: SearchResults) -> str:
     """Returns what the scores of the search are from: "the cross-validation stream of 3 tasks"."""
     of = f" of {count_text(results.search[0].tasks, 'task')}" if results.search else ""
     return f"the {STREAM_LABELS[results.score_on]}{of}"
+
+
+def units(members: Iterable[RunRecord]) -> str:
+    """Returns the numbers of orders, where there are several, and seeds of members."""
+    distinct = {record.unit for record in members}
+    seeds = count_text(len({unit.seed for unit in distinct}), "seed")
+    orders = {unit.order for unit in distinct}
+    return f"{count_text(len(orders), 'order')} × {seeds}" if len(orders) > 1 else seeds
 
 
 def round_noun(one: SearchRound) -> str:

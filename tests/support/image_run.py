@@ -15,7 +15,7 @@ from trainers.streams.competing import scenario_of
 def plain_image_run(one, stream, architecture):
     """As `plain_run`, for a residual network, in float64."""
     net = make_resnet(architecture, stream)
-    row = torch.from_numpy(net.init(generator(one.seed, "init", stream.tasks.start))).double()
+    row = torch.from_numpy(net.init(generator(one.seed, "init", min(stream.tasks)))).double()
     attributes = None if stream.attributes is None else torch.tensor(stream.attributes)
     network = ImageLearner(torch_twin(net, row, attributes), stream.heads(one.seed), stream.balanced)
     network.seen = [*stream.tasks] if scenario_of(stream) == CLASS else None

@@ -78,7 +78,7 @@ def own_run(one, stream, architecture):
 def untrained_module(seed, stream, architecture):
     """What the user's factory makes, with the start that a seed has."""
     net = make_network(architecture, stream)
-    row = torch.from_numpy(net.init(generator(seed, "init", stream.tasks.start)))
+    row = torch.from_numpy(net.init(generator(seed, "init", min(stream.tasks))))
     averages = net.statistics(row[None]).get("statistics")
     made = net.facts.plugged.factory(net.facts.inputs, net.facts.outputs)
     made.load_state_dict(net.state_dict(row, None if averages is None else averages[0]))

@@ -19,7 +19,7 @@ from trainers.schedule import generator
 def plain_run(one, stream, hidden):
     """(accuracies [T, T], parameters after every step) of one run without any engine."""
     net = MLP((stream.inputs, *hidden, stream.classes))
-    start = torch.from_numpy(net.init(generator(one.seed, "init", stream.tasks.start)))[None]
+    start = torch.from_numpy(net.init(generator(one.seed, "init", min(stream.tasks))))[None]
     network = PlainLearner(net.sizes, unpadded(net, start))
 
     def examples(inputs, labels):

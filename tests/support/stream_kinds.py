@@ -6,6 +6,7 @@ from tests.support.made_images import made_images
 from tests.support.toy_streams import digits, toy
 from trainers.streams import RotatedStream, SplitPixelsStream
 from trainers.streams.images.split import ReoccurringStream, SplitStream
+from trainers.streams.task_order import in_order
 
 
 @cache
@@ -34,4 +35,8 @@ KINDS = {
     "split, embedding": cut(SplitStream, embedding=True),
     "re-occurring": cut(ReoccurringStream),
     "re-occurring, embedding": cut(ReoccurringStream, embedding=True),
+    "split pixels, classes in another order": lambda tasks, examples: in_order(
+        split_pixels("domain")(tasks, examples), 2
+    ),
+    "split, classes in another order": lambda tasks, examples: in_order(cut(SplitStream)(tasks, examples), 2),
 }

@@ -55,7 +55,8 @@ class StreamView:
         """Returns the task [outputs] of each output, counted from 0; −1 for none of this stream."""
         tasks = self._stream.tasks
         heads = np.asarray(cast("ImageStream", self._stream).heads(self._seed), np.int64)
-        return np.where((heads >= tasks.start) & (heads < tasks.stop), heads - tasks.start, -1)
+        places = [tasks.index(head) if head in tasks else -1 for head in heads.tolist()]
+        return np.array(places, dtype=np.int64)
 
     def train(self, task: int, first: int) -> tuple[int, "Examples"]:
         """Returns the number of training examples of a task, and a part of them, from `first` on, in its order."""

@@ -28,13 +28,13 @@ LARGEST = 2**31  # bytes of a file of weights, unpacked; a ResNet-18 has 47 mill
 NOT_PARAMETERS = ("running_mean", "running_var", "num_batches_tracked")
 
 
-def start_rows(net: Network, seeds: Sequence[int], tasks: range, pretrained: str | None) -> Tensor:
+def start_rows(net: Network, seeds: Sequence[int], tasks: Sequence[int], pretrained: str | None) -> Tensor:
     """[S, D], the untrained network of each seed; all but its head from pretrained weights where there are some.
 
-    tasks: those of the stream, whose first number goes into the draw, so that D^CV and D^EV start from different ones.
+    tasks: those of the stream, whose lowest number goes into the draw, so that D^CV and D^EV start from different ones.
     Raises DataError.
     """
-    rows = torch.from_numpy(np.stack([net.init(generator(seed, "init", tasks.start)) for seed in seeds]))
+    rows = torch.from_numpy(np.stack([net.init(generator(seed, "init", min(tasks))) for seed in seeds]))
     if pretrained is not None:
         assert isinstance(net, ResNet)  # Architecture has seen to it
         put(net, rows, load(pretrained), pretrained)

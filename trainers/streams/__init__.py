@@ -14,6 +14,7 @@ from trainers.streams.images.registry import FOLDER, ImageOptions
 from trainers.streams.permuted import PermutedStream, RotatedStream
 from trainers.streams.pixels import digits, mnist
 from trainers.streams.split_pixels import SplitPixelsStream
+from trainers.streams.task_order import Order, in_order
 from trainers.streams.validation import hold_out
 
 
@@ -71,6 +72,8 @@ class StreamRequest:
     """Share of each task's training examples that is held out of training."""
     validates: bool = False
     """Whether these examples are the tests, in the place of the test sets."""
+    order: Order = 0
+    """The order of the tasks: a number, by which it is drawn, 0 for their own; or the tasks."""
 
     def load(self) -> Images | ImageSet | None:
         """Returns the images from which all its tasks are cut, for `open` on a machine without the data.
@@ -91,7 +94,8 @@ class StreamRequest:
         Raises DataError when the data can neither be read nor downloaded, or the sizes do not fit them, and
         ForeignError where a user's own module cannot be imported or its factory fails.
         """
-        stream = self._whole(images)
+        # Classes are shuffled before examples of them are held out.
+        stream = in_order(self._whole(images), self.order)
         return hold_out(stream, self.validation, self.validates) if self.validation else stream
 
     def _whole(self, images: Images | ImageSet | None) -> TaskStream:

@@ -1,6 +1,7 @@
 """The interface of streams of tasks."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -88,8 +89,8 @@ class TaskStream(Protocol):
     """
 
     @property
-    def tasks(self) -> range:
-        """The numbers of its tasks, as in the whole stream."""
+    def tasks(self) -> Sequence[int]:
+        """The numbers of its tasks, as in the whole stream, in the order in which they are trained."""
 
     @property
     def classes(self) -> int:

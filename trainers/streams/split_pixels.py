@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainers.scenarios import DOMAIN, SCENARIOS
-from trainers.schedule import training_order
+from trainers.schedule import generator, training_order
 from trainers.streams.base import DataError, Examples, Images, Labels
 from trainers.streams.competing import chosen_scenario
 from trainers.streams.permuted import DENSITY_SAMPLE
@@ -15,6 +15,8 @@ from trainers.streams.permuted import DENSITY_SAMPLE
 
 class SplitPixelsStream:
     """Task number i has the classes i·c … i·c + c − 1, whatever the seed; labels are output units.
+
+    With a class_order other than 0 these are shuffled among the tasks first, by a generator of that number.
 
     Task- and class-incremental, each class has its output. Domain-incremental, the first class of every task has output
     0, the next one output 1. As in van de Ven & Tolias 2019 (arXiv 1904.07734).
@@ -32,6 +34,7 @@ class SplitPixelsStream:
         classes_per_task: int,
         examples_per_task: int | None = None,
         scenario: str | None = None,
+        class_order: int = 0,
     ) -> None:
         self.scenario = chosen_scenario(scenario, SCENARIOS, self.kind)
         self.tasks, self.classes, self.images, self._at_most = tasks, classes_per_task, images, examples_per_task
@@ -42,6 +45,11 @@ class SplitPixelsStream:
                 f"the images have {images.classes}",
                 images.classes,
             )
+        classes = np.arange(tasks.start * classes_per_task, tasks.stop * classes_per_task)
+        self._class_order = class_order
+        if class_order:
+            classes = generator(class_order, "class order", tasks.start).permutation(classes)
+        self._classes = dict(zip(tasks, classes.reshape(-1, classes_per_task), strict=True))
         self._of_task = {task: np.flatnonzero(self._are_of(images.train.labels, task)) for task in tasks}
         largest = max(map(len, self._of_task.values()))
         if examples_per_task is not None and not 1 <= examples_per_task <= largest:
@@ -65,8 +73,10 @@ class SplitPixelsStream:
         """Returns the task [outputs] that each output belongs to, −1 where it is none of this stream's."""
         if self.scenario == DOMAIN:
             return np.full(self.outputs, self.tasks.start)
-        of_task = np.arange(self.outputs) // self.classes
-        return np.where(np.isin(of_task, self.tasks), of_task, -1)
+        units = np.full(self.outputs, -1, dtype=np.int64)
+        for task, classes in self._classes.items():
+            units[classes] = task
+        return units
 
     def size(self, seed: int, task: int) -> int:
         """Returns how many training examples the task shows."""
@@ -106,14 +116,21 @@ class SplitPixelsStream:
             "classes_per_task": self.classes,
             "examples_per_task": round(sum(self.size(0, task) for task in self.tasks) / len(self.tasks)),
             "at_most": self._at_most,
-        }
+        } | ({"class_order": self._class_order} if self._class_order else {})
+
+    def with_class_order(self, number: int) -> "SplitPixelsStream":
+        """Returns the stream with its classes shuffled among its tasks, by a generator of that number."""
+        own = self.images, self.tasks, self.classes, self._at_most, self.scenario
+        return SplitPixelsStream(*own, class_order=number)
 
     @cached_property
     def _fingerprint(self) -> str:
         return self.images.fingerprint()
 
     def _are_of(self, labels: Labels, task: int) -> NDArray[np.bool_]:
-        return np.asarray(labels // self.classes == task)
+        return np.isin(labels, self._classes[task])
 
     def _units(self, labels: Labels, task: int) -> Labels:
-        return labels - task * self.classes if self.scenario == DOMAIN else labels
+        if self.scenario != DOMAIN:
+            return labels
+        return np.asarray((labels[:, None] == self._classes[task]).argmax(axis=1))

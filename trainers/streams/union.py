@@ -6,7 +6,7 @@ the cost of the order of the tasks.
 """
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,10 @@ from trainers.hyperparameters import Hyperparameters
 from trainers.methods.rules import JOINT, Method
 from trainers.schedule import generator
 from trainers.streams.base import Examples, Labels, TaskStream
+from trainers.streams.wrapper import StreamWrapper
 
 
-class _Union:
+class _Union(StreamWrapper):
     """Shows examples of several tasks together; the tests, and all else, are those of the stream.
 
     A position among the training examples is (number of the task's place) · LARGEST + the position within the task.
@@ -25,27 +26,18 @@ class _Union:
 
     LARGEST = 2**40
 
-    def __init__(self, stream: TaskStream) -> None:
-        self.stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        """Returns an attribute of the stream."""
-        if name == "stream":  # a copy that has no attributes yet
-            raise AttributeError(name)
-        return getattr(self.stream, name)
-
     def train(self, seed: int, task: int, order: Labels) -> Examples:
         """Returns the training examples at the positions `order`, of several tasks."""
         places, positions = np.divmod(order, self.LARGEST)
-        inputs, labels = self.stream.room(len(order)), np.empty(len(order), dtype=np.int64)
+        inputs, labels = self._stream.room(len(order)), np.empty(len(order), dtype=np.int64)
         for place in np.unique(places):
             rows = places == place
-            inputs[rows], labels[rows] = self.stream.train(seed, self.stream.tasks[place], positions[rows])
+            inputs[rows], labels[rows] = self._stream.train(seed, self._stream.tasks[place], positions[rows])
         return Examples(inputs, labels)
 
     def _together(self, seed: int, places: Sequence[int], purpose: str, draw: int) -> Labels:
         """Returns the positions of all examples that tasks show, in one random order."""
-        of_task = [place * self.LARGEST + self.stream.order(seed, self.stream.tasks[place]) for place in places]
+        of_task = [place * self.LARGEST + self._stream.order(seed, self._stream.tasks[place]) for place in places]
         return np.asarray(generator(seed, purpose, draw).permutation(np.concatenate(of_task)))
 
 
@@ -61,7 +53,7 @@ class JointStream(_Union):
 
     def size(self, seed: int, task: int) -> int:
         """Returns how many training examples are shown; 0 where nothing is trained."""
-        return sum(self.stream.size(seed, self.stream.tasks[place]) for place in self._places(task))
+        return sum(self._stream.size(seed, self._stream.tasks[place]) for place in self._places(task))
 
     def order(self, seed: int, task: int) -> Labels:
         """Returns their positions, in a random order."""
@@ -69,8 +61,8 @@ class JointStream(_Union):
 
     def _places(self, task: int) -> range:
         """Returns the places in the stream of the tasks that are shown."""
-        count = self.stream.tasks.index(task) + 1
-        asked = count == len(self.stream.tasks) or (self._every is not None and count % self._every == 0)
+        count = self._stream.tasks.index(task) + 1
+        asked = count == len(self._stream.tasks) or (self._every is not None and count % self._every == 0)
         return range(count if asked else 0)
 
 
@@ -86,9 +78,9 @@ class IidStream(_Union):
 
     def order(self, seed: int, task: int) -> Labels:
         """Returns the positions of a part."""
-        tasks = self.stream.tasks
+        tasks = self._stream.tasks
         if seed not in self._orders:
-            ends = np.cumsum([self.stream.size(seed, number) for number in tasks])
+            ends = np.cumsum([self._stream.size(seed, number) for number in tasks])
             self._orders[seed] = np.split(self._together(seed, range(len(tasks)), "iid", 0), ends[:-1])
         return self._orders[seed][tasks.index(task)]
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from trainers.schedule import generator
 from trainers.streams.base import DataError, Examples, Labels, TaskStream
+from trainers.streams.wrapper import StreamWrapper
 
 
 def hold_out(stream: TaskStream, share: float, validates: bool) -> TaskStream:
@@ -18,18 +19,13 @@ def hold_out(stream: TaskStream, share: float, validates: bool) -> TaskStream:
     return cast(TaskStream, _HeldOut(stream, share, validates))
 
 
-class _HeldOut:
-    """A stream whose tasks train on a part of their examples; everything else is as the stream itself has it."""
+class _HeldOut(StreamWrapper):
+    """A stream whose tasks train on a part of their examples."""
 
     def __init__(self, stream: TaskStream, share: float, validates: bool) -> None:
-        self._stream, self._share, self._validates = stream, share, validates
+        super().__init__(stream)
+        self._share, self._validates = share, validates
         self._known: dict[tuple[int, int], Labels] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        """Returns what only some kinds of stream have. Raises AttributeError without it."""
-        if name.startswith("_"):  # of this object, which an unpickled one does not have yet
-            raise AttributeError(name)
-        return getattr(self._stream, name)
 
     def held(self, seed: int, task: int) -> Labels:
         """Returns positions of the examples that are held out, in the stream's order. Raises DataError without any."""

@@ -71,7 +71,7 @@ class StrategyDriver:
     def scores(self) -> NDArray[np.float64]:
         """Returns the scores of all points and all `seeds` [K, R]; NaN without one."""
         points = list(self.assigned_seeds())
-        return score_table(points, self._study.seeds, self._record_of, self._study.objective)[0]
+        return score_table(points, self._study.units, self._record_of, self._study.objective)[0]
 
     def later(self) -> int:
         """Returns the largest number of suggestions of later rounds."""
@@ -86,7 +86,7 @@ class StrategyDriver:
 
         The fewest are 0 where points may repeat. The most include seeds that a race may still give to the open round.
         """
-        trials, seeds = self.later(), len(self._study.search_seeds)
+        trials, seeds = self.later(), len(self._study.search_units)
         named = seeds if self._names() and not self._search.done else 0
         fewest = min(FIRST_SEEDS, seeds) if self._study.race else seeds
         may_repeat = self._kind.may_repeat or self._study.space.finite
@@ -99,7 +99,7 @@ class StrategyDriver:
         In a race, with different seeds, means are adjusted to those of the best point, up to the seeds of every round.
         Stored seeds beyond a point's share do not count, as they depend on other studies of the ledger.
         """
-        suggestions, seeds, first = self.strategy.ask(), self._study.search_seeds, len(self._study.seeds)
+        suggestions, seeds, first = self.strategy.ask(), self._study.search_units, len(self._study.units)
         points = [each.point for each in suggestions]
         shares = self._shares(points)
         scores, diverged = score_table(points, seeds, self._record_of, self._study.objective)
@@ -127,7 +127,7 @@ class StrategyDriver:
     def _names(self) -> bool:
         """Returns whether a curve may choose an untried value."""
         study = self._study
-        curved = len(study.seeds) > 1 and any(not parameter.choices for parameter in study.space.parameters)
+        curved = len(study.units) > 1 and any(not parameter.choices for parameter in study.space.parameters)
         return curved and study.choose == CURVE
 
     def _name(self) -> Point | None:
@@ -146,14 +146,14 @@ class StrategyDriver:
     def _shares(self, points: Sequence[Point]) -> dict[Point, tuple[int, ...]]:
         """Returns the seeds of points of one round: all, except in a race."""
         if not self._study.race:
-            return dict.fromkeys(points, self._study.seeds)
-        return {point: self._study.search_seeds[:count] for point, (count, _) in self._race(points).items()}
+            return dict.fromkeys(points, self._study.units)
+        return {point: self._study.search_units[:count] for point, (count, _) in self._race(points).items()}
 
     def _race(self, points: Sequence[Point]) -> dict[Point, tuple[int, bool]]:
         """Returns (number of seeds, whether dropped) of points of one round of a race."""
         study, different = self._study, list(dict.fromkeys(points))
-        table = score_table(different, study.search_seeds, self._record_of, study.objective)
-        return dict(zip(different, assign_seeds(*table, len(study.seeds)), strict=True))
+        table = score_table(different, study.search_units, self._record_of, study.objective)
+        return dict(zip(different, assign_seeds(*table, len(study.units)), strict=True))
 
 
 def make_strategy(study: Search) -> Strategy:

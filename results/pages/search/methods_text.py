@@ -122,7 +122,7 @@ def _setup(results: SearchResults) -> str:
     raced = results.race is not None
     text = (
         f"Each value was trained on {'an' if stream[0] in 'aeiou' else 'a'} {stream}{tasks} with "
-        f"{'up to ' if raced else ''}{_seeds(results.seeds)}"
+        f"{'up to ' if raced else ''}{_seeds(results.seeds, results.orders)}"
         f"{', fewer where a race dropped it,' if raced else ','} and scored by its mean {_objective(results)}"
         f"{_inside(results)}{_held_out(results)}"
     )
@@ -178,15 +178,16 @@ def _settings(results: SearchResults) -> Iterator[str]:
         yield f"{config['examples_per_task']} training examples per task"
 
 
-def _seeds(seeds: tuple[int, ...]) -> str:
-    """Returns seeds in words.
+def _seeds(seeds: tuple[int, ...], orders: int = 1) -> str:
+    """Returns seeds in words, and in how many orders of tasks, where there are several.
 
     >>> _seeds((0, 1, 2)), _seeds((0, 5)), _seeds((7,))
     ('3 seeds (0 to 2)', '2 seeds (0, 5)', '1 seed (7)')
     """
     row = len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[-1] + 1))
     listed = f"{seeds[0]} to {seeds[-1]}" if row else ", ".join(map(str, seeds))
-    return f"{count_text(len(seeds), 'seed')} ({listed})"
+    several = f" in each of {orders} orders of the tasks" if orders > 1 else ""
+    return f"{count_text(len(seeds), 'seed')} ({listed}){several}"
 
 
 def _rule(results: SearchResults) -> str:
@@ -212,16 +213,14 @@ def _evaluation(results: SearchResults) -> str:
     if results.score_on == "eval":
         return "The choice was made on the evaluation stream itself, so its scores there are biased upwards."
     tasks = count_text(results.evaluation[0].tasks, "other task" if results.score_on == "cv" else "task")
+    tested = f"On {_tested(results)} of {tasks} with {_seeds(results.eval_seeds, results.orders)}"
     chosen = f"{_score(results, results.chosen)} with {point_text(results.parameters, results.chosen)}"
     pair = baseline_pair(results, evaluation=True)
     if results.baseline is None or not pair.n:
-        return (
-            f"On {_tested(results)} of {tasks} with {_seeds(results.eval_seeds)}, {metric} was {chosen} "
-            "(mean ± standard deviation over seeds)."
-        )
+        return f"{tested}, {metric} was {chosen} (mean ± standard deviation over seeds)."
     other = f"{_score(results, results.baseline)} with {wording.baseline(results)}"
     text = (
-        f"On {_tested(results)} of {tasks} with {_seeds(results.eval_seeds)}, {metric} was {chosen} and {other} "
+        f"{tested}, {metric} was {chosen} and {other} "
         f"(mean ± standard deviation over seeds); the paired difference was {signed_text(pair.mean, DIGITS)}"
     )
     if pair.n < 2:

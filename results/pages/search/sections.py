@@ -83,6 +83,7 @@ def what_was_run(results: SearchResults) -> str:
         **dict(_domains(results)),
         wording.heading(wording.round_nouns(results)): f"{len(results.searching)} ({tried}{of})",
         "Seeds": ", ".join(map(str, results.seeds)),
+        **({"Orders of tasks": f"{results.orders}, each with every seed"} if results.orders > 1 else {}),
         "Members trained": f"{len(members)} in the search, {len(results.evaluation)} in the evaluation"
         + (f" (of these {shared} are members of the search)" if shared else ""),
         **({"Before it was extended": "; ".join(results.earlier)} if results.earlier else {}),

@@ -25,8 +25,9 @@ class _ClassStream(ABC):
     image is shown twice, and the remainder is not shown. The test set of a task is that of its classes, whole.
 
     examples_per_task: shows so many of each task's training images, or all where there are fewer; None shows all.
-    embedding: offers `attributes`. Raises DataError when the images have too few classes, fewer examples in every task
-    (of seed 0) than wanted, or no attributes for the embedding; and for an impossible scenario.
+    embedding: offers `attributes`. class_order: see `SplitStream`. Raises DataError when the images have too few
+    classes, fewer examples in every task (of seed 0) than wanted, or no attributes for the embedding; and for an
+    impossible scenario.
     """
 
     kind: str
@@ -42,12 +43,13 @@ class _ClassStream(ABC):
         examples_per_task: int | None = None,
         embedding: bool = False,
         scenario: str | None = None,
+        class_order: int = 0,
     ) -> None:
         self.scenario = chosen_scenario(scenario, self.scenarios, self.kind)
         self.tasks, self.classes = tasks, classes_per_task
         self.pixels: Pixels = images.pixels
         self.mean: NDArray[np.float32] = images.mean
-        self._images, self._at_most = images, examples_per_task
+        self._images, self._at_most, self._class_order = images, examples_per_task, class_order
         self._cuts: dict[int, tuple[Labels, tuple[Labels, ...]]] = {}
         self._check_classes(tasks.stop * classes_per_task)
         largest = max(len(images) for images in self._cut(0)[1])
@@ -128,8 +130,9 @@ class _ClassStream(ABC):
             # The fingerprint of the images does not cover them.
             "attributes": None if table is None else hashlib.sha256(table.tobytes()).hexdigest()[:16],
         } | (
-            {} if self.scenario == TASK else {"scenario": self.scenario}
-        )  # older results have no name for the usual one
+            ({} if self.scenario == TASK else {"scenario": self.scenario})
+            | ({"class_order": self._class_order} if self._class_order else {})
+        )  # older results have no name for the usual ones
 
     @abstractmethod
     def _draw(self, seed: int, labels: Labels) -> Labels:
@@ -162,6 +165,9 @@ class _ClassStream(ABC):
             labels = np.arange(self.tasks.start * self.classes, len(self._images.classes))
             shape = (len(self.tasks), self.classes)
             classes = self._draw(seed, labels) if self.tasks.start else labels[: math.prod(shape)].reshape(shape)
+            if self._class_order:
+                draws = generator(self._class_order, "class order", self.tasks.start)
+                classes = draws.permutation(classes.reshape(-1)).reshape(shape)
             self._cuts[seed] = classes, _chunks(self._images, classes)
         return self._cuts[seed]
 
@@ -169,10 +175,16 @@ class _ClassStream(ABC):
 class SplitStream(_ClassStream):
     """Disjoint classes (Split CIFAR-100, Split CUB): those of a later start are shuffled and cut into groups.
 
-    Output unit = class. Accuracy on a task is that on its test set.
+    Output unit = class. Accuracy on a task is that on its test set. With a class_order other than 0 the classes of the
+    stream are shuffled among its tasks, by a generator of that number.
     """
 
     kind, balanced = "split classes", False
+
+    def with_class_order(self, number: int) -> "SplitStream":
+        """Returns the stream with its classes shuffled among its tasks, by a generator of that number."""
+        own = self._images, self.tasks, self.classes, self._at_most, self._attributes is not None, self.scenario
+        return SplitStream(*own, class_order=number)
 
     def _draw(self, seed: int, labels: Labels) -> Labels:
         shuffled = generator(seed, "classes").permutation(labels)
