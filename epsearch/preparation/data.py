@@ -143,8 +143,11 @@ def _opened(study: Study, phase: str) -> TaskStream:
     if not study.foreign:
         _check_network(study, stream)
     if not splits_classes(stream):
-        with refused(ValueError):
+        try:
             drawn_order(study.orders - 1, min(stream.tasks), len(stream.tasks))
+        except ValueError as error:
+            more = "more --cv-tasks have" if phase == "cv" else "more --tasks have"
+            raise UsageError(f"{error}; {more}") from error
     # The last mini-batch of a task may be short, but not its only one.
     least = min(stream.size(seed, task) for seed in study.stream_seeds(phase) for task in stream.tasks)
     if least < study.largest_batch:

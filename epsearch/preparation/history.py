@@ -145,6 +145,8 @@ def check_extension(old: Search, new: Search) -> None:
     for name, first, now in (("seeds", old.seeds, new.seeds), ("eval-seeds", old.final_seeds, new.final_seeds)):
         if now[: len(first)] != first:  # a race begins with the first ones
             raise UsageError(f"{name} can only be added at the end; got {list(now)}, which were {list(first)}")
+    if new.orders < old.orders:
+        raise UsageError(f"orders can only increase; got {new.orders}, which were {old.orders}")
     # Another strategy or interval is a second search of any size. The same search with fewer rounds or points would
     # leave unused runs, and a report that its options do not describe.
     for name in SIZES if _same_search(before, after) else ():

@@ -142,7 +142,7 @@ def _cost(loop: Loop, runs: Iterable[Run]) -> NDArray[np.float64]:
     study, costs = loop.study, []
     # One run of each kind: seeds and hyperparameters per learner do not change the cost of a step.
     for run in {kind_of(run): run for run in runs}.values():
-        stream, learner = study.request(run.phase).open(), run.learner
+        stream, learner = study.request(run.phase, order=run.order).open(), run.learner
         inside = measured(study, loop.images, run)
         training, tests = run_flop(learner, stream, study.architecture, measures_transfer(run.phase), inside)
         costs.append((sum(training) + sum(tests), sum(steps_of(learner, stream))))
