@@ -9,6 +9,7 @@ verdict                   what can be said about a search, and the sentences tha
 search_tables             the tables of a search
 statistics                tests, spreads and curves of few seeds;  inert  scores that are all equal
 paper                     the printed tables, and ours beside them
+orders                    tables of the orders of tasks
 search, table             the results of a search, and of a table of methods
 points                    a point in words, its records and their means
 objectives                what a search maximises, of a run's accuracies
@@ -21,7 +22,7 @@ labels, files             names, numbers and paths as they are shown;  files wri
 """
 
 ROOMS = (
-    *("pages", "html", "figures", "verdict", "search_tables", "statistics", "inert", "paper"),
+    *("pages", "html", "figures", "verdict", "search_tables", "statistics", "inert", "paper", "orders"),
     *(
         "search",
         "table",

@@ -11,6 +11,7 @@ from results.figures import (
     best_so_far,
     inside_tasks,
     later_repeats,
+    orders,
     over_tasks,
     parameter_curve,
     seed_differences,
@@ -74,8 +75,10 @@ def _of_one(results: SearchResults) -> Figures:
     """Returns the figures over the only parameter, and those of the later repeats, which come after all of them."""
     metrics = dict.fromkeys((results.objective, "A_T", "F_T"))
     curves = {parameter_curve.named(results.parameters[0], m): parameter_curve.numbers(results, m) for m in metrics}
+    by_order = orders.numbers(results)
     return {
         **{name: (parameter_curve, curve) for name, curve in curves.items()},
+        **({"orders": (orders, by_order)} if by_order is not None else {}),
         **{f"{name}{REPEATS}": (later_repeats, curve) for name, curve in curves.items() if later_repeats.panels(curve)},
     }
 
@@ -110,6 +113,9 @@ def _page(results: SearchResults, drawings: Figures) -> str:
             _further(results, drawings, name, drawn(name, *_repeats(drawn, name)), unfolds=place > 0)
             for place, name in enumerate(further)
         ),
+        page.section(f"{wording.heading(wording.searched(results))} by order of tasks", drawn("orders"))
+        if "orders" in drawings
+        else "",
         page.section("How the interval shrank", drawn("shrinking")) if "shrinking" in drawings else "",
         page.section("What the search trained", drawn("best_so_far")),
         sections.search(results),

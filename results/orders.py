@@ -1,0 +1,42 @@
+"""Tables of numbers by order of tasks and seed, for the statistics of orders."""
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from results.ledger.record import RunRecord
+from results.metrics import METRICS
+from results.search import SearchResults
+
+
+def order_of(record: RunRecord) -> int:
+    """Returns the number of the record's order of tasks; 0 where none was drawn."""
+    order, _ = getattr(record, "unit", (record.content.get("stream", {}).get("order", 0), record.seed))
+    return int(order)
+
+
+def by_unit(records: Iterable[RunRecord], metric: str, orders: tuple[int, ...], seeds: tuple[int, ...]) -> np.ndarray:
+    """Returns a metric [orders, seeds] of the records of one point, in the units of `summarize`.
+
+    NaN where a member was not trained or diverged.
+    """
+    found = {(order_of(record), record.seed): METRICS[metric].of(record) for record in records}
+    rows = [[found.get((order, seed), math.nan) for seed in seeds] for order in orders]
+    return np.array(rows, dtype=np.float64).reshape(len(orders), len(seeds))
+
+
+def units(records: Iterable[RunRecord]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Returns the orders and the seeds of records, each ascending."""
+    records = tuple(records)
+    return tuple(sorted({order_of(record) for record in records})), tuple(sorted({one.seed for one in records}))
+
+
+def scores(results: SearchResults, metric: str = "") -> np.ndarray:
+    """Returns a metric [points, orders, seeds] of the search, rows as `results.points`; by default what was maximised.
+
+    Orders and seeds are those of `units(results.search)`.
+    """
+    orders, seeds = units(results.search)
+    tables = [by_unit(results.members_of(p), metric or results.objective, orders, seeds) for p in results.points]
+    return np.array(tables, dtype=np.float64).reshape(len(tables), len(orders), len(seeds))
