@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from results.figures.style import BLUE, INK, ORANGE, finish, on_axis, plotly, value_axis
+from results.figures.style import BLUE, INK, ORANGE, finish, plotly, value_axis
 from results.labels import STREAM_LABELS, count_text, number_text, subscripts
 from results.metrics import METRICS
 from results.orders import scores, units
@@ -56,43 +56,44 @@ def draw(found: Numbers) -> Any:
     name, log = results.parameters[0], results.parameters[0] in results.log
     figure, palest = plotly("graph_objects").Figure(), _palest(frame)
     orders = frame["order"].drop_duplicates().tolist()
-    frame = frame.assign(row=frame["order"].map({order: str(order) for order in orders}))
+    rows = {order: -place for place, order in enumerate(orders)}  # downwards
     known = frame[frame["mean"].notna()]
     hover = (
-        f"order %{{y}}, {parameter_label(name)} = %{{x:.6g}}<br>{subscripts(results.objective)} = "
-        "%{customdata[0]:.4g}, %{customdata[1]:.3g} below the best<br>n = %{customdata[2]}<extra></extra>"
+        f"order %{{customdata[0]}}, {parameter_label(name)} = %{{x:.6g}}<br>{subscripts(results.objective)} = "
+        "%{customdata[1]:.4g}, %{customdata[2]:.3g} below the best<br>n = %{customdata[3]}<extra></extra>"
+    )
+    chosen, ends = results.chosen[0], [0.5, 0.5 - len(orders)]
+    # A trace, first: a shape below all dots would lie below the grid, too.
+    figure.add_scatter(
+        x=[chosen, chosen],
+        y=ends,
+        mode="lines",
+        line={"color": BLUE, "width": 1},
+        name=f"{results.role} {parameter_label(name)} = {value_text(chosen)}",
+        legendrank=1001,  # after the others, which have 1000
+        hoverinfo="skip",
     )
     best = {"symbol": "diamond", "size": 12, "color": ORANGE, "line": {"width": 1, "color": INK}}
     dots = {"size": 9, "color": BLUE, "opacity": 1 - (1 - PALEST) * np.minimum(known["below"] / palest, 1)}
     for label, part, marker in (("tried", known, dots), ("best of the order", known[known["best"]], best)):
         figure.add_scatter(
             x=part[name],
-            y=part["row"],
-            customdata=part[["mean", "below", "n"]],
+            y=part["order"].map(rows),
+            customdata=part[["order", "mean", "below", "n"]],
             mode="markers",
             marker=marker,
             name=label,
             hovertemplate=hover,
         )
     finish(figure, height=round(150 + min(32 * len(orders), MOST_PIXELS)))
-    figure.update_layout(margin_t=72)  # the legend, and the name of the chosen value
-    chosen = float(results.chosen[0])
-    figure.add_vline(x=chosen, line={"color": BLUE, "width": 1}, layer="below")
-    places = [on_axis(value, log) for value in frame[name]]
-    figure.add_annotation(
-        # A logarithmic axis expects the logarithm here, but not of the line.
-        x=on_axis(chosen, log),
-        y=1,
-        yref="y domain",
-        text=f"{results.role} {parameter_label(name)} = {value_text(chosen)}",
-        font={"color": BLUE, "size": 12},
-        showarrow=False,
-        yanchor="bottom",
-        xanchor="left" if on_axis(chosen, log) < (min(places) + max(places)) / 2 else "right",
-    )
     figure.update_xaxes(title_text=parameter_label(name), **value_axis(frame[name], log))
-    categories = [str(order) for order in reversed(orders)]  # from below
-    figure.update_yaxes(title_text="order of tasks", type="category", categoryarray=categories, showgrid=False)
+    figure.update_yaxes(
+        title_text="order of tasks",
+        range=ends[::-1],
+        tickvals=list(rows.values()),
+        ticktext=list(map(str, rows)),
+        showgrid=False,
+    )
     return figure
 
 

@@ -51,6 +51,7 @@ def order_effect_p(scores: np.ndarray) -> float | None:
     values, orders, seeds = table.shape
     if min(orders, seeds) < 2 or not values:
         return None
+    # The mean of a value is the same for every permutation: without it rounding stays small.
     left = table - table.mean(axis=0) - table.mean(axis=(1, 2), keepdims=True) + table.mean()
     curves = left.transpose(2, 1, 0).reshape(seeds * orders, values)
     # The statistic is a sum of products of curves that stand for one order: no permutation has to look at the values.
