@@ -5,15 +5,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from results.ledger.record import RunRecord
+from results.ledger.record import RunRecord, Unit
 from results.metrics import METRICS
 from results.search import SearchResults
-
-
-def order_of(record: RunRecord) -> int:
-    """Returns the number of the record's order of tasks; 0 where none was drawn."""
-    order, _ = getattr(record, "unit", (record.content.get("stream", {}).get("order", 0), record.seed))
-    return int(order)
 
 
 def by_unit(records: Iterable[RunRecord], metric: str, orders: tuple[int, ...], seeds: tuple[int, ...]) -> np.ndarray:
@@ -21,15 +15,15 @@ def by_unit(records: Iterable[RunRecord], metric: str, orders: tuple[int, ...], 
 
     NaN where a member was not trained or diverged.
     """
-    found = {(order_of(record), record.seed): METRICS[metric].of(record) for record in records}
-    rows = [[found.get((order, seed), math.nan) for seed in seeds] for order in orders]
+    found = {record.unit: METRICS[metric].of(record) for record in records}
+    rows = [[found.get(Unit(order, seed), math.nan) for seed in seeds] for order in orders]
     return np.array(rows, dtype=np.float64).reshape(len(orders), len(seeds))
 
 
 def units(records: Iterable[RunRecord]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Returns the orders and the seeds of records, each ascending."""
     records = tuple(records)
-    return tuple(sorted({order_of(record) for record in records})), tuple(sorted({one.seed for one in records}))
+    return tuple(sorted({one.unit.order for one in records})), tuple(sorted({one.seed for one in records}))
 
 
 def scores(results: SearchResults, metric: str = "") -> np.ndarray:

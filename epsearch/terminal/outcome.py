@@ -31,6 +31,7 @@ from results.search_tables import evaluation_table, left_out
 from results.table import TableResults
 from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json
+from results.verdict.orders import of_rows
 
 PROGRAM = "epsearch"
 
@@ -96,6 +97,11 @@ def _table(sheet: Sheet) -> list[RenderableType]:
     return [sheet_table(sheet), *map(Text, notes), Text("")]
 
 
+def _orders(results: TableResults) -> list[RenderableType]:
+    """Returns the shares of the variance, a line for each row that has several orders."""
+    return [Text(text) for text in of_rows(results)]
+
+
 def _report(page: Path, more: str = "") -> Text:
     """Returns the path of the report, in a line."""
     return Text.assemble(("report  ", "bold"), str(page), more)
@@ -106,6 +112,7 @@ def _comparison_as_json(results: TableResults) -> dict[str, Any]:
     ranked, tau = ranking(results)
     return {
         "rows": _records(comparison_table(results)),
+        "orders": list(of_rows(results)),
         "ranking": _records(ranked),
         "kendall_tau": tau if math.isfinite(tau) else None,
     }
@@ -207,14 +214,14 @@ VIEWS: dict[
     Search.kind: (brief.search, _search, _search_as_json, warnings),
     Comparison.kind: (
         brief.comparison,
-        lambda results: _table(comparison_sheet(results, comparison_table(results))),
+        lambda results: [*_table(comparison_sheet(results, comparison_table(results))), *_orders(results)],
         _comparison_as_json,
         _notes,
     ),
     MemoryStudy.kind: (
         brief.memory,
-        lambda results: _table(memory_sheet(results, memory_table(results))),
-        lambda results: {"rows": _records(memory_table(results))},
+        lambda results: [*_table(memory_sheet(results, memory_table(results))), *_orders(results)],
+        lambda results: {"rows": _records(memory_table(results)), "orders": list(of_rows(results))},
         _notes,
     ),
 }

@@ -14,6 +14,7 @@ from results.metrics import METRICS
 from results.pages.cells import printed_sheet, warnings
 from results.pages.comparison_numbers import comparison_table, left_out, ranking, row_notes
 from results.pages.latex import table_for_latex
+from results.pages.orders import orders_section
 from results.pages.sheet import Sheet, as_html
 from results.pages.writing import Figures, drawn, write_page
 from results.table import TableResults
@@ -89,6 +90,7 @@ def _page(
         page.section(f"Results{' beside the printed table' if comparison.printed_beside else ''}", as_html(sheet)),
         _ranking_section(ranked, tau) if comparison.printed_beside else "",
         page.section("While learning, and transfer", *learning),
+        orders_section(comparison),
         appendix.configuration(comparison.config),
         appendix.machine(comparison.facts),
     ]

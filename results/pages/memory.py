@@ -11,6 +11,7 @@ from results.html import appendix, page
 from results.labels import count_text, dataset_label, settings_text, stream_label
 from results.pages.cells import printed_sheet, warnings
 from results.pages.latex import table_for_latex
+from results.pages.orders import orders_section
 from results.pages.sheet import Sheet, as_html
 from results.pages.writing import Figures, drawn, write_page
 from results.paper.differences import with_printed_rows
@@ -114,6 +115,7 @@ def _page(study: TableResults, table: pd.DataFrame, sheet: Sheet, drawings: Figu
         page.notes(warnings(table, study.comparable, study.notes)),
         page.section("Metrics against the memory", *panels),
         page.section(f"Results{' beside the printed table' if study.printed_beside else ''}", as_html(sheet)),
+        orders_section(study),
         appendix.configuration(study.config),
         appendix.machine(study.facts),
     ]

@@ -21,6 +21,7 @@ from results.statistics.paired import ALPHA, Paired, sign_flip_name, sign_flip_p
 from results.statistics.spread import share_of_luck
 from results.verdict import certificates, wording
 from results.verdict.assessment import trust
+from results.verdict.orders import of_search
 from results.verdict.peak import is_inert
 
 DIGITS = METRICS["A_T"].digits
@@ -45,7 +46,8 @@ def answer(results: SearchResults, judged: bool = True) -> str:
         verdict.advice * judged,
     )
     last = (_share(results), _outside(results), _at_the_end(results), _diverged(results), _far_off(results))
-    parts = (_joined(first), _against_baseline(results), _evaluation(results), _joined((*last, moved)))
+    orders = of_search(results)
+    parts = (_joined(first), _against_baseline(results), _evaluation(results), orders, _joined((*last, moved)))
     return "\n\n".join(filter(None, parts))
 
 

@@ -1,13 +1,13 @@
 """Orders of tasks beside seeds: members, keys, statistics, errors."""
 
 import json
+import re
 
 import numpy as np
 import pytest
 
 from epsearch.failures.errors import UsageError
 from epsearch.findings.reports import _of_joint_training
-from epsearch.findings.search import search_results
 from epsearch.loop.content import content, run_of
 from epsearch.loop.jobs import Run, execute, member_name
 from epsearch.preparation.build import build
@@ -17,8 +17,6 @@ from epsearch.study.kinds import Comparison, Search
 from results.ledger.record import Unit
 from results.ledger.store import Store
 from results.metrics import last_task_accuracy
-from results.search_tables import baseline_pair
-from results.verdict.peak import table
 from tests.epsearch.conftest import SMALL, TINY
 from tests.support.drive import fake, finish, make
 from trainers.streams.task_order import drawn_order
@@ -41,9 +39,6 @@ def test_every_seed_is_trained_in_every_order(small_study, store):
     for record in loop.search_records():
         of_point.setdefault(record.epsilon, set()).add(record.unit)
     assert all(units == {0, Unit(1, 0), 3, Unit(1, 3)} for units in of_point.values())
-    results = search_results(loop, {})
-    assert table(results).shape == (len(of_point), 4) and baseline_pair(results, evaluation=True).n in (0, 4)
-    assert results.notes[0].startswith("2 orders × 2 seeds make 4 units")
 
 
 def test_the_streams_own_order_keeps_its_runs(small_study, store):
@@ -155,3 +150,28 @@ def test_a_unit_of_the_streams_own_order_is_its_seed():
     unit = Unit(2, 7)
     assert Unit(0, 7) == 7 and json.dumps(Unit(0, 7)) == "7" and f"{Unit(0, 7)}" == "7"
     assert (unit.order, unit.seed, f"{unit}") == (2, 7, "7 in order 2") and sorted([unit, Unit(0, 9)])[0] == 9
+
+
+def test_a_search_says_what_orders_do(epsearch, tmp_path):
+    """From the command line to `show --why` and the report: units, shares of the variance, a figure."""
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in SMALL.items() if name != "repeats"]
+    more = ["--repeats=1", "--seeds=3", "--orders=4", "--cv-tasks=3", "--tasks=6", "--name=ordered", "--points=3"]
+    ran = epsearch("run", *options, *more)
+    assert ran.status == 0 and "4 orders × 3 seeds" in ran.out
+    why = " ".join(epsearch("show", "ordered", "--why").out.split())
+    assert "4 orders × 3 seeds make 12 units" in why
+    assert re.search(r"The best ε (is|lies between) .* in (all )?[234] orders", why)
+    assert re.search(r"Of the variance of A_T, \d+ % \(\d+ to \d+ %\) lies between orders of tasks", why)
+    found = epsearch("show", "ordered", "--why", "--json").json
+    assert len(found["evaluation"]) <= 2 and all(row["n"] == 12 for row in found["evaluation"])
+    page = (tmp_path / "runs" / "ordered" / "report.html").read_text(encoding="utf-8")
+    assert "by order of tasks" in page and "Orders of tasks" in page
+
+
+def test_a_table_says_what_orders_do(epsearch, tmp_path):
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
+    ran = epsearch("compare", *options, "--methods=van,er", "--orders=2", "--name=rows")
+    assert ran.status == 0
+    why = " ".join(epsearch("show", "rows", "--why").out.split())
+    assert why.count("Of the variance of A_T") == 3, "VAN, and ER with both of its reference batches"
+    assert "Orders of tasks and seeds" in (tmp_path / "runs" / "rows" / "comparison.html").read_text(encoding="utf-8")

@@ -1,6 +1,5 @@
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ import epsearch
 from results.figures import orders
 from results.ledger.record import RunRecord
 from results.metrics import average_accuracy
-from results.orders import by_unit, order_of, scores, units
+from results.orders import by_unit, scores, units
 from results.pages.search.report import figures, write_report
 from results.points import Value, is_number
 from results.search import SearchResults
@@ -23,7 +22,7 @@ def with_orders(results: SearchResults, drop: dict[int, float]) -> SearchResults
 
     def moved(record: RunRecord, order: int) -> RunRecord:
         lower = np.clip(record.accuracies - drop[order] * _distance(value[record.key]), 0, 1)
-        content = {**record.content, "stream": {"order": order} if order else {}}
+        content = {**record.content, **({"order": order} if order else {})}
         return replace(record, key=f"{record.key}{order}", accuracies=lower, content=content)
 
     return replace(results, search=tuple(moved(one, order) for order in drop for one in results.search))
@@ -42,22 +41,11 @@ def test_tables_by_order_and_seed(in_three: SearchResults) -> None:
     assert units(in_three.search) == ((0, 2, 5), (0, 1, 2, 3, 4))
     table = scores(in_three)
     assert table.shape == (11, 3, 5)
-    (one,) = (r for r in in_three.members_of((0.3,)) if order_of(r) == 2 and r.seed == 4)
+    (one,) = (r for r in in_three.members_of((0.3,)) if r.unit.order == 2 and r.seed == 4)
     assert table[3, 1, 4] == 100 * float(average_accuracy(one.accuracies))
     part = by_unit([one], "F_T", (0, 2), (4, 9))
     assert np.isnan(part).tolist() == [[True, True], [False, True]] and 0 <= part[1, 0] < 1
     assert scores(replace(in_three, search=())).shape == (0, 0, 0)
-
-
-def test_the_unit_of_a_record_goes_before_its_content(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Unit(NamedTuple):
-        order: int
-        seed: int
-
-    record = study(repeats=1).search[0]
-    assert order_of(record) == 0
-    monkeypatch.setattr(RunRecord, "unit", property(lambda self: Unit(7, self.seed)), raising=False)
-    assert order_of(record) == 7
 
 
 def test_numbers(in_three: SearchResults) -> None:
