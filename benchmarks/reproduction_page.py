@@ -11,7 +11,10 @@ from reproduction import ROWS, SEEDS, Row, left, rows
 from results.labels import MISSING, count_text, method_label, number_text
 
 Found = dict[str, Any]
-HEAD = ("scenario", "method", "setting", "seeds", "A_T %", "F_T %", "printed A_T %", "difference", "in standard errors")
+HEAD = (
+    *("scenario", "method", "setting", "seeds", "A_T %", "F_T %", "printed A_T %", "difference", "in standard errors"),
+    "A_T % with our weights",
+)
 
 
 def section(found: Found) -> tuple[str, dict[str, str]]:
@@ -23,7 +26,11 @@ def section(found: Found) -> tuple[str, dict[str, str]]:
     )
     text, tables = [state], yaml.safe_load(ROWS.read_text(encoding="utf-8"))["tables"]
     for name, facts in tables.items():
-        body = [cells(row, own) for row in rows() if row.table == name and (own := members_of(row, members))]
+        body = [
+            [*cells(row, own), mean(members_of(row._replace(start=""), members))]
+            for row in rows()
+            if row.table == name and row.start and (own := members_of(row, members))
+        ]
         if body:
             text += [f"## {name}", f"{facts['source']}. {facts['about']}", table(HEAD, body)]
             text += [facts["remarks"]] if "remarks" in facts else []
@@ -36,11 +43,17 @@ def members_of(row: Row, members: list[Found]) -> list[Found]:
     return [one for one in members if json.dumps(one["row"], sort_keys=True) == identity]
 
 
+def mean(own: list[Found]) -> str:
+    """Returns A_T of members as mean ± standard deviation; a dash without any."""
+    scores = np.array([one["A_T"] for one in own], float)
+    spread = f" ± {scores.std(ddof=1):.2f}" if len(own) > 1 else ""
+    return f"{number_text(float(scores.mean()), 2)}{spread}" if len(own) else MISSING
+
+
 def cells(row: Row, own: list[Found]) -> list[str]:
     """Returns a line of the table: ours as mean ± standard deviation, and the difference from print."""
     scores = np.array([one["A_T"] for one in own], float)
     forgotten = [one["F_T"] for one in own if one["F_T"] is not None]
-    spread = f" ± {scores.std(ddof=1):.2f}" if len(own) > 1 else ""
     apart = None if row.printed is None else float(scores.mean()) - row.printed
     error = scores.std(ddof=1) / np.sqrt(len(own)) if len(own) > 1 else 0.0
     return [
@@ -48,7 +61,7 @@ def cells(row: Row, own: list[Found]) -> list[str]:
         method_label(row.method),
         row.setting or MISSING,
         f"{len(own)} of {len(SEEDS)}",
-        f"{number_text(float(scores.mean()), 2)}{spread}",
+        mean(own),
         number_text(float(np.mean(forgotten)), 2) if forgotten else MISSING,
         MISSING if row.printed is None else f"{row.printed:g}",
         MISSING if apart is None else f"{apart:+.2f}",
