@@ -1,7 +1,7 @@
 """The results of one search, for its report."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -129,6 +129,8 @@ class SearchResults:
     """Label -> text: machine, versions, seconds, member-steps, …"""
     notes: tuple[str, ...]
     """Warnings of the caller, shown at the top."""
+    references: Mapping[str, tuple[RunRecord, ...]] = field(default_factory=dict)
+    """Method of a reference row -> its members, on the stream that scored, with the seeds of the search."""
     parameters: tuple[str, ...] = (EPSILON,)
     """Names of the searched hyperparameters."""
     log: tuple[str, ...] = ()
@@ -226,6 +228,11 @@ class SearchResults:
     def has_spans(self) -> bool:
         """True if the search went along intervals."""
         return any(r.span is not None for r in self.rounds)
+
+    @property
+    def beside(self) -> tuple[RunRecord, ...]:
+        """The members of all reference rows."""
+        return tuple(record for members in self.references.values() for record in members)
 
     @property
     def evaluated(self) -> tuple[Point, ...]:

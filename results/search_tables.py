@@ -117,6 +117,27 @@ def difference_table(results: SearchResults) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["metric", "mean", "standard_error", "n", "seeds_higher"])
 
 
+def reference_label(row: str) -> str:
+    """Returns the name of a reference row: that of its method, which is a way of training.
+
+    >>> reference_label("joint")
+    'joint training'
+    """
+    return f"{method_label(row)} training"
+
+
+def reference_table(results: SearchResults) -> pd.DataFrame:
+    """Returns one row a reference row, on the stream and with the seeds of the search.
+
+    Columns: row, method, n (seeds averaged), diverged, then <metric>_mean and <metric>_std as `evaluation_table`; lead
+    and lead_error, of what was maximised: row minus chosen point, paired by seed, and its standard error.
+    """
+    groups = {(reference_label(row), row): members for row, members in results.references.items()}
+    table = by_point(groups, ("row", "method"))
+    leads = [compare(each, results.members_of(results.chosen), results.objective) for each in groups.values()]
+    return table.assign(lead=[one.mean for one in leads], lead_error=[one.error for one in leads])
+
+
 def certificates_table(results: SearchResults) -> pd.DataFrame:
     """Returns one row a member that was trained a second time, alone.
 

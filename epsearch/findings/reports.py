@@ -158,7 +158,7 @@ def _summary(results: SearchResults) -> "Summary":
 
 def _of_search(results: SearchResults) -> Iterable[RunRecord]:
     # With --score-on eval the members of the evaluation are also members of the search.
-    return {record.key: record for record in (*results.search, *results.evaluation)}.values()
+    return {record.key: record for record in (*results.search, *results.evaluation, *results.beside)}.values()
 
 
 def _of_table(results: TableResults) -> Iterable[RunRecord]:
@@ -166,13 +166,16 @@ def _of_table(results: TableResults) -> Iterable[RunRecord]:
 
 
 def _points(loop: "SearchLoop") -> Groups:
-    """Returns the members by point, those of the search first, in the order of their values."""
+    """Returns the members by point, those of the search first, in the order of their values, then reference rows."""
     names = loop.study.space.names
     by_point: dict[tuple[str, tuple[Any, ...]], list[RunRecord]] = {}
     for record in loop.records.values():
+        if record.method in loop.study.reference_rows:
+            continue
         by_point.setdefault((record.phase, point_of(record, names)), []).append(record)
     ordered = sorted(by_point, key=lambda key: (key[0], [(isinstance(v, str), v is None, v or 0) for v in key[1]]))
-    return {(phase, point_text(names, point)): tuple(by_point[phase, point]) for phase, point in ordered}
+    points = {(phase, point_text(names, point)): tuple(by_point[phase, point]) for phase, point in ordered}
+    return points | {(loop.study.scored_on, method_label(row)): each for row, each in loop.references().items()}
 
 
 def _rows(loop: TableLoop) -> Groups:

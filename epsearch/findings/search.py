@@ -122,6 +122,7 @@ def _results(
         rounds=rounds,
         search=_of_rounds(loop, rounds),
         evaluation=loop.evaluation_records(),
+        references=loop.references(),
         config=study.shown(),
         facts=facts,
         notes=tuple(_notes(loop)),
@@ -196,7 +197,8 @@ def _notes(loop: SearchLoop) -> list[str]:
     if loop.disjointness.warning:
         notes.append(f"{loop.disjointness.warning}.")
     notes += cautions(loop.study, loop.chosen())
-    diverged = [record for record in loop.records.values() if record.status == "diverged"]
+    of_points = (record for record in loop.records.values() if record.method not in loop.study.reference_rows)
+    diverged = [record for record in of_points if record.status == "diverged"]
     if diverged:
         names = loop.study.space.names
         values = dict.fromkeys(point_text(names, point_of(record, names)) for record in diverged)

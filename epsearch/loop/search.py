@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from statistics import stdev
 from typing import TYPE_CHECKING, Any, Self
 
@@ -39,8 +39,8 @@ class SearchLoop(Loop):
     """Trains the suggestions of a strategy, and tells it the scores.
 
     A stage is a round of the strategy, trained with the seeds of the search on the stream that scores (`scored_on`);
-    the last one is the evaluation of the chosen point and the baseline, with the seeds of the evaluation, and the
-    certificates.
+    the last one is the evaluation of the chosen point and the baseline, with the seeds of the evaluation, the reference
+    rows, with those of the search on the stream that scores, and the certificates.
 
     study, images, store   see `Loop`
     earlier                the loops of earlier versions of the study, oldest first, whose records count, too
@@ -69,8 +69,8 @@ class SearchLoop(Loop):
         self._run = cache(self._make_run)  # used often, and a learner checks its values
 
     def catch_up(self) -> Self:
-        """Reads the baseline first, which is always evaluated, then advances."""
-        self._read(self._final(self.study.compared))
+        """Reads the baseline and the reference rows first, which are always trained, then advances."""
+        self._read([*self._final(self.study.compared), *self._references])
         return super().catch_up()
 
     @property
@@ -150,7 +150,7 @@ class SearchLoop(Loop):
         return (
             f"{study.strategy}: {rounds} × {study.points} {values} × {'up to ' * study.race}{seeds} on "
             f"{count_text(study.cv_tasks, 'task')}, then {count_text(study.tasks - study.cv_tasks, 'task')}"
-            f"{study.held_out}"
+            f"{study.held_out}{'; beside ' * bool(study.reference_rows)}{' and '.join(study.reference_rows)}"
         )
 
     def _orders(self, workers: int) -> list[Order]:
@@ -172,6 +172,7 @@ class SearchLoop(Loop):
             return MemberCounts(len(self.records), now, 0, 0, 0, 0, len(self._uncertified()))
         baseline = self._unstored(self._final(study.compared))
         final = 0 if study.scored_on == "eval" else len(study.final_units) + len(baseline)
+        final += len(self._unstored(self._references))
         least, later = self.driver.later_members()
         usual = self._usual(now, least, later)
         return MemberCounts(len(self.records), now, least, usual, later, final, certified)
@@ -199,13 +200,17 @@ class SearchLoop(Loop):
         return min(max((points - tried) * len(study.units) + named, least), most)
 
     def remaining(self) -> list[tuple[int, list[Run]]]:
-        """Returns (number, examples) for the search, including certificates, and for the evaluation."""
-        counts, missing = self.counts(), self.missing()
+        """Returns (number, examples) for the search, including certificates, for the evaluation, and reference rows."""
+        counts, references = self.counts(), self._references_left()
+        missing = [run for run in self.missing() if run not in references]
         example = [self._run(self.study.scored_on, self.study.example, self.study.units[0])]
+        by_row = ([run for run in runs if run in references] for runs in self._by_row.values())
+        rows = [(len(runs), runs) for runs in by_row]  # apart, as each costs otherwise
         if self.evaluating:
-            return [(counts.certified, example), (counts.now, missing)]
+            return [(counts.certified, example), (len(missing), missing), *rows]
         final = self._final(self._evaluated() or [self.study.example])
-        return [(counts.now + counts.most + counts.certified, missing or example), (counts.final, final)]
+        searched = counts.now + counts.most + counts.certified
+        return [(searched, missing or example), (counts.final - len(references), final), *rows]
 
     def scores(self) -> "NDArray[np.float64]":
         """Returns the scores of all points, on the stream that scores."""
@@ -219,7 +224,9 @@ class SearchLoop(Loop):
         study = self.study
         one, phases = study.units[0], (study.scored_on, "eval")
         each, final = (self._work(self._run(phase, study.example, one)) for phase in phases)
-        fixed = sum(self._work(run) for run in self.missing()) + counts.final * final + counts.certified * each
+        known = {*self.missing(), *(references := self._references_left())}
+        points = 0 if self.evaluating else counts.final - len(references)
+        fixed = sum(self._work(run) for run in known) + points * final + counts.certified * each
         least, usual, most = (fixed + later * each for later in (counts.least, counts.usual, counts.most))
         return least, usual, most
 
@@ -232,6 +239,10 @@ class SearchLoop(Loop):
         """Returns the stored members of the evaluation: chosen point and baseline."""
         records = self.records_of(self._final(self._evaluated())) if self.evaluating else ()
         return tuple({record.key: record for record in records}.values())  # two points may be one member
+
+    def references(self) -> dict[str, tuple[RunRecord, ...]]:
+        """Returns the stored members of each reference row, by its method; rows without any are left out."""
+        return {row: records for row, runs in self._by_row.items() if (records := self.records_of(runs))}
 
     def evaluated_content(self, point: Point) -> dict[str, Any]:
         """Returns the content of the evaluation of a point, with its first seed."""
@@ -283,7 +294,30 @@ class SearchLoop(Loop):
         return [] if best is None else list(dict.fromkeys([best.point, *self.study.compared]))
 
     def _wanted(self) -> list[Run]:
-        return self._final(self._evaluated()) if self.evaluating else self._scored(self.driver.wanted())
+        if not self.evaluating:
+            return self._scored(self.driver.wanted())
+        evaluated = self._evaluated()
+        # Without a choice there is no curve that they would stand beside.
+        return [*self._final(evaluated), *(self._references if evaluated else ())]
+
+    @cached_property
+    def _by_row(self) -> dict[str, list[Run]]:
+        """The runs of each reference row: on the stream that scores, with the seeds of the search."""
+        study = self.study
+        return {
+            row: [Run(study.scored_on, study.reference(row, unit.seed), unit.order) for unit in study.units]
+            for row in study.reference_rows
+        }
+
+    @property
+    def _references(self) -> list[Run]:
+        return [run for runs in self._by_row.values() for run in runs]
+
+    def _references_left(self) -> list[Run]:
+        """Returns the members of reference rows that are to train, now or in the evaluation."""
+        if not self.evaluating:
+            return self._unstored(self._references)
+        return [run for run in self.missing() if run in self._references]
 
     def _scored(self, shares: Mapping[Point, Sequence[int]]) -> list[Run]:
         """Returns the runs that score points; shares: seeds of each point."""

@@ -44,6 +44,7 @@ def _check_search(study: Search) -> None:
     if not study.foreign:
         _check_passes(study)
         _check_points(study)
+        _check_references(study)
     for name in names:
         check_column(name)
     if taken := [name for name in study.add_metrics if column(name) in names]:
@@ -83,6 +84,15 @@ def _check_points(study: Search) -> None:
     tasks = len(study.stream_tasks(study.scored_on))
     if study.objective == MIN_ACC and tasks < 2:
         raise UsageError(f"objective {MIN_ACC} needs two tasks in the search, got cv-tasks {tasks}")
+
+
+def _check_references(study: Search) -> None:
+    """Checks that reference rows are other methods than the searched one, and take the study's optimizer."""
+    for name in study.reference_rows:
+        if name == study.method:
+            raise UsageError(f"reference-rows must be others than the searched method, got {name}; leave it out")
+        if fault := methods.optimizer_fault(methods.method(name), study.hyperparameters):
+            raise UsageError(fault)
 
 
 def _check_race(study: Search) -> None:
@@ -131,13 +141,19 @@ def _check_nothing(study: Study, streams: Mapping[str, TaskStream]) -> None:
 
 
 # No method's memory, FLOP or form depends on the seed: the first stands for all.
+def _of_search(study: Search) -> list[Learner]:
+    """Returns a learner of an example, and of each reference row, with the first seed."""
+    seed = study.seeds[0]
+    return [study.learner(study.example, seed), *(study.reference(row, seed) for row in study.reference_rows)]
+
+
 def _rows(study: Table) -> list[Learner]:
     """Returns a learner of every row, with the first seed."""
     return [row.learner(study.seeds[0]) for row in table_rows(study)]
 
 
 CHECKS: dict[str, _Checks] = {
-    Search.kind: _Checks(_check_search, effects.check_on, lambda study: [study.learner(study.example, study.seeds[0])]),
+    Search.kind: _Checks(_check_search, effects.check_on, _of_search),
     Comparison.kind: _Checks(_check_comparison, _check_nothing, _rows),
     MemoryStudy.kind: _Checks(_check_memory_study, _check_nothing, _rows),
 }

@@ -162,8 +162,13 @@ def _searched(loop: SearchLoop) -> tuple[Parameter, ...]:
     return tuple(widened)
 
 
-def _of_member(study: Search, record: RunRecord) -> Trial:
-    """Returns the trial of a member; hyperparameters that it does not use have the baseline's values."""
+def _of_member(study: Search, record: RunRecord) -> Trial | None:
+    """Returns the trial of a member; hyperparameters that it does not use have the baseline's values.
+
+    None for a reference row, which is no point.
+    """
+    if record.method in study.reference_rows:
+        return None
     values = zip(point_of(record, study.space.names), study.example, strict=True)
     return _at(record.phase, study.space.names, tuple(usual if value is None else value for value, usual in values))
 

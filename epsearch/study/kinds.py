@@ -148,6 +148,12 @@ class Search(Study):
         "Members of the search that are trained again from a start moved by 1e-7, to measure rounding noise.", SEEDS, 0,
         usual="2 with a residual network, else 0", scope=REQUEST, part=METHOD,
     )
+    reference_rows: tuple[str, ...] = option(
+        values.REFERENCE_ROWS,
+        "Rows beside the curve, on its tasks and seeds: joint, trained on all tasks together, and iid, on i.i.d. data.",
+        SEEDS, (), usual="none", scope=REQUEST, part=METHOD,
+    )
+    """Names of methods that show tasks together."""
     time_limit: float = option(
         values.DURATION, "Time that a member of a trainer may take.", RUNS, 43_200.0, scope=RUN, part=TRAINER,
         after="time_budget",
@@ -313,10 +319,17 @@ class Search(Study):
 
         Raises ValueError for unknown hyperparameters and invalid values.
         """
-        declared = () if self.foreign else method(self.method).hyperparameters
-        own = {each.name: self.value(each.name) for each in declared}
         searched = dict(zip(self.space.names, point, strict=True))
-        return Learner.of(self.method, seed, **own | dict(self.set) | searched)
+        return Learner.of(self.method, seed, **self._own_values(self.method) | dict(self.set) | searched)
+
+    def reference(self, row: str, seed: int) -> Learner:
+        """Returns the learner of a reference row, with the study's own values, also of what is searched."""
+        return Learner.of(row, seed, **self._own_values(row))
+
+    def _own_values(self, name: str) -> dict[str, Any]:
+        """Returns the study's values of a method's hyperparameters; none of a trainer's."""
+        declared = () if self.foreign else method(name).hyperparameters
+        return {each.name: self.value(each.name) for each in declared}
 
 
 @dataclass(frozen=True, init=False, kw_only=True)

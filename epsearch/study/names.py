@@ -11,7 +11,7 @@ from epsearch.failures.errors import UsageError, refused, unknown
 from epsearch.plugins.kinds import KINDS
 from epsearch.plugins.loading import load_plugin
 from epsearch.plugins.names import installed, resolve
-from epsearch.study.parsers import hyperparameter, listed, path
+from epsearch.study.parsers import hyperparameter, listed, path, some_of
 from results.labels import OBJECTIVES, WORST, is_objective
 from search_spaces.published.definition import UnknownDataset, load_definition
 from trainers import methods as methods_of
@@ -19,6 +19,8 @@ from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameter, Value
 from trainers.methods import METHODS
 from trainers.methods.rules import MEMORY
 
+# Methods that show tasks together, as bounds of what others reach.
+REFERENCE_ROWS = tuple(name for name, one in METHODS.items() if one.union is not None)
 # The methods of a comparison share these, as it is paired.
 SHARED = (*(one.name for one in OF_EVERY_METHOD if not one.per_method), MEMORY.name)
 
@@ -93,6 +95,15 @@ def methods(value: Any, name: str) -> tuple[str, ...]:
     if not names or len(set(names)) < len(names):
         raise UsageError(f"{name} must be different names with commas between, or all; got {value!r}")
     return tuple(names)
+
+
+def reference_rows(value: Any, name: str) -> tuple[str, ...]:
+    """Returns reference rows, each once, from a list, names separated by commas, or none.
+
+    >>> reference_rows("iid, joint", "reference-rows"), reference_rows("none", "reference-rows")
+    (('iid', 'joint'), ())
+    """
+    return () if str(value).lower() == "none" else some_of(value, name, REFERENCE_ROWS)
 
 
 def settings(value: Any, name: str) -> tuple[tuple[str, str, Value], ...]:

@@ -101,6 +101,12 @@ NETWORK = plugin("network", NETWORKS)
 NUMERIC_PATH = ValueType(parsers.numeric_path, "NAME")
 OBJECTIVE = ValueType(names.objective)
 PLACE = ValueType(parsers.place)
+REFERENCE_ROWS = ValueType(
+    names.reference_rows,
+    "ROW,…|none",
+    list,
+    json={"type": "array", "items": {"type": "string", "enum": list(names.REFERENCE_ROWS)}},
+)
 PRETRAINED = ValueType(parsers.pretrained, "NAME|PATH", none="none")
 SEED_NUMBERS = ValueType(parsers.seeds, "SEEDS", list, json={"anyOf": [{"type": "integer", "minimum": 1}, NUMBERS]})
 SETTINGS = ValueType(names.settings, "VALUES", names.format_settings, json=MAPPING)

@@ -28,6 +28,7 @@ def search(results: SearchResults) -> Brief:
     lines: list[RenderableType] = [Text(brief.answer, style="bold")]
     if brief.rows:
         lines.append(table([(f"  {label}", *cells) for label, *cells in brief.rows], brief.tasks, *brief.metrics))
+    lines += map(Text, brief.references)
     return lines, {"trust": brief.trust, "next": brief.next_step}
 
 

@@ -27,7 +27,7 @@ from results.pages.sheet import Sheet
 from results.pages.side_by_side import strategies_sheet
 from results.paper.differences import spread_name
 from results.search import SearchResults
-from results.search_tables import evaluation_table, left_out
+from results.search_tables import evaluation_table, left_out, reference_table
 from results.table import TableResults
 from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json
@@ -153,6 +153,7 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
             for each in results.rounds
         ],
         "evaluation": _records(evaluation_table(results)),
+        "references": _records(reference_table(results)),
         "trust": trust_as_json(trust(results)),
         "race": None if results.race is None else results.race._asdict(),
         "moved_starts": list(results.perturbed),

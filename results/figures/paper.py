@@ -1,12 +1,10 @@
 """The style of a figure in a paper: small, on white, its legend inside, told apart also without colours."""
 
 import math
-from collections.abc import Iterator
-from itertools import zip_longest
 from typing import Any
 
-from results.figures.parameter_drawing import BAND, CHOICE, CURVE, MEANS, SEEDS, SET
-from results.figures.style import FONT, INK, SYMBOLS, padded, plotly
+from results.figures.parameter_drawing import BAND, CHOICE, CURVE, MEANS, REFERENCE, SEEDS, SET
+from results.figures.style import FONT, INK, SYMBOLS, heights, padded, plotly
 
 INCH = 96
 """Pixels of an inch, as browsers and kaleido have it; a pixel is 0.75 points."""
@@ -76,7 +74,9 @@ def _restyle(figure: Any) -> None:
         trace.name = NAMES.get(trace.meta) or trace.name or trace.legendgroup or f"trace {place + 1}"
         if trace.type != "scatter":
             continue
-        if trace.meta == SEEDS:
+        if trace.meta == REFERENCE:  # its name stands in the legend, as there are no texts
+            trace.showlegend = True
+        elif trace.meta == SEEDS:
             trace.marker.update(color=GREY, size=2, opacity=0.5)
         elif trace.meta == MEANS:
             # All rounds look the same: which one tried a value is no result.
@@ -99,7 +99,7 @@ def _smaller(size: Any) -> float:
 
 def _make_room(figure: Any) -> None:
     """Widens the vertical axis upwards by the lines of the legend, where they would lie on the data."""
-    values = list(_heights(figure))
+    values = list(heights(figure))
     lines = _lines(figure)
     if not values or not lines:
         return
@@ -119,16 +119,3 @@ def _lines(figure: Any) -> int:
     if sum(widths) <= across:
         return 1
     return math.ceil(len(names) / max(1, int(across // max(widths))))
-
-
-def _heights(figure: Any) -> Iterator[float]:
-    """Yields the heights of all points and of the ends of their error bars."""
-    for trace in figure.data:
-        bars = trace.error_y.array if trace.type == "scatter" and trace.error_y.array is not None else ()
-        for y, bar in zip_longest(() if trace.y is None else trace.y, bars, fillvalue=0.0):
-            ends = [y - bar, y + bar] if _is_finite(y) and _is_finite(bar) else [y]
-            yield from (float(end) for end in ends if _is_finite(end))
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)

@@ -3,6 +3,7 @@
 With mean and spread of every round, all seeds and the curve.
 """
 
+import math
 import re
 
 import pandas as pd
@@ -13,7 +14,8 @@ from results.labels import STREAM_LABELS, count_text
 from results.metrics import METRICS, mean_std, summarize
 from results.points import value_text
 from results.search import SearchResults
-from results.statistics.spread import within_errors
+from results.search_tables import by_seed, reference_label
+from results.statistics.spread import spread, within_errors
 from results.verdict import wording
 from results.verdict.peak import peak as peak_of
 from results.verdict.peak import table
@@ -61,6 +63,7 @@ def numbers(results: SearchResults, metric: str = "A_T") -> ParameterCurve:
         by_curve=results.by_curve and metric == results.objective,
         at_summit=results.at_summit,
         objective=results.objective,
+        references=_references(results, metric),
         indistinct=indistinct_rounds(results),
     )
 
@@ -83,20 +86,22 @@ def caption(curve: ParameterCurve) -> str:
         agem = curve.zero_is_agem and curve.baseline == 0
         which = f"ε = 0, where the formula switches to A-GEM {value}" if agem else f"the {curve.baseline_text} {value}"
         text += f" Diamond and dashed line: {which}."
+    text += _references_caption(curve)
     return f"{text} {_curve_caption(curve)}"
 
 
 def tables(curve: ParameterCurve) -> dict[str, pd.DataFrame]:
     """Returns name -> table of the data of the figure: means, single seeds, and the curve (`Peak.curve`).
 
-    The last is empty where there is no curve.
+    The last is empty where there is no curve. With reference rows there is a table of these, too.
     """
     name = named(curve.parameter, curve.metric)
     fitted = None if curve.peak is None else curve.peak.curve
     columns = ["value", "mean", "low", "high", "best_share"]
     drawn = pd.DataFrame(columns=columns) if fitted is None else fitted
     own = drawn.rename(columns={"value": curve.parameter})
-    return {name: curve.points, f"{name}_seeds": curve.members, f"{name}_curve": own}
+    beside = {} if curve.references.empty else {f"{name}_references": curve.references}
+    return {name: curve.points, f"{name}_seeds": curve.members, f"{name}_curve": own, **beside}
 
 
 def _members(results: SearchResults, metric: str) -> pd.DataFrame:
@@ -108,6 +113,28 @@ def _members(results: SearchResults, metric: str) -> pd.DataFrame:
     frame = summarize(record for _, _, record in kept)[["seed", "status", metric]]
     places = pd.DataFrame([(number, value) for number, value, _ in kept], columns=["repeat", results.parameters[0]])
     return pd.concat([places, frame], axis=1)
+
+
+def _references(results: SearchResults, metric: str) -> pd.DataFrame:
+    """Returns `ParameterCurve.references`; without rows that do not have the metric, as joint training has no F_T."""
+    spreads = {row: spread([*by_seed(members, metric).values()]) for row, members in results.references.items()}
+    rows = [
+        (reference_label(row), one.n, one.mean, one.high - one.mean)
+        for row, one in spreads.items()
+        if not math.isnan(one.mean)
+    ]
+    return pd.DataFrame(rows, columns=["row", "n", "mean", "half_width"])
+
+
+def _references_caption(curve: ParameterCurve) -> str:
+    """Returns the part of the caption about reference rows; "" without any."""
+    metric = METRICS.get(curve.metric, METRICS["A_T"])
+    rows = [
+        f"{row.row} ({metric.number_text(float(row.mean))} {metric.display_unit}".rstrip() + ")"  # type: ignore[arg-type]
+        for row in curve.references.itertuples()
+    ]
+    far = "; an arrow points to one beyond the axis" if rows else ""
+    return f" Labelled lines: {' and '.join(rows)}, with the same seeds on the same tasks{far}." if rows else ""
 
 
 def _curve_caption(curve: ParameterCurve) -> str:

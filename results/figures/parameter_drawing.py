@@ -1,5 +1,6 @@
 """The drawing of `parameter_curve`, and what it shows."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,20 +8,24 @@ import pandas as pd
 
 from results.figures.style import (
     BLUE,
+    GREEN,
     INK,
     ORANGE,
+    PURPLE,
     VERMILLION,
     add_legend_entry,
     axis_title,
     faint,
     finish,
+    heights,
     on_axis,
     ordered_colours,
+    padded,
     plotly,
     value_axis,
 )
-from results.labels import subscripts
-from results.metrics import METRICS
+from results.labels import number_text, subscripts
+from results.metrics import METRICS, Metric
 from results.points import parameter_label, value_text
 from results.verdict.peak import Peak
 
@@ -30,7 +35,17 @@ SET_HEIGHT = 0.025
 MOST_BARS = 100
 """Error bars that the width of a figure has room for."""
 
+LINES = ((GREEN, "longdash"), (PURPLE, "dashdot"))
+"""Colours and dashes of reference rows."""
+
+ROOM = 0.5
+"""Height for lines above or below the curve, as a share of its own; farther ones are a note, or it would look level."""
+
+LABEL = 17
+"""Pixels between notes at an edge."""
+
 SEEDS, MEANS, BAND, CURVE, CHOICE, SET = "seeds", "means", "band", "curve", "choice", "set"
+REFERENCE = "reference"
 """Kinds of traces, stored as their `meta`; `paper_style` has a look for each."""
 
 
@@ -69,6 +84,8 @@ class ParameterCurve(NamedTuple):
     """True if the curve is highest at the chosen value."""
     objective: str
     """The metric that made the choice."""
+    references: pd.DataFrame
+    """One row a reference row: row (its name), n, mean, half_width (of the 95 % interval of the mean)."""
     indistinct: tuple[int, ...] = ()
     """Numbers of later rounds whose values differ by noise alone, see `noise.indistinct_rounds`."""
 
@@ -115,6 +132,7 @@ def draw(curve: ParameterCurve) -> Any:
         # A rectangle has no entry in the legend.
         add_legend_entry(figure, "best may lie here (95 %)", {"symbol": "square", "size": 12, "color": BLUE}, rank=5)
         figure.data[-1].meta = SET
+    _add_references(figure, curve)
     finish(figure, height=430)
     figure.update_layout(margin_t=86)  # three lines of a legend, and the name of the chosen value
     figure.update_xaxes(title_text=curve.label, **value_axis(curve.points[curve.parameter], curve.log))
@@ -124,7 +142,7 @@ def draw(curve: ParameterCurve) -> Any:
 
 def title(curve: ParameterCurve) -> str:
     """Returns the title of the vertical axis."""
-    return axis_title(curve.metric, METRICS.get(curve.metric, METRICS["A_T"]).display_unit)
+    return axis_title(curve.metric, _metric(curve).display_unit)
 
 
 def colours(curve: ParameterCurve) -> dict[int, str]:
@@ -139,11 +157,19 @@ def displayed(curve: ParameterCurve) -> ParameterCurve:
     return curve._replace(
         members=curve.members.assign(value=_factor(curve) * curve.members["value"]),
         points=points.assign(**{column: _factor(curve) * points[column] for column in columns}),
+        references=curve.references.assign(
+            **{column: _factor(curve) * curve.references[column] for column in ("mean", "half_width")}
+        ),
     )
 
 
+def _metric(curve: ParameterCurve) -> Metric:
+    """Returns the declaration of the metric; that of A_T for an objective, which is in percent, too."""
+    return METRICS.get(curve.metric, METRICS["A_T"])
+
+
 def _factor(curve: ParameterCurve) -> float:
-    return METRICS.get(curve.metric, METRICS["A_T"]).display_factor
+    return _metric(curve).display_factor
 
 
 def add_round(figure: Any, curve: ParameterCurve, number: int, colour: str, col: int = 0) -> None:
@@ -276,6 +302,54 @@ def add_level(figure: Any, curve: ParameterCurve, col: int = 1) -> None:
     if (level := curve.at_baseline) is not None:
         dashed = {"color": VERMILLION, "dash": "dash", "width": 1}
         figure.add_hline(y=level, line=dashed, layer="below", row=1, col=col)
+
+
+def _add_references(figure: Any, curve: ParameterCurve) -> None:
+    """Adds a dashed line with a label for each reference row; one far from the curve is a note at the edge.
+
+    Comes after all that belongs to the curve, whose heights say what is far.
+    """
+    own, rows = list(heights(figure)), curve.references
+    if rows.empty or not own:
+        return
+    low, high = min(own), max(own)
+    means: list[float] = rows["mean"].tolist()
+    room = ROOM * (high - low)
+    near = [mean for mean in means if low - room <= mean <= high + room]
+    figure.update_yaxes(range=padded(min(low, *near), max(high, *near), share=0.08))
+    values, notes = sorted(curve.points[curve.parameter].unique()), {"↑": 0, "↓": 0}
+    for name, n, mean, half, (colour, dash) in zip(
+        rows["row"], rows["n"], means, rows["half_width"], LINES, strict=False
+    ):
+        drawn, arrow = mean in near, "↑" if mean > high else "↓"
+        text = f"{name} {number_text(mean, _metric(curve).digits)}{'' if drawn else f' {arrow}'}"
+        spread = "" if math.isnan(half) else f" ± {half:.2g} (95 %)"
+        hover = f"{name}<br>{subscripts(curve.metric)} = {mean:.4g}{spread}, n = {n}"
+        figure.add_scatter(
+            x=values if drawn else [None],
+            y=[mean] * len(values) if drawn else [None],
+            mode="lines",
+            line={"color": colour, "dash": dash, "width": 1.4},
+            name=text,
+            meta=REFERENCE,
+            showlegend=False,
+            hovertemplate=f"{hover}<extra></extra>",
+            row=1,
+            col=1,
+        )
+        if drawn:
+            # Of two lines at one height, one label stands above and one below.
+            place: dict[str, Any] = {"y": mean, "yref": "y", "yanchor": "bottom" if mean == max(near) else "top"}
+        elif arrow == "↑":
+            place = {"y": 1, "yref": "y domain", "yanchor": "top", "yshift": -LABEL * notes[arrow]}
+        else:
+            place = {"y": SET_HEIGHT, "yref": "y domain", "yanchor": "bottom", "yshift": LABEL * notes[arrow]}
+        notes[arrow] += not drawn
+        # Where the curve is low there is room above it: on the side without the choice; below it on the other one.
+        right = _is_left(curve) == (drawn or arrow == "↑")
+        side: dict[str, Any] = {"x": 1, "xanchor": "right"} if right else {"x": 0, "xanchor": "left"}
+        font = {"color": colour, "size": 12}
+        figure.add_annotation(xref="x domain", **side, **place, text=text, hovertext=hover, font=font, showarrow=False)
 
 
 def _add_choice(figure: Any, curve: ParameterCurve) -> None:

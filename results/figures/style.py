@@ -1,8 +1,9 @@
 """The style that all figures share."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import import_module
+from itertools import zip_longest
 from typing import Any
 
 from results.labels import subscripts
@@ -114,6 +115,19 @@ def padded(low: float, high: float, share: float = 0.06, least: float = 1e-3) ->
     """
     pad = share * (high - low) or least
     return low - pad, high + pad
+
+
+def heights(figure: Any) -> Iterator[float]:
+    """Yields the heights of all points of a figure and of the ends of their error bars."""
+    for trace in figure.data:
+        bars = trace.error_y.array if trace.type == "scatter" and trace.error_y.array is not None else ()
+        for y, bar in zip_longest(() if trace.y is None else trace.y, bars, fillvalue=0.0):
+            ends = [y - bar, y + bar] if _is_finite(y) and _is_finite(bar) else [y]
+            yield from (float(end) for end in ends if _is_finite(end))
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def on_axis(value: float, log: bool) -> float:

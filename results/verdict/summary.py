@@ -38,20 +38,24 @@ class Summary(NamedTuple):
     """How far to trust the answer."""
     next_step: str
     """The next command, which begins with the name of the program, or a sentence."""
+    references: tuple[str, ...] = ()
+    """A line a reference row: its score, and by how much the chosen point is below."""
 
     def _repr_html_(self) -> str:
         """Returns the lines for a notebook."""
         head = "".join(f"<th>{escape(text)}</th>" for text in (self.tasks, *self.metrics))
         rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in self.rows)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if self.rows else ""
-        return f"<p><b>{escape(self.answer)}</b></p>{table}<p>{escape(self.trust)}</p>"
+        beside = "".join(f"<p>{escape(text)}</p>" for text in self.references)
+        return f"<p><b>{escape(self.answer)}</b></p>{table}{beside}<p>{escape(self.trust)}</p>"
 
     def _repr_markdown_(self) -> str:
         """Returns the lines as Markdown."""
         rows = [(self.tasks, *self.metrics), (":--", *("--:" for _ in self.metrics)), *self.rows]
         cells = [[escape(cell).replace("|", r"\|") for cell in row] for row in rows]
         table = "\n".join(f"| {' | '.join(row)} |" for row in cells) if self.rows else ""
-        return "\n\n".join(filter(None, (f"**{escape(self.answer)}**", table, escape(self.trust))))
+        beside = map(escape, self.references)
+        return "\n\n".join(filter(None, (f"**{escape(self.answer)}**", table, *beside, escape(self.trust))))
 
 
 def summary(results: SearchResults) -> Summary:
@@ -66,6 +70,7 @@ def summary(results: SearchResults) -> Summary:
         rows=(*_measured(results, metrics), *_difference(results, pair, metrics)),
         trust=_trust(results, pair),
         next_step=_next_step(results, known, pair),
+        references=wording.references(results),
     )
 
 

@@ -48,6 +48,7 @@ def _summary(results: SearchResults, steps: bool) -> str:
         f'<div class="detail">{page.prose(wording.heading(detail.removesuffix(")")))}</div></div>',
         _table(brief),
         page.small("The figure has the tasks of the search.") if brief.rows and results.score_on == "cv" else "",
+        *(page.small(text) for text in brief.references),
         *((_trust(brief), _warnings(results), _step(brief)) if steps else ()),
     ]
     return f'<section class="summary" aria-label="Summary">{"".join(parts)}</section>'

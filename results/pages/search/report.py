@@ -23,7 +23,14 @@ from results.labels import STREAM_LABELS, dataset_label, method_label, strategy_
 from results.pages.search import confidence, evaluation, first_screen, methods_section, sections
 from results.pages.writing import Figures, write_page
 from results.search import SearchResults
-from results.search_tables import certificates_table, difference_table, evaluated_rows, evaluation_table, search_table
+from results.search_tables import (
+    certificates_table,
+    difference_table,
+    evaluated_rows,
+    evaluation_table,
+    reference_table,
+    search_table,
+)
 from results.verdict import wording
 from results.verdict.assessment import trust, trust_rows
 
@@ -34,12 +41,13 @@ REPEATS = "_repeats"
 def write_report(results: SearchResults, folder: Path) -> Path:
     """Writes the report of a search into `folder`, and returns the path of its page.
 
-    Files: report.html, evaluation.csv, evaluation_difference.csv, search.csv, trust.csv, certificates.csv,
-    figures/*.csv and the exported runs, as `write_page` writes them. Raises ValueError without a finished round.
+    Files: report.html, evaluation.csv, evaluation_difference.csv, search.csv, trust.csv, certificates.csv, with
+    reference rows references.csv, figures/*.csv and the exported runs, as `write_page` writes them. Raises ValueError
+    without a finished round.
     """
     if not results.rounds:
         raise ValueError(f"study {results.name!r} has no finished round to report; allowed: at least one")
-    shown, runs = figures(results), (*results.search, *results.evaluation)
+    shown, runs = figures(results), (*results.search, *results.evaluation, *results.beside)
     return write_page(folder / "report.html", partial(_page, results, shown), tables(results), shown, runs=runs)
 
 
@@ -51,6 +59,7 @@ def tables(results: SearchResults) -> dict[str, pd.DataFrame]:
         "evaluation_difference": difference_table(results),
         "certificates": certificates_table(results),
         "trust": pd.DataFrame(trust_rows(trust(results))),
+        **({"references": reference_table(results)} if results.references else {}),
     }
 
 

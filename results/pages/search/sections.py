@@ -70,7 +70,7 @@ def what_was_run(results: SearchResults) -> str:
     tried = count_text(len(results.points), f"different {'point' if len(results.parameters) > 1 else 'value'}")
     of = "" if len(results.parameters) > 1 else f" of {wording.subject(results)}"
     # With --score-on eval the search has trained members of the evaluation, too: no step is counted twice.
-    runs = {record.key: record for record in (*members, *results.evaluation)}
+    runs = {record.key: record for record in (*members, *results.evaluation, *results.beside)}
     shared = len({record.key for record in members} & {record.key for record in results.evaluation})
     items = {
         "Dataset": dataset_label(results.dataset),
@@ -85,7 +85,8 @@ def what_was_run(results: SearchResults) -> str:
         "Seeds": ", ".join(map(str, results.seeds)),
         **({"Orders of tasks": f"{results.orders}, each with every seed"} if results.orders > 1 else {}),
         "Members trained": f"{len(members)} in the search, {len(results.evaluation)} in the evaluation"
-        + (f" (of these {shared} are members of the search)" if shared else ""),
+        + (f" (of these {shared} are members of the search)" if shared else "")
+        + (f", {len(results.beside)} of reference rows" if results.beside else ""),
         **({"Before it was extended": "; ".join(results.earlier)} if results.earlier else {}),
         **({} if results.trainer_repeats is not None else {"SGD steps": f"{sum(r.steps for r in runs.values()):,}"}),
     }
