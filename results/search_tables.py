@@ -118,11 +118,7 @@ def difference_table(results: SearchResults) -> pd.DataFrame:
 
 
 def reference_label(row: str) -> str:
-    """Returns the name of a reference row: that of its method, which is a way of training.
-
-    >>> reference_label("joint")
-    'joint training'
-    """
+    """Returns the name of a reference row: that of its method, which is a way of training."""
     return f"{method_label(row)} training"
 
 

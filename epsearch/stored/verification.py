@@ -107,13 +107,13 @@ def verify(
 
 def label_of(study: Study, record: RunRecord) -> str:
     """Returns the method of a run with its values of the searched hyperparameters, or of those in tables."""
-    space = getattr(study, "space", None)
-    own = (each.name for each in methods.method(record.method).hyperparameters if each.per_method)
+    space, method = getattr(study, "space", None), methods.method(record.method)
+    own = (each.name for each in method.hyperparameters if each.per_method)
     names = tuple(own) if space is None else space.names
+    if method.union is not None:  # a reference row, whose record has ε = 0 as that of every method without it
+        names = tuple(each.name for each in method.hyperparameters if each.name in names)
     used = {name: value for name, value in zip(names, point_of(record, names), strict=True) if value is not None}
-    return (
-        point_label(record.method, tuple(used), tuple(used.values())) if used else methods.method(record.method).title
-    )
+    return point_label(record.method, tuple(used), tuple(used.values())) if used else method.title
 
 
 def _run(study: Study, record: RunRecord) -> Run:

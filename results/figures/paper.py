@@ -60,7 +60,7 @@ def paper_style(figure: Any, width: float = 3.3) -> Any:
         axis.update(tickfont_size=LETTERS, ticklen=3, nticks=6, title={"font_size": LETTERS, "standoff": 3})
     if one:
         # The chosen value stands in the legend; its line stays.
-        styled.layout.annotations = ()
+        styled.layout.annotations = [one for one in styled.layout.annotations if one.name == REFERENCE]
         styled.update_layout(legend={"x": 0, "y": 1, "yref": "paper", "xanchor": "left", "yanchor": "top"})
         _make_room(styled)
     return styled
@@ -74,8 +74,8 @@ def _restyle(figure: Any) -> None:
         trace.name = NAMES.get(trace.meta) or trace.name or trace.legendgroup or f"trace {place + 1}"
         if trace.type != "scatter":
             continue
-        if trace.meta == REFERENCE:  # its name stands in the legend, as there are no texts
-            trace.showlegend = True
+        if trace.meta == REFERENCE:  # a line has a label
+            trace.showlegend = trace.x[0] is None
         elif trace.meta == SEEDS:
             trace.marker.update(color=GREY, size=2, opacity=0.5)
         elif trace.meta == MEANS:

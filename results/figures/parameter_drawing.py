@@ -41,6 +41,9 @@ LINES = ((GREEN, "longdash"), (PURPLE, "dashdot"))
 ROOM = 0.5
 """Height for lines above or below the curve, as a share of its own; farther ones are a note, or it would look level."""
 
+CROWDED = 0.16
+"""Distance of two lines between which no label fits, as a share of the curve's height."""
+
 LABEL = 17
 """Pixels between notes at an edge."""
 
@@ -316,7 +319,7 @@ def _add_references(figure: Any, curve: ParameterCurve) -> None:
     means: list[float] = rows["mean"].tolist()
     room = ROOM * (high - low)
     near = [mean for mean in means if low - room <= mean <= high + room]
-    figure.update_yaxes(range=padded(min(low, *near), max(high, *near), share=0.08))
+    figure.update_yaxes(range=padded(min([low, *near]), max([high, *near]), share=0.08))
     values, notes = sorted(curve.points[curve.parameter].unique()), {"↑": 0, "↓": 0}
     for name, n, mean, half, (colour, dash) in zip(
         rows["row"], rows["n"], means, rows["half_width"], LINES, strict=False
@@ -338,18 +341,22 @@ def _add_references(figure: Any, curve: ParameterCurve) -> None:
             col=1,
         )
         if drawn:
-            # Of two lines at one height, one label stands above and one below.
-            place: dict[str, Any] = {"y": mean, "yref": "y", "yanchor": "bottom" if mean == max(near) else "top"}
+            # A label stands above its line, but below it where another line is just above.
+            crowded = any(0 < other - mean < CROWDED * (high - low) for other in near)
+            place: dict[str, Any] = {"y": mean, "yref": "y", "yanchor": "top" if crowded else "bottom"}
         elif arrow == "↑":
             place = {"y": 1, "yref": "y domain", "yanchor": "top", "yshift": -LABEL * notes[arrow]}
         else:
             place = {"y": SET_HEIGHT, "yref": "y domain", "yanchor": "bottom", "yshift": LABEL * notes[arrow]}
         notes[arrow] += not drawn
-        # Where the curve is low there is room above it: on the side without the choice; below it on the other one.
-        right = _is_left(curve) == (drawn or arrow == "↑")
+        right = _is_free_on_the_right(curve, min(max(mean, low), high))
         side: dict[str, Any] = {"x": 1, "xanchor": "right"} if right else {"x": 0, "xanchor": "left"}
         font = {"color": colour, "size": 12}
-        figure.add_annotation(xref="x domain", **side, **place, text=text, hovertext=hover, font=font, showarrow=False)
+        # In a paper, labels of lines stay; notes at an edge, where the legend lies, become a part of it.
+        kept = {"name": REFERENCE} if drawn else {}
+        figure.add_annotation(
+            xref="x domain", **side, **place, **kept, text=text, hovertext=hover, font=font, showarrow=False
+        )
 
 
 def _add_choice(figure: Any, curve: ParameterCurve) -> None:
@@ -369,6 +376,15 @@ def _add_choice(figure: Any, curve: ParameterCurve) -> None:
         yanchor="bottom",
         xanchor="left" if _is_left(curve) else "right",
     )
+
+
+def _is_free_on_the_right(curve: ParameterCurve, height: float) -> bool:
+    """Returns whether a label at a height is farther from means and their bars in the right third than in the left."""
+    places = curve.points[curve.parameter].map(lambda value: on_axis(value, curve.log))
+    apart = (curve.points["mean"] - height).abs() - curve.points["within_error"].fillna(0)
+    share = (places - places.min()) / ((places.max() - places.min()) or 1)
+    left, right = (apart[part].clip(lower=0).min() for part in (share < 1 / 3, share > 2 / 3))
+    return bool(right > left)
 
 
 def _is_left(curve: ParameterCurve) -> bool:

@@ -14,7 +14,7 @@ from results.search import SearchResults
 from results.search_tables import baseline_pair, evaluation_table, printed_methods
 from results.statistics.paired import ALPHA, Paired, sign_flip_p, smallest_sign_flip_p
 from results.statistics.power import LEAST_FOR_A_TEST
-from results.verdict import certificates, wording
+from results.verdict import certificates, references, wording
 from results.verdict.assessment import Assessment, trust
 from results.verdict.curve import MANY_SEEDS, MARGIN
 from results.verdict.judge import REJECTED, objection
@@ -70,7 +70,7 @@ def summary(results: SearchResults) -> Summary:
         rows=(*_measured(results, metrics), *_difference(results, pair, metrics)),
         trust=_trust(results, pair),
         next_step=_next_step(results, known, pair),
-        references=wording.references(results),
+        references=references.in_words(results),
     )
 
 

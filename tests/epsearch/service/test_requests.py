@@ -40,6 +40,7 @@ KINDS_OF = {
         "lr": [0.05, "0.2"],
         "memory": [7],
         "certify": [0, 2],
+        "reference_rows": ["joint,iid", ["iid"], "none"],
         "time_budget": ["90s", "2h"],
     },
     "compare": {
