@@ -319,14 +319,15 @@ class Search(Study):
 
         Raises ValueError for unknown hyperparameters and invalid values.
         """
+        own = self._values_of(self.method)
         searched = dict(zip(self.space.names, point, strict=True))
-        return Learner.of(self.method, seed, **self._own_values(self.method) | dict(self.set) | searched)
+        return Learner.of(self.method, seed, **own | dict(self.set) | searched)
 
     def reference(self, row: str, seed: int) -> Learner:
         """Returns the learner of a reference row, with the study's own values, also of what is searched."""
-        return Learner.of(row, seed, **self._own_values(row))
+        return Learner.of(row, seed, **self._values_of(row))
 
-    def _own_values(self, name: str) -> dict[str, Any]:
+    def _values_of(self, name: str) -> dict[str, Any]:
         """Returns the study's values of a method's hyperparameters; none of a trainer's."""
         declared = () if self.foreign else method(name).hyperparameters
         return {each.name: self.value(each.name) for each in declared}
