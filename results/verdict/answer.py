@@ -46,8 +46,7 @@ def answer(results: SearchResults, judged: bool = True) -> str:
         verdict.advice * judged,
     )
     last = (_share(results), _outside(results), _at_the_end(results), _diverged(results), _far_off(results))
-    beside = _joined(f"{line}." for line in references.in_words(results))
-    compared = (_against_baseline(results), _evaluation(results), beside, of_search(results))
+    compared = (_against_baseline(results), _evaluation(results), references.in_full(results), of_search(results))
     parts = (_joined(first), *compared, _joined((*last, moved)))
     return "\n\n".join(filter(None, parts))
 

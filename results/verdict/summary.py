@@ -70,7 +70,7 @@ def summary(results: SearchResults) -> Summary:
         rows=(*_measured(results, metrics), *_difference(results, pair, metrics)),
         trust=_trust(results, pair),
         next_step=_next_step(results, known, pair),
-        references=references.in_words(results),
+        references=references.in_lines(results),
     )
 
 

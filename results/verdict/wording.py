@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from results.labels import STREAM_LABELS, count_text
+from results.ledger.record import RunRecord
 from results.points import Point, parameter_label, point_text
 from results.search import SearchResults, SearchRound
 from results.statistics.paired import RELATIVE_ZERO

@@ -36,7 +36,8 @@ def test_a_stored_search_gets_them_later_and_takes_them_along(epsearch, tmp_path
     page = (folder / "report.html").read_text()
     assert "Joint training" in page and "4 of reference rows" in page
     whole = " ".join(epsearch("show", "mine", "--why").out.split())
-    assert "Joint training, cross-validation stream: A_T" in whole and "i.i.d. training, cross-validation" in whole
+    assert "Beside the curve, on the cross-validation stream of 2 tasks with its seeds" in whole
+    assert "Joint training in the search: A_T" in whole and "i.i.d. training in the search: A_T" in whole
 
     assert epsearch("export", "mine", "mine.zip").status == 0
     assert epsearch("import", "mine.zip", "--out", "new").status == 0

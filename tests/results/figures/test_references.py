@@ -134,7 +134,7 @@ def test_caption_tables_and_answer_have_them(tmp_path):
     assert table["lead"][0] == pytest.approx(np.mean(leads))
     assert table["lead_error"][0] == pytest.approx(np.std(leads, ddof=1) / np.sqrt(SEEDS))
     lines = summary(results).references
-    assert f"A_T 94.20 ± 0.16 %; the chosen ε is {np.mean(leads):.2f} ± " in lines[0] and lines[0].endswith("below")
+    assert f"A_T 94.20 ± 0.16 %, chosen ε {np.mean(leads):.2f} ± " in lines[0] and lines[0].endswith("below")
     assert lines[1].endswith("above") and all(line in answer(results) for line in lines)
     path = write_report(results, tmp_path)
     assert pd.read_csv(tmp_path / "references.csv")["A_T_mean"].tolist() == pytest.approx([94.2, 91.2])
