@@ -133,9 +133,15 @@ class Checkpoints:
             )
         return learner.after, arrays
 
-    def save(self, trained: Sequence[Learner], task: int, learners: Learners, result: CohortResult) -> None:
-        """Keeps every learner's run up to this task, unless that was done a moment ago and no fork needs it."""
-        if self._runs is None or (not self._every and time.monotonic() - self._saved < AT_MOST_EVERY):
+    def save(
+        self, trained: Sequence[Learner], task: int, learners: Learners, result: CohortResult, last: bool = False
+    ) -> None:
+        """Keeps every learner's run up to this task, unless that was done a moment ago and no fork needs it.
+
+        last: whether the training ends here, before the stream does, and so keeps it in any case.
+        """
+        recent = time.monotonic() - self._saved < AT_MOST_EVERY
+        if self._runs is None or (recent and not self._every and not last):
             return
         for one, arrays in zip(trained, _arrays(learners, result), strict=True):
             self._runs.save(described(one), task, arrays)

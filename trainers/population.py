@@ -56,6 +56,8 @@ class Training:
     """Whether to measure what only FWT and LCA need: tasks not trained yet, and every task's first batches."""
     measure: tuple[int, int] | None = None
     """Tests inside tasks, (every so many steps, images of each task): on the current task and all earlier ones."""
+    until: int | None = None
+    """How many tasks are trained, the first ones of the stream; None for all. A run that is kept goes on from there."""
     folder: Path | None = None
     """Keeps first tasks that other cohorts share, and the last task of a run that is killed: a cache."""
     store: str | Path | None = None
@@ -68,6 +70,15 @@ class Training:
     """Memory that there is; None where only trying tells."""
 
     @property
+    def trained_tasks(self) -> int:
+        """How many tasks are trained. Raises ValueError where these are none, or more than there are."""
+        tasks = len(self.stream.tasks)
+        until = tasks if self.until is None else self.until
+        if not 1 <= until <= tasks:
+            raise ValueError(f"until must lie in 1…{tasks}, the tasks of the stream, got {until}")
+        return until
+
+    @property
     def chosen(self) -> NumericPath:
         """The arithmetic that is used."""
         return self.path or fastest_for(self.stream, self.architecture)
@@ -75,6 +86,8 @@ class Training:
     def of(self, cohort: Cohort) -> "Training":
         """Returns the training of such a cohort: tasks shown together leave nothing for FWT, LCA and tests inside."""
         stream, apart = union_of(cohort.declared, cohort.shared, self.stream), cohort.declared.union is None
+        if not apart and self.until is not None:
+            raise ValueError(f"{cohort.declared.title} shows tasks together: until must be None, got {self.until}")
         return replace(self, stream=stream, transfer=self.transfer and apart, measure=self.measure if apart else None)
 
     def checkpoints(self, cohort: Cohort) -> Checkpoints:
@@ -93,7 +106,10 @@ def train_cohort(cohort: Cohort, training: Training, progress: Progress | None =
     MemoryError, with one line, when not even one fits, and ValueError where a fork has nothing to begin with.
     """
     checkpoints = training.checkpoints(cohort)
-    kept = {one: found for one in cohort.learners if (found := checkpoints.last(one))}
+    # What was kept of later tasks says nothing of this one's network.
+    kept = {
+        one: found for one in cohort.learners if (found := checkpoints.last(one)) and found[0] < training.trained_tasks
+    }
     return train_rest(cohort, training, checkpoints, kept, progress)
 
 
@@ -127,9 +143,10 @@ def train_rest(
     for rows, part, note in parts:
         for name in CohortResult.ARRAYS:
             getattr(result, name)[rows] = getattr(part, name)
-        result.steps[rows] = [sum(steps_of(cohort.learners[row], stream)) for row in rows]
+        steps = (steps_of(cohort.learners[row], stream)[: training.trained_tasks] for row in rows)
+        result.steps[rows] = [*map(sum, steps)]
         result = replace(result, saved=result.saved + part.saved, note=note or result.note)
-    if training.keep == TRAINING:
+    if training.keep == TRAINING and training.trained_tasks == len(stream.tasks):
         # Not part by part: a run that is killed in a later part goes on from the last task of every learner.
         checkpoints.delete(cohort.learners)
     ticker.flush()
@@ -175,6 +192,7 @@ class _Run:
         self._point = 0  # the next row of `CohortResult.inside`
         self._engine, self._cohort, self._seeds = engine, cohort, seeds
         self._stream, self._tasks, self._transfer = training.stream, len(training.stream.tasks), training.transfer
+        self._until = training.trained_tasks
         self._ticker, self._checkpoints = ticker, checkpoints
         self._anew = cohort.declared.union == JOINT
         self._stride = 1  # steps between two looks: as many as take a moment
@@ -196,8 +214,8 @@ class _Run:
         else:
             done = 0
             learners, result, saved = self._first_task()
-            self._checkpoints.save(self._cohort.learners, 0, learners, result)
-        for task in range(done + 1, self._tasks):
+            self._checkpoints.save(self._cohort.learners, 0, learners, result, last=self._ends(0))
+        for task in range(done + 1, self._until):
             if self._anew and not self._stream.size(self._seeds[0], self._stream.tasks[task]):
                 continue
             if self._anew:
@@ -205,12 +223,16 @@ class _Run:
             engine.load_task(task)
             self._train_task(learners, result, task)
             self._end_task(learners, task)
-            self._checkpoints.save(self._cohort.learners, task, learners, result)
+            self._checkpoints.save(self._cohort.learners, task, learners, result, last=self._ends(task))
         for row, final in enumerate(learners.params.cpu().numpy()):
             result.params[row], result.fingerprints[row] = final, fingerprint(final)
         for row, averages in enumerate(learners.state.get("statistics", torch.empty(0)).cpu().numpy()):
             result.statistics[row] = averages
         return replace(result, saved=saved)
+
+    def _ends(self, task: int) -> bool:
+        """Returns whether a task is the last one that is trained now, but not the stream's."""
+        return task == self._until - 1 < self._tasks - 1
 
     def _first_task(self) -> tuple[Learners, CohortResult, int]:
         """Returns (learners after the first task, their measurements, steps that sharing it has saved).

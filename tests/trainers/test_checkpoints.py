@@ -219,3 +219,42 @@ class TestResume:
         learners = [learner("ewc", 0)]
         self.kill(monkeypatch, learners, MKL, tmp_path, 2)
         assert not list(tmp_path.iterdir())
+
+
+class TestUntil:
+    """A training that ends before its stream does, and goes on later."""
+
+    @on_paths_by_kind
+    @pytest.mark.parametrize("method", IN_SEQUENCE)
+    def test_it_goes_on_bit_for_bit(self, method, path, tmp_path):
+        learners = [learner(method, 0), learner(method, 1, number=2)]
+        whole = train(learners, toy(), path)
+        for until in (1, 2):
+            part = train(learners, toy(), path, folder=tmp_path, until=until)
+            assert np.isnan(part.accuracies[:, until:]).all() and not np.isnan(part.accuracies[:, until - 1, 0]).any()
+            np.testing.assert_array_equal(part.accuracies[:, :until], whole.accuracies[:, :until])
+            assert part.saved == 6 * 2 * (until - 1) and part.steps.tolist() == [6 * until] * 2
+        again = train(learners, toy(), path, folder=tmp_path)
+        assert again.saved == 6 * 2 * 2, "tasks 1 and 2 of 3"
+        for row in range(2):
+            assert rows_equal(whole, row, again, row) and np.array_equal(whole.params[row], again.params[row])
+
+    def test_a_later_task_is_not_taken_for_an_earlier_one(self, tmp_path):
+        first = train([few("agem")], toy(), MKL, folder=tmp_path / "one", until=1)
+        train([few("agem")], toy(), MKL, folder=tmp_path / "two", until=2)
+        again = train([few("agem")], toy(), MKL, folder=tmp_path / "two", until=1)
+        assert rows_equal(first, 0, again, 0)
+
+    def test_without_a_folder_it_is_part_of_the_whole_run(self):
+        whole, part = train([few("er")], toy(), MKL), train([few("er")], toy(), MKL, until=2)
+        np.testing.assert_array_equal(part.accuracies[0, :2], whole.accuracies[0, :2])
+        assert part.fingerprints[0] != whole.fingerprints[0]
+
+    @pytest.mark.parametrize("until", [0, 4])
+    def test_wrong_numbers_are_refused(self, until):
+        with pytest.raises(ValueError, match=f"until must lie in 1…3, the tasks of the stream, got {until}"):
+            train([few("agem")], toy(), MKL, until=until)
+
+    def test_tasks_shown_together_have_no_parts(self):
+        with pytest.raises(ValueError, match=r"i\.i\.d\. shows tasks together: until must be None, got 2"):
+            train([few("iid")], toy(), MKL, until=2)
