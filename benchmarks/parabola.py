@@ -12,7 +12,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
 from multiprocessing import get_context, parent_process
 from pathlib import Path
@@ -24,7 +24,7 @@ import machine
 import numpy as np
 
 from epsearch.loop.content import measures_transfer
-from epsearch.loop.jobs import Job, execute
+from epsearch.loop.jobs import Job, JobResult, execute
 from epsearch.preparation.arithmetic import SUBTRACTED, fastest_here
 from epsearch.preparation.build import build
 from epsearch.study.kinds import Search
@@ -32,7 +32,7 @@ from results import metrics
 from results.files import write_atomically
 from trainers import Cohort
 from trainers.population import MLP
-from trainers.streams import DataError, open_stream
+from trainers.streams import DataError, StreamRequest, open_stream
 
 # Both ends finely: published values lie near 0, where ε = 0 itself is another formula (A-GEM); with few images the best
 # value lies near 1. 0.1 and 0.2 are of the paper's first grid, 0.07185 is its answer. The same ones everywhere.
@@ -121,19 +121,7 @@ def trained(piece: Piece, sizes: Sizes, data_dir: str, path: str, at_once: int =
 
 def members_of(study: Search, phase: str, epsilons: tuple[float, ...], seed: int, at_once: int = 1) -> list[Found]:
     """Members of one seed and stream, trained together by the job that the study would make of them."""
-    job = Job(
-        number=0,
-        stage="",
-        phase=phase,
-        cohort=Cohort(tuple(study.learner((epsilon,), seed) for epsilon in epsilons)),
-        architecture=study.architecture,
-        stream=study.request(phase),
-        path=str(study.numeric_path),
-        transfer=measures_transfer(phase),
-        weights=(),  # nobody is told how far it is
-        at_once=at_once,
-    )
-    result = execute(job)
+    result = executed(study, phase, study.request(phase), epsilons, seed, at_once)
     value = result.value
     assert value is not None
     return [
@@ -142,10 +130,29 @@ def members_of(study: Search, phase: str, epsilons: tuple[float, ...], seed: int
             **summary(value.accuracies[row], value.violations[row]),
             "steps": int(value.steps[row]),
             "seconds": round(result.seconds / len(epsilons), 1),
-            "numeric_path": job.path,
+            "numeric_path": str(study.numeric_path),
         }
         for row, epsilon in enumerate(epsilons)
     ]
+
+
+def executed(
+    study: Search, phase: str, stream: StreamRequest, points: Sequence[float], seed: int, at_once: int
+) -> JobResult:
+    """What the study's job trains: a member for each value of its one searched hyperparameter, on a stream."""
+    job = Job(
+        number=0,
+        stage="",
+        phase=phase,
+        cohort=Cohort(tuple(study.learner((point,), seed) for point in points)),
+        architecture=study.architecture,
+        stream=stream,
+        path=str(study.numeric_path),
+        transfer=measures_transfer(phase),
+        weights=(),  # nobody is told how far it is
+        at_once=at_once,
+    )
+    return execute(job)
 
 
 def summary(a: np.ndarray, violations: np.ndarray) -> Found:
