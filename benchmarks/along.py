@@ -2,9 +2,9 @@
 
     uv run python benchmarks/along.py --data-dir FOLDER [--workers 2] [--until SECONDS]
 
-Trains the streams of benchmarks/along.yaml as `epsearch run` trains them: every value on tasks of the search and on those
-of the evaluation. The matrix of a member goes to benchmarks/results/along.json as soon as it is there, and the same
-command goes on where it stopped. benchmarks/page.py makes docs/along.md of it, with what there is.
+Trains the streams of benchmarks/along.yaml as `epsearch run` trains them: every value on tasks of the search and on
+those of the evaluation. The matrix of a member goes to benchmarks/results/along.json as soon as it is there, and the
+same command goes on where it stopped. benchmarks/forecasts.py judges forecasts by what there is.
 """
 
 import json

@@ -1,0 +1,305 @@
+"""What a search on k tasks says about T > k tasks: a model of its accuracy matrices a[k, j].
+
+On the scale of the logarithm, on which what is lost is a share of what is left, a member's accuracies are
+
+    log a[k, j] = l + d u(j) − [n > 0] (b + c h(n)) + task(j) + step(k) + noise,   n = k − j,  h(n) = (n^p − 1)/p.
+
+l: accuracy when a task was learned, d: its trend over tasks, u(j) = log(1 + j); b: what the first task afterwards
+takes, c and p: what later ones take. Tasks differ in difficulty, a step moves all earlier tasks alike, and what was
+learned last has more noise; in fixed ratios of these, generalized least squares (Aitken 1935) is one product with the
+same matrix for every member. Of the trend few tasks say nearly nothing: it has a prior, as has p, whose posterior follows
+from what all values have in common.
+
+Each coefficient is a Gaussian process over the values, its size, length and warp weighted by restricted likelihood
+(Rasmussen & Williams 2006, §2.7, §5.4), with a free effect of every seed: seeds are the units. Intervals have the noise
+between seeds, p, and the error of the model itself, as large as it was on stored streams (docs/along.md).
+
+No protocol of the literature extrapolates over the number of tasks.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple, Self
+
+import numpy as np
+from scipy import stats
+
+from results.statistics.gaussian_process import Axis, Shape
+
+POWERS, POWER, POWER_SPREAD = (-1.0, -0.5, 0.0, 0.25, 0.5, 0.75, 1.0), 0.6, 0.5
+"""p that are tried, mean and standard deviation of its prior. 0 is the logarithm; below it the loss has an end."""
+
+STEP, TASK, LEARNED = 1.0, 1.0, 10.0
+"""Variance of steps, of tasks, and of what was learned last, beside that of the noise."""
+
+TREND = 0.02
+"""Prior variance of d, in that of the noise."""
+
+KINDS, LENGTHS, STRETCHES = ("smooth", "kinked"), (0.1, 0.3, 0.6, 1.3), (0.0, 0.1, 0.03)
+"""Processes over the values that are tried: kind, length in widths of the axis, end near 0 that is stretched."""
+
+RATIOS = (0.0, 0.3, 1.0, 4.0, 16.0, 64.0, 256.0)
+"""Variances of a process that are tried, in that of the noise between seeds."""
+
+MODEL_ERROR, COMMON_ERROR = 0.25, 0.25
+"""Standard deviation of the model's own error, by log(T/k): shares of what is predicted to be lost from k to T tasks. The
+first is of a difference, a share of the difference of losses; the second of a value."""
+
+LEAST_ERROR = 0.003
+"""What no model error is below, accuracy."""
+
+FLOOR = 0.005
+"""Lower accuracies count as this one, whose logarithm there is."""
+
+FEWEST_TASKS = 3
+"""With two tasks nothing tells what the first task afterwards takes from what later ones take."""
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Extrapolation:
+    """Predicted A_T [K] of every value, NaN where a member diverged, and what is known of the differences."""
+
+    mean: np.ndarray
+    """[K] expected accuracy after T tasks, in the mean over seeds."""
+    low: np.ndarray
+    """[K] lower end of its 95 % interval."""
+    high: np.ndarray
+    """[K] upper end."""
+    seen: np.ndarray
+    """[K] A_k as the model has it, without its noise."""
+    choice: int
+    """The value with the highest mean."""
+    behind_low: np.ndarray
+    """[K] lower end of the 95 % interval of A_T at the choice minus A_T; 0 at the choice."""
+    behind_high: np.ndarray
+    """[K] upper end."""
+
+    def resolved(self, indifference: float = 0.0) -> bool:
+        """Returns whether no value can be better than the choice by more than this, in the unit of accuracies."""
+        return bool(np.nanmin(self.behind_low) >= -indifference)
+
+    @classmethod
+    def fit(cls, x: np.ndarray, accuracies: np.ndarray, tasks: int, there: np.ndarray | None = None) -> Self:
+        """Returns the prediction for `tasks` tasks.
+
+        x: [K, d] the values in the unit cube of their space, with a log axis logarithmic; accuracies: [K, S, k, k] in
+        [0, 1], a[k, j] on task j after k, of every seed; only j ≤ k counts. there: [K, S], whether there is such a
+        member; all without it. A value of which a member diverged (NaN) has no prediction and informs no other.
+
+        Raises ValueError for fewer than 3 tasks, fewer tasks than were seen, and where no value has a member.
+        """
+        k, there = accuracies.shape[-1], np.ones(accuracies.shape[:2], bool) if there is None else there
+        if not FEWEST_TASKS <= k <= tasks:
+            raise ValueError(f"seen tasks must lie in {FEWEST_TASKS}…{tasks}, got {k}")
+        rows, columns = np.tril_indices(k)
+        lower = np.log(np.maximum(accuracies[:, :, rows, columns], FLOOR))
+        usable = there.any(axis=1) & ~(np.isnan(lower).any(axis=2) & there).any(axis=1)
+        if not usable.any():
+            raise ValueError("no value has members that did not diverge")
+        value, seed = np.nonzero(there[usable])
+        _, seed = np.unique(seed, return_inverse=True)
+        members = _Members(np.asarray(x, float)[usable], value, seed, lower[usable][there[usable]])
+        return cls._of(_forecast(members, k, tasks), usable, k, tasks)
+
+    @classmethod
+    def _of(cls, forecast: "_Forecast", usable: np.ndarray, k: int, tasks: int) -> Self:
+        """Returns the intervals of a forecast."""
+        mean, normal = forecast.mean, float(stats.norm.ppf((1 + LEVEL) / 2))
+        best, loss, share = int(np.argmax(mean)), forecast.seen - mean, math.log(tasks / k)
+        least = LEAST_ERROR * share
+        own = np.hypot(COMMON_ERROR * share * loss, least)
+        half = np.sqrt(
+            forecast.between**2 * np.diag(forecast.covariance)
+            + forecast.level**2
+            + normal**2 * (np.diag(forecast.powers) + own**2)
+        )
+        apart = np.hypot(MODEL_ERROR * share * (loss - loss[best]), least) * (np.arange(len(mean)) != best)
+        wide = np.sqrt(
+            forecast.between**2 * _of_differences(forecast.covariance, best)
+            + normal**2 * (_of_differences(forecast.powers, best) + apart**2)
+        )
+        ahead = mean[best] - mean
+
+        def spread(values: np.ndarray) -> np.ndarray:
+            full = np.full(len(usable), np.nan)
+            full[usable] = values
+            return full
+
+        return cls(
+            spread(mean),
+            spread(mean - half),
+            spread(mean + half),
+            spread(forecast.seen),
+            int(np.flatnonzero(usable)[best]),
+            spread(ahead - wide),
+            spread(ahead + wide),
+        )
+
+
+class _Members(NamedTuple):
+    """Members [N] that did not diverge, of K values and S seeds."""
+
+    x: np.ndarray
+    """[K, d] the values."""
+    value: np.ndarray
+    """[N] whose it is."""
+    seed: np.ndarray
+    """[N] 0…S − 1."""
+    lower: np.ndarray
+    """[N, k (k + 1) / 2] log a[k, j], j ≤ k, row by row."""
+
+
+class _Forecast(NamedTuple):
+    mean: np.ndarray
+    """[K] expected accuracy after T tasks."""
+    seen: np.ndarray
+    """[K] the same after k tasks."""
+    covariance: np.ndarray
+    """[K, K] by the noise between members of a seed."""
+    powers: np.ndarray
+    """[K, K] by p."""
+    between: float
+    """Standard deviations of the covariance that make an interval."""
+    level: float
+    """Half width by what is common to all members of a seed."""
+
+
+class _Smooth(NamedTuple):
+    mean: np.ndarray
+    """[K, C] of every coefficient."""
+    covariance: np.ndarray
+    """[C, K, K]."""
+    seeds: np.ndarray
+    """[S, C] effects of the seeds."""
+    free: int
+    """Degrees of freedom of the noise."""
+
+
+def _of_differences(covariance: np.ndarray, best: int) -> np.ndarray:
+    """Returns the variances [K] of the differences from one of them, 0 and above."""
+    variances = np.diag(covariance) + covariance[best, best] - 2 * covariance[best]
+    return np.asarray(np.maximum(variances, 0.0))
+
+
+def _forecast(members: _Members, k: int, tasks: int) -> _Forecast:
+    """Returns the forecast, the mean over p."""
+    weights, means, seens, together = _weights(members, k), [], [], np.zeros(len(members.lower))
+    for power, weight in zip(POWERS, weights, strict=True):
+        coefficients = members.lower @ _estimator(k, power).T
+        smooth = _smooth(members, coefficients)
+        mean, slope = _accuracy(smooth.mean, power, tasks)
+        means.append(mean)
+        seens.append(_accuracy(smooth.mean, power, k)[0])
+        # To first order, what each member says about A_T: coefficients of one member have errors in common.
+        together = together + weight * (slope[members.value] * coefficients).sum(axis=1)
+    mean, seen = weights @ np.array(means), weights @ np.array(seens)
+    noise = _smooth(members, together[:, None])
+    away = np.array(means) - mean
+    seeds = len(noise.seeds)
+    level = 0.0
+    if seeds > 1:
+        level = float(stats.t.ppf((1 + LEVEL) / 2, seeds - 1) * noise.seeds[:, 0].std(ddof=1) / math.sqrt(seeds))
+    between = float(stats.t.ppf((1 + LEVEL) / 2, max(noise.free, 1)))
+    return _Forecast(mean, seen, noise.covariance[0], (away.T * weights) @ away, between, level)
+
+
+def _weights(members: _Members, k: int) -> np.ndarray:
+    """Returns the posterior probabilities of `POWERS`, from the mean over values of every seed."""
+    log = -0.5 * np.square((np.array(POWERS) - POWER) / POWER_SPREAD)
+    seeds = np.array([members.lower[members.seed == one].mean(axis=0) for one in range(members.seed.max() + 1)])
+    free = len(seeds) * (seeds.shape[1] - 3)
+    if k > FEWEST_TASKS:  # of three tasks any p fits as well
+        squares = np.array([_misfit(seeds, k, power) for power in POWERS])
+        log = log - 0.5 * free * np.log(np.maximum(squares, np.finfo(float).tiny))
+    weights = np.exp(log - log.max())
+    return np.asarray(weights / weights.sum())
+
+
+def _misfit(lower: np.ndarray, k: int, power: float) -> float:
+    """Returns the weighted sum of squares that a power leaves of log accuracies [S, N]."""
+    design, root = _design(k, power), np.linalg.cholesky(_covariance(k))
+    left = lower - lower @ _estimator(k, power).T @ design.T
+    return float(np.square(np.linalg.solve(root, left.T)).sum())
+
+
+@lru_cache(maxsize=256)
+def _estimator(k: int, power: float) -> np.ndarray:
+    """Returns [4, N]: by its product with log accuracies [N], row by row, the coefficients (l, b, c, d)."""
+    design, prior = _design(k, power), np.diag([0.0, 0.0, 0.0, 1 / TREND])
+    weighted = np.linalg.solve(_covariance(k), design)
+    return np.asarray(np.linalg.solve(design.T @ weighted + prior, weighted.T))
+
+
+def _design(k: int, power: float) -> np.ndarray:
+    """Returns [N, 4], what each log accuracy has of (l, b, c, d)."""
+    rows, columns = np.tril_indices(k)
+    return np.stack([np.ones(len(rows)), *_lost(rows - columns, power), np.log1p(columns)], axis=1)
+
+
+def _lost(age: np.ndarray, power: float) -> tuple[np.ndarray, np.ndarray]:
+    """Returns what tasks of these ages [n] have of b and of c."""
+    later = np.maximum(age, 1.0)
+    return -1.0 * (age > 0), -(np.log(later) if power == 0 else (later**power - 1) / power)
+
+
+def _covariance(k: int) -> np.ndarray:
+    """Returns [N, N], up to a factor."""
+    rows, columns = np.tril_indices(k)
+    old = rows > columns
+    task = columns[:, None] == columns
+    step = (rows[:, None] == rows) & old[:, None] & old
+    return np.asarray(np.diag(1 + LEARNED * ~old) + TASK * task + STEP * step)
+
+
+def _accuracy(coefficients: np.ndarray, power: float, tasks: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns (A_T [K], its slope [K, 4]) for coefficients [K, 4] and T tasks."""
+    task = np.arange(tasks)
+    parts = np.stack([np.ones(tasks), *_lost(tasks - 1 - task, power), np.log1p(task)], axis=1)
+    each = np.exp(np.minimum(coefficients @ parts.T, 0.0))
+    return each.mean(axis=1), each @ parts / tasks
+
+
+def _smooth(members: _Members, y: np.ndarray) -> _Smooth:
+    """Returns coefficients y [N, C] of members as smooth functions of the value, in the mean over seeds.
+
+    Every column has its own weights of the processes; for one value, or one score a seed, there is nothing to smooth.
+    """
+    value, seeds, values = members.value, np.eye(members.seed.max() + 1)[members.seed], len(members.x)
+    free, parts = len(y) - seeds.shape[1], []
+    for ratio, correlation in _processes(members.x):
+        near = ratio * correlation[value]
+        root = np.linalg.cholesky(near[:, value] + np.eye(len(y)))
+        white = np.linalg.solve(root, np.column_stack([seeds, near, y]))
+        one, two, three = np.split(white, [seeds.shape[1], seeds.shape[1] + values], axis=1)
+        inner = one.T @ one
+        effects = np.linalg.solve(inner, one.T @ three)
+        rest = three - one @ effects
+        squares = np.maximum(np.square(rest).sum(axis=0), np.finfo(float).tiny)
+        evidence = -np.log(np.diag(root)).sum() - np.linalg.slogdet(inner)[1] / 2 - free / 2 * np.log(squares)
+        level = 1 / seeds.shape[1] - two.T @ one
+        unit = ratio * correlation - two.T @ two + level @ np.linalg.solve(inner, level.T)
+        variance = squares / max(free, 1)
+        parts.append((evidence, effects.mean(axis=0) + two.T @ rest, variance[:, None, None] * unit, effects))
+    evidence, means, covariances, effects = (np.array(part) for part in zip(*parts, strict=True))
+    weights = np.exp(evidence - evidence.max(axis=0))
+    weights /= weights.sum(axis=0)
+    mean = (weights[:, None] * means).sum(axis=0)
+    away = np.swapaxes(means - mean, 1, 2)
+    spread = covariances + away[..., None] * away[:, :, None]
+    covariance = (weights[..., None, None] * spread).sum(axis=0)
+    return _Smooth(mean, covariance, (weights[:, None] * effects).sum(axis=0), free)
+
+
+def _processes(x: np.ndarray) -> list[tuple[float, np.ndarray]]:
+    """Returns (variance beside the noise, correlation [K, K]) of all processes over values x [K, d]; the level first."""
+    shapes = [
+        Shape(kind, (Axis(length, stretch),) * x.shape[1])
+        for kind in KINDS
+        for length in LENGTHS
+        for stretch in STRETCHES
+    ]
+    curved = [(ratio, shape.correlation(x, x)) for shape in shapes for ratio in RATIOS[1:]]
+    return [(0.0, np.ones((len(x), len(x)))), *(curved if len(x) > 1 else [])]
