@@ -2,13 +2,12 @@
 
 On the scale of the logarithm, on which what is lost is a share of what is left, a member's accuracies are
 
-    log a[k, j] = l + d u(j) − [n > 0] (b + c h(n)) + task(j) + step(k) + noise,   n = k − j,  h(n) = (n^p − 1)/p.
+    log a[k, j] = l − [n > 0] (b + c h(n)) + task(j) + step(k) + noise,   n = k − j,   h(n) = (n^p − 1)/p.
 
-l: accuracy when a task was learned, d: its trend over tasks, u(j) = log(1 + j); b: what the first task afterwards
-takes, c and p: what later ones take. Tasks differ in difficulty, a step moves all earlier tasks alike, and what was
-learned last has more noise; in fixed ratios of these, generalized least squares (Aitken 1935) is one product with the
-same matrix for every member. Of the trend few tasks say nearly nothing: it has a prior, as has p, whose posterior follows
-from what all values have in common.
+l: accuracy when a task was learned; b: what the first task afterwards takes; c and p: what later ones take. Tasks
+differ in difficulty, a step moves all earlier tasks alike, and what was learned last has more noise; in fixed ratios of
+these, generalized least squares (Aitken 1935) is one product with the same matrix for every member. Of p three tasks
+say nothing: it has a prior, and a posterior from what all values have in common.
 
 Each coefficient is a Gaussian process over the values, its size, length and warp weighted by restricted likelihood
 (Rasmussen & Williams 2006, §2.7, §5.4), with a free effect of every seed: seeds are the units. Intervals have the noise
@@ -25,29 +24,26 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy import stats
 
-from results.statistics.gaussian_process import Axis, Shape
+from results.statistics.gaussian_process import Axis, Process, Shape
 
 POWERS, POWER, POWER_SPREAD = (-1.0, -0.5, 0.0, 0.25, 0.5, 0.75, 1.0), 0.6, 0.5
 """p that are tried, mean and standard deviation of its prior. 0 is the logarithm; below it the loss has an end."""
 
-STEP, TASK, LEARNED = 1.0, 1.0, 10.0
+STEP, TASK, LEARNED = 0.3, 1.0, 10.0
 """Variance of steps, of tasks, and of what was learned last, beside that of the noise."""
-
-TREND = 0.02
-"""Prior variance of d, in that of the noise."""
 
 KINDS, LENGTHS, STRETCHES = ("smooth", "kinked"), (0.1, 0.3, 0.6, 1.3), (0.0, 0.1, 0.03)
 """Processes over the values that are tried: kind, length in widths of the axis, end near 0 that is stretched."""
 
-RATIOS = (0.0, 0.3, 1.0, 4.0, 16.0, 64.0, 256.0)
+RATIOS = (0.0, 0.3, 1.0, 4.0, 16.0, 64.0, 1e3, 1e6)
 """Variances of a process that are tried, in that of the noise between seeds."""
 
-MODEL_ERROR, COMMON_ERROR = 0.25, 0.25
-"""Standard deviation of the model's own error, by log(T/k): shares of what is predicted to be lost from k to T tasks. The
-first is of a difference, a share of the difference of losses; the second of a value."""
+OWN_ERROR, APART_ERROR = 0.5, 0.7
+"""Standard deviation of the model's own error of a value, and of a difference, as a share of the loss, and of the
+difference of losses, that it predicts from k to T tasks."""
 
 LEAST_ERROR = 0.003
-"""What no model error is below, accuracy."""
+"""What no such deviation is below, accuracy."""
 
 FLOOR = 0.005
 """Lower accuracies count as this one, whose logarithm there is."""
@@ -65,7 +61,7 @@ class Extrapolation:
     mean: np.ndarray
     """[K] expected accuracy after T tasks, in the mean over seeds."""
     low: np.ndarray
-    """[K] lower end of its 95 % interval."""
+    """[K] lower end of its 95 % interval; minus infinity with one seed, which says nothing about others."""
     high: np.ndarray
     """[K] upper end."""
     seen: np.ndarray
@@ -102,25 +98,18 @@ class Extrapolation:
         value, seed = np.nonzero(there[usable])
         _, seed = np.unique(seed, return_inverse=True)
         members = _Members(np.asarray(x, float)[usable], value, seed, lower[usable][there[usable]])
-        return cls._of(_forecast(members, k, tasks), usable, k, tasks)
+        return cls._of(_forecast(members, k, tasks), usable)
 
     @classmethod
-    def _of(cls, forecast: "_Forecast", usable: np.ndarray, k: int, tasks: int) -> Self:
+    def _of(cls, forecast: "_Forecast", usable: np.ndarray) -> Self:
         """Returns the intervals of a forecast."""
         mean, normal = forecast.mean, float(stats.norm.ppf((1 + LEVEL) / 2))
-        best, loss, share = int(np.argmax(mean)), forecast.seen - mean, math.log(tasks / k)
-        least = LEAST_ERROR * share
-        own = np.hypot(COMMON_ERROR * share * loss, least)
-        half = np.sqrt(
-            forecast.between**2 * np.diag(forecast.covariance)
-            + forecast.level**2
-            + normal**2 * (np.diag(forecast.powers) + own**2)
-        )
-        apart = np.hypot(MODEL_ERROR * share * (loss - loss[best]), least) * (np.arange(len(mean)) != best)
-        wide = np.sqrt(
-            forecast.between**2 * _of_differences(forecast.covariance, best)
-            + normal**2 * (_of_differences(forecast.powers, best) + apart**2)
-        )
+        best, loss = int(np.argmax(mean)), forecast.seen - mean
+        own, apart = np.hypot(OWN_ERROR * loss, LEAST_ERROR), np.hypot(APART_ERROR * (loss - loss[best]), LEAST_ERROR)
+        covariance = forecast.covariance
+        half = normal * np.sqrt(np.diag(covariance) + own**2)
+        half = np.hypot(half, forecast.level)
+        wide = normal * np.sqrt(_of_differences(covariance, best) + apart**2) * (np.arange(len(mean)) != best)
         ahead = mean[best] - mean
 
         def spread(values: np.ndarray) -> np.ndarray:
@@ -158,24 +147,9 @@ class _Forecast(NamedTuple):
     seen: np.ndarray
     """[K] the same after k tasks."""
     covariance: np.ndarray
-    """[K, K] by the noise between members of a seed."""
-    powers: np.ndarray
-    """[K, K] by p."""
-    between: float
-    """Standard deviations of the covariance that make an interval."""
+    """[K, K] by p, and by the noise between members of a seed; all but what is common to a seed."""
     level: float
     """Half width by what is common to all members of a seed."""
-
-
-class _Smooth(NamedTuple):
-    mean: np.ndarray
-    """[K, C] of every coefficient."""
-    covariance: np.ndarray
-    """[C, K, K]."""
-    seeds: np.ndarray
-    """[S, C] effects of the seeds."""
-    free: int
-    """Degrees of freedom of the noise."""
 
 
 def _of_differences(covariance: np.ndarray, best: int) -> np.ndarray:
@@ -186,24 +160,34 @@ def _of_differences(covariance: np.ndarray, best: int) -> np.ndarray:
 
 def _forecast(members: _Members, k: int, tasks: int) -> _Forecast:
     """Returns the forecast, the mean over p."""
-    weights, means, seens, together = _weights(members, k), [], [], np.zeros(len(members.lower))
+    weights, means, seens, scores = _weights(members, k), [], [], np.zeros(len(members.lower))
     for power, weight in zip(POWERS, weights, strict=True):
         coefficients = members.lower @ _estimator(k, power).T
         smooth = _smooth(members, coefficients)
-        mean, slope = _accuracy(smooth.mean, power, tasks)
+        mean, slope = _accuracy(smooth, power, tasks)
         means.append(mean)
-        seens.append(_accuracy(smooth.mean, power, k)[0])
-        # To first order, what each member says about A_T: coefficients of one member have errors in common.
-        together = together + weight * (slope[members.value] * coefficients).sum(axis=1)
-    mean, seen = weights @ np.array(means), weights @ np.array(seens)
-    noise = _smooth(members, together[:, None])
-    away = np.array(means) - mean
-    seeds = len(noise.seeds)
-    level = 0.0
-    if seeds > 1:
-        level = float(stats.t.ppf((1 + LEVEL) / 2, seeds - 1) * noise.seeds[:, 0].std(ddof=1) / math.sqrt(seeds))
-    between = float(stats.t.ppf((1 + LEVEL) / 2, max(noise.free, 1)))
-    return _Forecast(mean, seen, noise.covariance[0], (away.T * weights) @ away, between, level)
+        seens.append(_accuracy(smooth, power, k)[0])
+        # To first order, what each member says about A_T: its coefficients have their errors in common.
+        away = (slope[members.value] * (coefficients - smooth[members.value])).sum(axis=1)
+        scores += weight * (mean[members.value] + away)
+    mean = weights @ np.array(means)
+    by_power = np.array(means) - mean
+    covariance, level = _noise(members, scores)
+    return _Forecast(mean, weights @ np.array(seens), covariance + (by_power.T * weights) @ by_power, level)
+
+
+def _noise(members: _Members, scores: np.ndarray) -> tuple[np.ndarray, float]:
+    """Returns (covariance [K, K] of the mean of scores [N] over seeds, half width of the level)."""
+    values, seeds = len(members.x), members.seed.max() + 1
+    table = np.full((values, seeds), np.nan)
+    table[members.value, members.seed] = scores
+    process = Process.fit(members.x, table)  # which knows that neighbours of a seed are alike
+    covariance = np.zeros((values, values)) if process is None else process.covariance(members.x)
+    covariance = covariance - covariance.mean(axis=0) - covariance.mean(axis=1)[:, None] + covariance.mean()
+    effects = np.nanmean(table - np.nanmean(table, axis=1, keepdims=True), axis=0)
+    if seeds < 2:
+        return covariance, math.inf
+    return covariance, float(stats.t.ppf((1 + LEVEL) / 2, seeds - 1) * effects.std(ddof=1) / math.sqrt(seeds))
 
 
 def _weights(members: _Members, k: int) -> np.ndarray:
@@ -227,22 +211,23 @@ def _misfit(lower: np.ndarray, k: int, power: float) -> float:
 
 @lru_cache(maxsize=256)
 def _estimator(k: int, power: float) -> np.ndarray:
-    """Returns [4, N]: by its product with log accuracies [N], row by row, the coefficients (l, b, c, d)."""
-    design, prior = _design(k, power), np.diag([0.0, 0.0, 0.0, 1 / TREND])
+    """Returns [3, N]: its product with log accuracies [N], row by row, are the coefficients (l, b, c)."""
+    design = _design(k, power)
     weighted = np.linalg.solve(_covariance(k), design)
-    return np.asarray(np.linalg.solve(design.T @ weighted + prior, weighted.T))
+    return np.asarray(np.linalg.solve(design.T @ weighted, weighted.T))
 
 
 def _design(k: int, power: float) -> np.ndarray:
-    """Returns [N, 4], what each log accuracy has of (l, b, c, d)."""
+    """Returns [N, 3], what each log accuracy has of (l, b, c)."""
     rows, columns = np.tril_indices(k)
-    return np.stack([np.ones(len(rows)), *_lost(rows - columns, power), np.log1p(columns)], axis=1)
+    return _by_age(rows - columns, power)
 
 
-def _lost(age: np.ndarray, power: float) -> tuple[np.ndarray, np.ndarray]:
-    """Returns what tasks of these ages [n] have of b and of c."""
+def _by_age(age: np.ndarray, power: float) -> np.ndarray:
+    """Returns [n, 3], what tasks of these ages have of (l, b, c)."""
     later = np.maximum(age, 1.0)
-    return -1.0 * (age > 0), -(np.log(later) if power == 0 else (later**power - 1) / power)
+    lost = np.log(later) if power == 0 else (later**power - 1) / power
+    return np.stack([np.ones(len(age)), -1.0 * (age > 0), -lost], axis=1)
 
 
 def _covariance(k: int) -> np.ndarray:
@@ -255,23 +240,23 @@ def _covariance(k: int) -> np.ndarray:
 
 
 def _accuracy(coefficients: np.ndarray, power: float, tasks: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (A_T [K], its slope [K, 4]) for coefficients [K, 4] and T tasks."""
-    task = np.arange(tasks)
-    parts = np.stack([np.ones(tasks), *_lost(tasks - 1 - task, power), np.log1p(task)], axis=1)
+    """Returns (A_T [K], its slope [K, 3]) for coefficients [K, 3] and T tasks."""
+    parts = _by_age(np.arange(tasks), power)
     each = np.exp(np.minimum(coefficients @ parts.T, 0.0))
     return each.mean(axis=1), each @ parts / tasks
 
 
-def _smooth(members: _Members, y: np.ndarray) -> _Smooth:
-    """Returns coefficients y [N, C] of members as smooth functions of the value, in the mean over seeds.
+def _smooth(members: _Members, y: np.ndarray) -> np.ndarray:
+    """Returns [K, C] coefficients y [N, C] of members as smooth functions of the value, in the mean over seeds.
 
-    Every column has its own weights of the processes; for one value, or one score a seed, there is nothing to smooth.
+    Every column has weights of the processes of its own. Unlike `Process` it has a level one among them: of three tasks
+    all values may have the same rate as far as anyone can tell.
     """
-    value, seeds, values = members.value, np.eye(members.seed.max() + 1)[members.seed], len(members.x)
+    seeds, values = np.eye(members.seed.max() + 1)[members.seed], len(members.x)
     free, parts = len(y) - seeds.shape[1], []
     for ratio, correlation in _processes(members.x):
-        near = ratio * correlation[value]
-        root = np.linalg.cholesky(near[:, value] + np.eye(len(y)))
+        near = ratio * correlation[members.value]
+        root = np.linalg.cholesky(near[:, members.value] + np.eye(len(y)))
         white = np.linalg.solve(root, np.column_stack([seeds, near, y]))
         one, two, three = np.split(white, [seeds.shape[1], seeds.shape[1] + values], axis=1)
         inner = one.T @ one
@@ -279,22 +264,14 @@ def _smooth(members: _Members, y: np.ndarray) -> _Smooth:
         rest = three - one @ effects
         squares = np.maximum(np.square(rest).sum(axis=0), np.finfo(float).tiny)
         evidence = -np.log(np.diag(root)).sum() - np.linalg.slogdet(inner)[1] / 2 - free / 2 * np.log(squares)
-        level = 1 / seeds.shape[1] - two.T @ one
-        unit = ratio * correlation - two.T @ two + level @ np.linalg.solve(inner, level.T)
-        variance = squares / max(free, 1)
-        parts.append((evidence, effects.mean(axis=0) + two.T @ rest, variance[:, None, None] * unit, effects))
-    evidence, means, covariances, effects = (np.array(part) for part in zip(*parts, strict=True))
+        parts.append((evidence, effects.mean(axis=0) + two.T @ rest))
+    evidence, means = (np.array(part) for part in zip(*parts, strict=True))
     weights = np.exp(evidence - evidence.max(axis=0))
-    weights /= weights.sum(axis=0)
-    mean = (weights[:, None] * means).sum(axis=0)
-    away = np.swapaxes(means - mean, 1, 2)
-    spread = covariances + away[..., None] * away[:, :, None]
-    covariance = (weights[..., None, None] * spread).sum(axis=0)
-    return _Smooth(mean, covariance, (weights[:, None] * effects).sum(axis=0), free)
+    return np.asarray((weights[:, None] * means).sum(axis=0) / weights.sum(axis=0))
 
 
 def _processes(x: np.ndarray) -> list[tuple[float, np.ndarray]]:
-    """Returns (variance beside the noise, correlation [K, K]) of all processes over values x [K, d]; the level first."""
+    """Returns (variance beside the noise, correlation [K, K]) of the processes over values x [K, d]; level first."""
     shapes = [
         Shape(kind, (Axis(length, stretch),) * x.shape[1])
         for kind in KINDS
