@@ -1,4 +1,4 @@
-"""Makes five pages of docs/, with plots, from benchmarks/results/*.json and templates.
+"""Makes six pages of docs/, with plots, from benchmarks/results/*.json and templates.
 
 uv run python benchmarks/page.py
 """
@@ -10,6 +10,7 @@ from string import Template
 from textwrap import fill
 from typing import Any
 
+import along_page
 import cluster_page
 import parabola_page
 import races_page
@@ -23,8 +24,8 @@ from charts import Range, bars, number, panels, table
 
 ROOT = Path(__file__).parent.parent
 RESULTS, TEMPLATE = ROOT / "benchmarks" / "results", ROOT / "benchmarks" / "performance.md.in"
-STRATEGIES, PARABOLA, SCENARIOS, REPRODUCTION = (
-    ROOT / "benchmarks" / f"{name}.md.in" for name in ("strategies", "parabola", "scenarios", "reproduction")
+STRATEGIES, PARABOLA, SCENARIOS, REPRODUCTION, ALONG = (
+    ROOT / "benchmarks" / f"{name}.md.in" for name in ("strategies", "parabola", "scenarios", "reproduction", "along")
 )
 Found = dict[str, Any]
 
@@ -38,6 +39,7 @@ def pages(results: Path = RESULTS) -> dict[str, str]:
         ("parabola", PARABOLA, {"parabola": parabola_page.SECTION}),
         ("scenarios", SCENARIOS, {"scenarios": scenarios_page.SECTION}),
         ("reproduction", REPRODUCTION, {"reproduction": reproduction_page.SECTION}),
+        ("along", ALONG, {"forecasts": along_page.SECTION}),
     ):
         parts = {}
         for name, (section, command) in sections.items():

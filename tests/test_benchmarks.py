@@ -248,6 +248,7 @@ def test_the_page_names_every_command():
             "parabola",
             "scenarios",
             "reproduction",
+            "along",
         )
     )
     for file in BENCHMARKS.glob("*.py"):

@@ -19,7 +19,7 @@ No protocol of the literature extrapolates over the number of tasks.
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 from scipy import stats
@@ -95,61 +95,29 @@ class Extrapolation:
         usable = there.any(axis=1) & ~(np.isnan(lower).any(axis=2) & there).any(axis=1)
         if not usable.any():
             raise ValueError("no value has members that did not diverge")
-        value, seed = np.nonzero(there[usable])
-        _, seed = np.unique(seed, return_inverse=True)
-        members = _Members(np.asarray(x, float)[usable], value, seed, lower[usable][there[usable]])
-        return cls._of(_forecast(members, k, tasks), usable)
-
-    @classmethod
-    def _of(cls, forecast: "_Forecast", usable: np.ndarray) -> Self:
-        """Returns the intervals of a forecast."""
-        mean, normal = forecast.mean, float(stats.norm.ppf((1 + LEVEL) / 2))
-        best, loss = int(np.argmax(mean)), forecast.seen - mean
+        seeds = there[usable].any(axis=0)
+        lower, there = lower[usable][:, seeds], there[usable][:, seeds]
+        mean, seen, covariance, level = _forecast(np.asarray(x, float)[usable], lower, there, tasks)
+        best, loss, normal = int(np.argmax(mean)), seen - mean, float(stats.norm.ppf((1 + LEVEL) / 2))
         own, apart = np.hypot(OWN_ERROR * loss, LEAST_ERROR), np.hypot(APART_ERROR * (loss - loss[best]), LEAST_ERROR)
-        covariance = forecast.covariance
-        half = normal * np.sqrt(np.diag(covariance) + own**2)
-        half = np.hypot(half, forecast.level)
+        half = np.hypot(normal * np.sqrt(np.diag(covariance) + own**2), level)
         wide = normal * np.sqrt(_of_differences(covariance, best) + apart**2) * (np.arange(len(mean)) != best)
         ahead = mean[best] - mean
 
-        def spread(values: np.ndarray) -> np.ndarray:
+        def everywhere(values: np.ndarray) -> np.ndarray:
             full = np.full(len(usable), np.nan)
             full[usable] = values
             return full
 
         return cls(
-            spread(mean),
-            spread(mean - half),
-            spread(mean + half),
-            spread(forecast.seen),
-            int(np.flatnonzero(usable)[best]),
-            spread(ahead - wide),
-            spread(ahead + wide),
+            mean=everywhere(mean),
+            low=everywhere(mean - half),
+            high=everywhere(mean + half),
+            seen=everywhere(seen),
+            choice=int(np.flatnonzero(usable)[best]),
+            behind_low=everywhere(ahead - wide),
+            behind_high=everywhere(ahead + wide),
         )
-
-
-class _Members(NamedTuple):
-    """Members [N] that did not diverge, of K values and S seeds."""
-
-    x: np.ndarray
-    """[K, d] the values."""
-    value: np.ndarray
-    """[N] whose it is."""
-    seed: np.ndarray
-    """[N] 0…S − 1."""
-    lower: np.ndarray
-    """[N, k (k + 1) / 2] log a[k, j], j ≤ k, row by row."""
-
-
-class _Forecast(NamedTuple):
-    mean: np.ndarray
-    """[K] expected accuracy after T tasks."""
-    seen: np.ndarray
-    """[K] the same after k tasks."""
-    covariance: np.ndarray
-    """[K, K] by p, and by the noise between members of a seed; all but what is common to a seed."""
-    level: float
-    """Half width by what is common to all members of a seed."""
 
 
 def _of_differences(covariance: np.ndarray, best: int) -> np.ndarray:
@@ -158,42 +126,45 @@ def _of_differences(covariance: np.ndarray, best: int) -> np.ndarray:
     return np.asarray(np.maximum(variances, 0.0))
 
 
-def _forecast(members: _Members, k: int, tasks: int) -> _Forecast:
-    """Returns the forecast, the mean over p."""
-    weights, means, seens, scores = _weights(members, k), [], [], np.zeros(len(members.lower))
+def _forecast(
+    x: np.ndarray, lower: np.ndarray, there: np.ndarray, tasks: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Returns the mean over p: A_T [K], A_k [K], covariance [K, K] of A_T, and what is common to all values of a seed.
+
+    x: [K, d] the values; lower: [K, S, N] log a[k, j], j ≤ k, row by row; there: [K, S]. The covariance is by p and by
+    the noise between members of a seed; the last, by the noise between seeds, is the half width of an interval.
+    """
+    k = math.isqrt(2 * lower.shape[2])  # N = k (k + 1)/2
+    weights, means, seens, scores = _weights(lower, there, k), [], [], np.zeros(there.shape)
     for power, weight in zip(POWERS, weights, strict=True):
-        coefficients = members.lower @ _estimator(k, power).T
-        smooth = _smooth(members, coefficients)
+        coefficients = lower @ _estimator(k, power).T
+        smooth = _smooth(x, coefficients, there)
         mean, slope = _accuracy(smooth, power, tasks)
         means.append(mean)
         seens.append(_accuracy(smooth, power, k)[0])
         # To first order, what each member says about A_T: its coefficients have their errors in common.
-        away = (slope[members.value] * (coefficients - smooth[members.value])).sum(axis=1)
-        scores += weight * (mean[members.value] + away)
+        scores += weight * (mean[:, None] + (slope[:, None] * (coefficients - smooth[:, None])).sum(axis=2))
     mean = weights @ np.array(means)
     by_power = np.array(means) - mean
-    covariance, level = _noise(members, scores)
-    return _Forecast(mean, weights @ np.array(seens), covariance + (by_power.T * weights) @ by_power, level)
+    covariance, level = _noise(x, np.where(there, scores, np.nan))
+    return mean, weights @ np.array(seens), covariance + (by_power.T * weights) @ by_power, level
 
 
-def _noise(members: _Members, scores: np.ndarray) -> tuple[np.ndarray, float]:
-    """Returns (covariance [K, K] of the mean of scores [N] over seeds, half width of the level)."""
-    values, seeds = len(members.x), members.seed.max() + 1
-    table = np.full((values, seeds), np.nan)
-    table[members.value, members.seed] = scores
-    process = Process.fit(members.x, table)  # which knows that neighbours of a seed are alike
-    covariance = np.zeros((values, values)) if process is None else process.covariance(members.x)
+def _noise(x: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, float]:
+    """Returns (covariance [K, K] of the mean of scores [K, S] over seeds, half width of the level)."""
+    count, process = scores.shape[1], Process.fit(x, scores)  # which knows that neighbours of a seed are alike
+    covariance = np.zeros((len(x), len(x))) if process is None else process.covariance(x)
     covariance = covariance - covariance.mean(axis=0) - covariance.mean(axis=1)[:, None] + covariance.mean()
-    effects = np.nanmean(table - np.nanmean(table, axis=1, keepdims=True), axis=0)
-    if seeds < 2:
+    if count < 2:
         return covariance, math.inf
-    return covariance, float(stats.t.ppf((1 + LEVEL) / 2, seeds - 1) * effects.std(ddof=1) / math.sqrt(seeds))
+    effects = np.nanmean(scores - np.nanmean(scores, axis=1, keepdims=True), axis=0)
+    return covariance, float(stats.t.ppf((1 + LEVEL) / 2, count - 1) * effects.std(ddof=1) / math.sqrt(count))
 
 
-def _weights(members: _Members, k: int) -> np.ndarray:
+def _weights(lower: np.ndarray, there: np.ndarray, k: int) -> np.ndarray:
     """Returns the posterior probabilities of `POWERS`, from the mean over values of every seed."""
     log = -0.5 * np.square((np.array(POWERS) - POWER) / POWER_SPREAD)
-    seeds = np.array([members.lower[members.seed == one].mean(axis=0) for one in range(members.seed.max() + 1)])
+    seeds = np.array([lower[there[:, seed], seed].mean(axis=0) for seed in range(there.shape[1])])
     free = len(seeds) * (seeds.shape[1] - 3)
     if k > FEWEST_TASKS:  # of three tasks any p fits as well
         squares = np.array([_misfit(seeds, k, power) for power in POWERS])
@@ -246,19 +217,20 @@ def _accuracy(coefficients: np.ndarray, power: float, tasks: int) -> tuple[np.nd
     return each.mean(axis=1), each @ parts / tasks
 
 
-def _smooth(members: _Members, y: np.ndarray) -> np.ndarray:
-    """Returns [K, C] coefficients y [N, C] of members as smooth functions of the value, in the mean over seeds.
+def _smooth(x: np.ndarray, coefficients: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """Returns [K, C] coefficients [K, S, C] of members as smooth functions of the value, in the mean over seeds.
 
     Every column has weights of the processes of its own. Unlike `Process` it has a level one among them: of three tasks
     all values may have the same rate as far as anyone can tell.
     """
-    seeds, values = np.eye(members.seed.max() + 1)[members.seed], len(members.x)
-    free, parts = len(y) - seeds.shape[1], []
-    for ratio, correlation in _processes(members.x):
-        near = ratio * correlation[members.value]
-        root = np.linalg.cholesky(near[:, members.value] + np.eye(len(y)))
+    value, seed = np.nonzero(there)
+    y, seeds, parts = coefficients[there], np.eye(there.shape[1])[seed], []
+    free = len(y) - seeds.shape[1]
+    for ratio, correlation in _processes(x):
+        near = ratio * correlation[value]
+        root = np.linalg.cholesky(near[:, value] + np.eye(len(y)))
         white = np.linalg.solve(root, np.column_stack([seeds, near, y]))
-        one, two, three = np.split(white, [seeds.shape[1], seeds.shape[1] + values], axis=1)
+        one, two, three = np.split(white, [seeds.shape[1], seeds.shape[1] + len(x)], axis=1)
         inner = one.T @ one
         effects = np.linalg.solve(inner, one.T @ three)
         rest = three - one @ effects

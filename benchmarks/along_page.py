@@ -1,0 +1,158 @@
+"""The measured part of docs/along.md, from benchmarks/results/forecasts.json, however much of it is there."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from along import Row, rows
+from charts import table
+from forecasts import INDIFFERENCE, MODEL, RULES, SEEN
+
+from results.labels import count_text, method_label, number_text, signed_text
+from search_spaces import load_definition
+
+Found = dict[str, Any]
+PLAIN = next(iter(RULES))
+LEAST_COVERED, WIDEST, MOST_UNRESOLVED, MOST_WORSE, GAP = 0.9, 2.0, 1 / 3, 0.2, 1.0
+"""Aims: share of intervals that hold, half width and loss against the plain choice in points, share of "cannot tell" on
+streams whose values differ by so many points."""
+
+
+def section(found: Found) -> tuple[str, dict[str, str]]:
+    """Returns (Markdown, no plots)."""
+    streams = found["streams"]
+    missing = len(rows()) - len(streams)
+    state = "All of it is measured."
+    if missing:
+        state = f"Still to come, by the same commands: {count_text(missing, 'stream')} of {len(rows())}."
+    if not streams:
+        return state, {}
+    chosen = [one for one in streams if not one["judge"]]
+    judges = [one for one in streams if one["judge"]]
+    text = [state, "## Regret", REGRET, table(HEAD, [line for one in streams for line in lines(one)])]
+    text += ["## Intervals", INTERVALS, table(INTERVAL_HEAD, [line for one in streams for line in intervals(one)])]
+    text += ["## Against the aims", *aims(streams)]
+    text += ["## Candidates", CANDIDATES, candidates(chosen)]
+    text += ["On the streams that judge alone:", candidates(judges)] if judges else []
+    return "\n\n".join(text), {}
+
+
+REGRET = (
+    "*Regret*: by how many points of A_T the chosen value is behind the best one on the evaluation's tasks; mean "
+    "(worst) over searches of three seeds. *Better*: what the model's choice gains on the plain one, ± its standard "
+    "error over the evaluation's seeds. *r*: correlation of prediction and truth over the values. *Gap*: between the "
+    "best and the worst value."
+)
+INTERVALS = (
+    "*Covered*: share of true A_T, and of true differences from the choice, inside the 95 % intervals. *Half width*: "
+    "median, points. *Cannot tell*: share of searches in which another value may be better by anything, and by more "
+    f"than {100 * INDIFFERENCE:g} point."
+)
+CANDIDATES = "Mean regret (mean correlation) over the streams, points, of every rule that was tried, by tasks seen."
+HEAD = ("stream", "gap", "tasks seen", "regret, highest A_k", "regret, model", "better", "r, highest A_k", "r, model")
+INTERVAL_HEAD = (
+    "stream",
+    "tasks seen",
+    "A_T covered",
+    "half width",
+    "differences covered",
+    "half width",
+    "cannot tell",
+)
+
+
+def title(stream: Found) -> str:
+    """The stream and the method, in words."""
+    row = row_of(stream)
+    images = "" if row.images is None else f", {row.images:,} images"
+    judge = ", judges alone" if row.judge else ""
+    return f"{load_definition(row.dataset).title}{images}, {method_label(row.method)}{judge}"
+
+
+def row_of(stream: Found) -> Row:
+    return next(row for row in rows() if row.name == stream["stream"])
+
+
+def lines(stream: Found) -> Iterator[list[str]]:
+    """Yields a line of the regrets for each number of tasks."""
+    for one in stream["searches"]:
+        plain, model = one["rules"][PLAIN], one["rules"][MODEL]
+        better, error = one["better"]
+        yield [
+            title(stream),
+            number_text(stream["gap"], 1),
+            str(one["tasks seen"]),
+            *(f"{number_text(rule['regret'], 2)} ({number_text(rule['worst'], 2)})" for rule in (plain, model)),
+            f"{signed_text(better, 2)} ± {number_text(error, 2)}",
+            *(number_text(rule["r"], 2) for rule in (plain, model)),
+        ]
+
+
+def intervals(stream: Found) -> Iterator[list[str]]:
+    """Yields a line of the intervals for each number of tasks."""
+    for one in stream["searches"]:
+        yield [
+            title(stream),
+            str(one["tasks seen"]),
+            percent(one["covered"]),
+            number_text(one["half width"], 1),
+            percent(one["differences covered"]),
+            number_text(one["half width of differences"], 1),
+            " / ".join(map(percent, one["unresolved"])),
+        ]
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def aims(streams: list[Found]) -> Iterator[str]:
+    """Yields a paragraph for each number of tasks: which aims are met, and by how much others are missed."""
+    for k in SEEN:
+        of_k = [(one, search) for one in streams for search in one["searches"] if search["tasks seen"] == k]
+        covered = float(np.mean([search["covered"] for _, search in of_k]))
+        width = float(np.median([search["half width"] for _, search in of_k]))
+        unclear = float(np.mean([search["unresolved"][1] for one, search in of_k if one["gap"] > GAP]))
+        worst, (behind, error) = min(
+            ((title(one), search["better"]) for one, search in of_k), key=lambda each: each[1][0]
+        )
+        parts = [
+            f"{percent(covered)} of the intervals of A_T hold ({against(covered - LEAST_COVERED, percent)})",
+            f"their median half width is {number_text(width, 1)} points ({against(WIDEST - width, plainly)})",
+            f"{percent(unclear)} of the searches on streams with a gap of more than a point cannot tell "
+            f"({against(MOST_UNRESOLVED - unclear, percent)})",
+            f"against the plain choice the model does worst on {worst}: {signed_text(behind, 2)} ± "
+            f"{number_text(error, 2)} points ({against(behind + MOST_WORSE, plainly)})",
+        ]
+        yield f"From {k} tasks: {'; '.join(parts)}."
+
+
+def against(margin: float, text: Any) -> str:
+    """Whether an aim is met.
+
+    >>> against(-1.25, plainly), against(0.0, plainly)
+    ('missed by 1.2', 'met')
+    """
+    return "met" if margin >= 0 else f"missed by {text(-margin)}"
+
+
+def plainly(value: float) -> str:
+    return number_text(value, 1)
+
+
+def candidates(streams: list[Found]) -> str:
+    """A line for each rule, a column for each number of tasks."""
+    body = []
+    for name in (*RULES, MODEL):
+        cells = []
+        for k in SEEN:
+            scores = [
+                search["rules"][name] for one in streams for search in one["searches"] if search["tasks seen"] == k
+            ]
+            regret, r = (float(np.mean([score[key] for score in scores])) for key in ("regret", "r"))
+            cells.append(f"{number_text(regret, 2)} ({number_text(r, 2)})")
+        body.append([name, *cells])
+    return table(["rule", *map(str, SEEN)], body)
+
+
+SECTION = (section, "uv run python benchmarks/forecasts.py")
