@@ -136,9 +136,11 @@ def _forecast(
     """
     k = math.isqrt(2 * lower.shape[2])  # N = k (k + 1)/2
     weights, means, seens, scores = _weights(lower, there, k), [], [], np.zeros(there.shape)
-    for power, weight in zip(POWERS, weights, strict=True):
-        coefficients = lower @ _estimator(k, power).T
-        smooth = _smooth(x, coefficients, there)
+    every = np.concatenate([lower @ _estimator(k, power).T for power in POWERS], axis=2)
+    smoothed = _smooth(x, every, there)
+    for number, (power, weight) in enumerate(zip(POWERS, weights, strict=True)):
+        own = slice(3 * number, 3 * number + 3)
+        coefficients, smooth = every[:, :, own], smoothed[:, own]
         mean, slope = _accuracy(smooth, power, tasks)
         means.append(mean)
         seens.append(_accuracy(smooth, power, k)[0])
