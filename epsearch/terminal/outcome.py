@@ -29,6 +29,7 @@ from results.paper.differences import spread_name
 from results.search import SearchResults
 from results.search_tables import evaluation_table, left_out, reference_table
 from results.table import TableResults
+from results.verdict import forecast
 from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json
 from results.verdict.orders import of_rows
@@ -155,6 +156,7 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
         "evaluation": _records(evaluation_table(results)),
         "references": _records(reference_table(results)),
         "trust": trust_as_json(trust(results)),
+        "forecast": forecast.as_json(results),
         "race": None if results.race is None else results.race._asdict(),
         "moved_starts": list(results.perturbed),
         "seal": results.disjointness,

@@ -19,7 +19,7 @@ from results.search import SearchResults
 from results.search_tables import baseline_pair
 from results.statistics.paired import ALPHA, Paired, sign_flip_name, sign_flip_p, smallest_sign_flip_p
 from results.statistics.spread import share_of_luck
-from results.verdict import certificates, references, wording
+from results.verdict import certificates, forecast, references, wording
 from results.verdict.assessment import trust
 from results.verdict.orders import of_search
 from results.verdict.peak import is_inert
@@ -46,7 +46,13 @@ def answer(results: SearchResults, judged: bool = True) -> str:
         verdict.advice * judged,
     )
     last = (_share(results), _outside(results), _at_the_end(results), _diverged(results), _far_off(results))
-    compared = (_against_baseline(results), _evaluation(results), references.in_full(results), of_search(results))
+    compared = (
+        _against_baseline(results),
+        _evaluation(results),
+        forecast.in_words(results),
+        references.in_full(results),
+        of_search(results),
+    )
     parts = (_joined(first), *compared, _joined((*last, moved)))
     return "\n\n".join(filter(None, parts))
 

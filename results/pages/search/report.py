@@ -9,6 +9,7 @@ import pandas as pd
 from results.figures import (
     added,
     best_so_far,
+    forecast,
     inside_tasks,
     later_repeats,
     orders,
@@ -84,9 +85,10 @@ def _of_one(results: SearchResults) -> Figures:
     """Returns the figures over the only parameter, and those of the later repeats, which come after all of them."""
     metrics = dict.fromkeys((results.objective, "A_T", "F_T"))
     curves = {parameter_curve.named(results.parameters[0], m): parameter_curve.numbers(results, m) for m in metrics}
-    by_order = orders.numbers(results)
+    by_order, predicted = orders.numbers(results), forecast.numbers(results)
     return {
         **{name: (parameter_curve, curve) for name, curve in curves.items()},
+        **({"forecast": (forecast, predicted)} if predicted is not None else {}),
         **({"orders": (orders, by_order)} if by_order is not None else {}),
         **{f"{name}{REPEATS}": (later_repeats, curve) for name, curve in curves.items() if later_repeats.panels(curve)},
     }
@@ -122,6 +124,7 @@ def _page(results: SearchResults, drawings: Figures) -> str:
             _further(results, drawings, name, drawn(name, *_repeats(drawn, name)), unfolds=place > 0)
             for place, name in enumerate(further)
         ),
+        page.section("Predicted for the tasks of the evaluation", drawn("forecast")) if "forecast" in drawings else "",
         page.section(f"{wording.heading(wording.searched(results))} by order of tasks", drawn("orders"))
         if "orders" in drawings
         else "",

@@ -22,7 +22,7 @@ from results.pages.search.evaluation import metric_text
 from results.points import parameter_label, value_text
 from results.search import SearchResults
 from results.search_tables import baseline_pair, search_table
-from results.verdict import certificates, wording
+from results.verdict import certificates, forecast, wording
 from results.verdict.answer import answer
 from results.verdict.assessment import trust
 from results.verdict.peak import is_inert
@@ -56,6 +56,7 @@ def warnings(results: SearchResults) -> list[str]:
         ("The evaluation has not run yet; the sections about it are empty.", not results.evaluation),
         *((note, True) for note in evaluation_notes(trusted.evaluated_choices, trusted.choice_number)),
         (changed, changed),
+        (later := forecast.caution(results), later),
     )
     return [*(note for note, holds in notes if holds), *results.notes]
 

@@ -1,0 +1,94 @@
+"""Figure: A_T predicted for the tasks of the evaluation, beside what the search has seen."""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from results.figures.style import BLUE, FAINT, INK, ORANGE, faint, finish, plotly, value_axis
+from results.labels import A_T, subscripts
+from results.metrics import METRICS
+from results.points import parameter_label, point_text
+from results.search import SearchResults
+from results.verdict.forecast import Forecast, forecast
+
+Numbers: TypeAlias = tuple[SearchResults, Forecast, pd.DataFrame]
+"""Results, prediction; one row a tried value: <parameter>, seen, mean, low, high (predicted), measured; in percent.
+
+measured: mean A_T of the evaluation, NaN of values that were not evaluated.
+"""
+
+
+def numbers(results: SearchResults) -> Numbers | None:
+    """Returns the prediction for every tried value; None without one."""
+    found = forecast(results)
+    if found is None:
+        return None
+    model = found.model
+    measured = [_measured(results, value) for value in found.values]
+    columns = {"seen": model.seen, "mean": model.mean, "low": model.low, "high": model.high}
+    percent = {name: 100 * np.clip(column, 0, 1) for name, column in columns.items()}
+    return results, found, pd.DataFrame({results.parameters[0]: found.values, **percent, "measured": measured})
+
+
+def draw(shown: Numbers) -> Any:
+    """Returns a plotly figure: the curve that was seen, the predicted one with its 95 % band, measured values."""
+    results, found, table = shown
+    name, figure = results.parameters[0], plotly("graph_objects").Figure()
+    x = table[name]
+    band = {"x": [*x, *x[::-1]], "y": [*table["high"], *table["low"][::-1]]}
+    look = {"fill": "toself", "fillcolor": faint(BLUE), "line": {"width": 0}, "hoverinfo": "skip"}
+    figure.add_scatter(**band, **look, name="95 % interval")
+    hover = f"{parameter_label(name)} = %{{x:.6g}}<br>{subscripts(A_T)} = %{{y:.2f}} %<extra>%{{fullData.name}}</extra>"
+    lines = (
+        (f"seen, {found.seen} tasks", "seen", FAINT, "dot"),
+        (f"predicted, {found.tasks} tasks", "mean", BLUE, "solid"),
+    )
+    for label, column, colour, dash in lines:
+        figure.add_scatter(
+            x=x,
+            y=table[column],
+            mode="lines+markers",
+            line={"color": colour, "dash": dash, "width": 2},
+            marker={"size": 5},
+            name=label,
+            hovertemplate=hover,
+        )
+    known = table[table["measured"].notna()]
+    if len(known):
+        marker = {"symbol": "diamond", "size": 11, "color": ORANGE, "line": {"width": 1, "color": INK}}
+        figure.add_scatter(
+            x=known[name],
+            y=known["measured"],
+            mode="markers",
+            marker=marker,
+            name="measured, evaluation",
+            hovertemplate=hover,
+        )
+    finish(figure, height=330)
+    figure.update_xaxes(title_text=parameter_label(name), **value_axis(x, name in results.log))
+    figure.update_yaxes(title_text=subscripts(f"{A_T} (%)"))
+    return figure
+
+
+def caption(shown: Numbers) -> str:
+    """Returns the caption: what is predicted of what, and by which model."""
+    results, found, _ = shown
+    best = point_text(results.parameters, (found.values[found.model.choice],))
+    return (
+        f"A_T after {found.seen} tasks of the search, and predicted for {found.tasks}, by what each value learns and "
+        f"forgets. Predicted highest: {best}. The interval has the noise between seeds and the error of the model "
+        "(docs/along.md)."
+    )
+
+
+def tables(shown: Numbers) -> dict[str, pd.DataFrame]:
+    """Returns name -> table of the data of the figure."""
+    return {"forecast": shown[2]}
+
+
+def _measured(results: SearchResults, value: float) -> float:
+    """Returns the mean A_T of a value in the evaluation, in percent; NaN without one."""
+    members = results.evaluation_of((value,)) if (value,) in results.evaluated else ()
+    scores = [METRICS[A_T].of(one) for one in members if one.status == "ok"]
+    return float(np.mean(scores)) if scores else float("nan")
