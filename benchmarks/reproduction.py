@@ -112,7 +112,7 @@ def start_of(name: str) -> Callable[[MLP, np.random.Generator], NDArray[np.float
 
 
 def left(members: Iterable[Found]) -> list[Piece]:
-    """Returns the pieces that are not stored yet: with the authors' weights first, the first seeds of all rows first."""
+    """Returns the pieces that are not stored yet: with the authors' weights first, and of these the first seeds."""
     stored = {json.dumps([one["row"], one["seed"]], sort_keys=True) for one in members}
     pieces = ((row, seed) for ours in (False, True) for seed in SEEDS for row in rows() if ours is not bool(row.start))
     return [(row, seed) for row, seed in pieces if json.dumps([row.identity, seed], sort_keys=True) not in stored]
