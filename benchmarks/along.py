@@ -58,6 +58,8 @@ class Row(NamedTuple):
     """Values that are trained together; None for all."""
     path: str | None = None
     """Numeric path; None for the fastest of the machine that began."""
+    tried: tuple[float, ...] | None = None
+    """Values of this row; None for all of its hyperparameter."""
     options: tuple[tuple[str, Any], ...] = ()
     """Options of the search that are not those of the definition."""
 
@@ -69,7 +71,7 @@ class Row(NamedTuple):
     @property
     def values(self) -> tuple[float, ...]:
         """The searched values, ascending."""
-        return tuple(float(value) for value in content()["values"][SEARCHED[self.method]])
+        return tuple(map(float, self.tried or content()["values"][SEARCHED[self.method]]))
 
     @property
     def tasks(self) -> dict[str, range]:
@@ -188,7 +190,7 @@ def write(file: Path, found: Found) -> None:
 
 def described() -> dict[str, Any]:
     """What each row trains, JSON-able: members of other settings are not its members."""
-    apart = {"seeds", "first_seed", "truth", "judge", "together"}
+    apart = {"seeds", "first_seed", "truth", "judge", "together", "tried"}
     return {
         row.name: {name: value for name, value in json.loads(json.dumps(row._asdict())).items() if name not in apart}
         for row in rows()

@@ -46,18 +46,14 @@ REGRET = (
 INTERVALS = (
     "*Covered*: share of true A_T, and of true differences from the choice, inside the 95 % intervals. *Half width*: "
     "median, points. *Cannot tell*: share of searches in which another value may be better by anything, and by more "
-    f"than {100 * INDIFFERENCE:g} point."
+    f"than {100 * INDIFFERENCE:g} point. *Ruled out*: share of values whose whole interval is behind the choice, and "
+    "of searches in which the best value is one of them."
 )
 CANDIDATES = "Mean regret (mean correlation) over the streams, points, of every rule that was tried, by tasks seen."
 HEAD = ("stream", "gap", "tasks seen", "regret, highest A_k", "regret, model", "better", "r, highest A_k", "r, model")
 INTERVAL_HEAD = (
-    "stream",
-    "tasks seen",
-    "A_T covered",
-    "half width",
-    "differences covered",
-    "half width",
-    "cannot tell",
+    *("stream", "tasks seen", "A_T covered", "half width", "differences covered", "half width", "cannot tell"),
+    "ruled out",
 )
 
 
@@ -99,6 +95,7 @@ def intervals(stream: Found) -> Iterator[list[str]]:
             percent(one["differences covered"]),
             number_text(one["half width of differences"], 1),
             " / ".join(map(percent, one["unresolved"])),
+            f"{percent(one['ruled out'])} / {percent(one['best ruled out'])}",
         ]
 
 

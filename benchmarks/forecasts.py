@@ -182,6 +182,9 @@ def judged(stream: Stream, k: int) -> Found:
                 )
             )
         ),
+        # Values that cannot win, by the model, and whether the one that does is among them.
+        "ruled out": round(float(np.mean([np.mean(one.behind_low > 0) for one in forecasts])), 4),
+        "best ruled out": round(float(np.mean([one.behind_low[mean.argmax()] > 0 for one in forecasts])), 4),
         "unresolved": [
             round(float(np.mean([not one.resolved(size) for one in forecasts])), 4) for size in (0.0, INDIFFERENCE)
         ],

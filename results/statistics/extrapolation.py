@@ -38,12 +38,12 @@ KINDS, LENGTHS, STRETCHES = ("smooth", "kinked"), (0.1, 0.3, 0.6, 1.3), (0.0, 0.
 RATIOS = (0.0, 0.3, 1.0, 4.0, 16.0, 64.0, 1e3, 1e6)
 """Variances of a process that are tried, in that of the noise between seeds."""
 
-OWN_ERROR, APART_ERROR = 0.5, 0.7
+OWN_ERROR, APART_ERROR = 0.5, 0.6
 """Standard deviation of the model's own error of a value, and of a difference, as a share of the loss, and of the
 difference of losses, that it predicts from k to T tasks."""
 
-LEAST_ERROR = 0.003
-"""What no such deviation is below, accuracy."""
+LEAST_ERROR = 0.008
+"""What no such deviation is below, accuracy, times (T − k)/k: where little was lost by k tasks, more may be later."""
 
 FLOOR = 0.005
 """Lower accuracies count as this one, whose logarithm there is."""
@@ -99,7 +99,8 @@ class Extrapolation:
         lower, there = lower[usable][:, seeds], there[usable][:, seeds]
         mean, seen, covariance, level = _forecast(np.asarray(x, float)[usable], lower, there, tasks)
         best, loss, normal = int(np.argmax(mean)), seen - mean, float(stats.norm.ppf((1 + LEVEL) / 2))
-        own, apart = np.hypot(OWN_ERROR * loss, LEAST_ERROR), np.hypot(APART_ERROR * (loss - loss[best]), LEAST_ERROR)
+        least = LEAST_ERROR * (tasks - k) / k
+        own, apart = np.hypot(OWN_ERROR * loss, least), np.hypot(APART_ERROR * (loss - loss[best]), least)
         half = np.hypot(normal * np.sqrt(np.diag(covariance) + own**2), level)
         wide = normal * np.sqrt(_of_differences(covariance, best) + apart**2) * (np.arange(len(mean)) != best)
         ahead = mean[best] - mean
