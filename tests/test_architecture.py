@@ -31,7 +31,7 @@ MORE: tuple[str, ...] = (
     "LogHandler",
     *("PaperFile", "Summary"),
     *("IidStream", "JointStream", "Pickles", "RotatedStream", "SplitPixelsStream", "StreamWrapper", "Unit"),
-    "VarianceShares",
+    *("Forecast", "VarianceShares"),
 )
 """Names of the public classes beyond these ceilings."""
 IMPORT = (ast.Import, ast.ImportFrom)

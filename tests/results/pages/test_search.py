@@ -75,7 +75,7 @@ def test_the_page_opens_offline(full: tuple[SearchResults, Path]) -> None:
     assert page.attributes["html"]["lang"] == "en"
     assert page.attributes["meta"] and "width=device-width" in html
     assert plain(answer(results)) in plain(page.text)
-    assert html.count("<figure ") == html.count("<figcaption>") == 8
+    assert html.count("<figure ") == html.count("<figcaption>") == 9
     assert "figures on this page are therefore biased" not in page.text
 
 
@@ -94,6 +94,7 @@ def test_every_number_lies_beside_the_page(full: tuple[SearchResults, Path]) -> 
         "epsilon_A_T_seeds",
         "epsilon_A_T_curve",
         "accuracy_curve",
+        "forecast",
         "shrinking_points",
     }
     assert {f"figures/{name}.csv" for name in figures} <= names
