@@ -33,10 +33,11 @@ from parabola import go_on, leave_with_parent, parser_of, write_members
 
 from epsearch.preparation.arithmetic import fastest_here
 from results import metrics
-from trainers import Architecture, Cohort, Learner
+from trainers import Architecture, Cohort, Learner, pool
 from trainers.networks import MLP
 from trainers.numeric_path import NumericPath
 from trainers.population import Training, train_cohort
+from trainers.schedule import Indices, generator, memory_choice
 from trainers.streams import DataError, StreamRequest, open_stream
 
 ROWS = Path(__file__).parent / "reproduction.yaml"
@@ -61,10 +62,14 @@ class Row(NamedTuple):
     start: str = ""
     """How the initial weights are drawn, one of STARTS; "" as in A-GEM's code, which is our way."""
 
+    of_any_class: bool = False
+    """Whether the memory takes examples whatever their class, and not as many of each."""
+
     @property
     def identity(self) -> list[Any]:
         """All that says how it is trained, JSON-able."""
-        own = {"start": self.start} if self.start else {}
+        own: Found = {"start": self.start} if self.start else {}
+        own |= {"of_any_class": True} if self.of_any_class else {}
         return [self.table, self.dataset, self.scenario, self.method, dict(self.values) | own]
 
 
@@ -80,7 +85,8 @@ def rows() -> Iterator[Row]:
             for row in table["rows"]:
                 values = tuple(sorted((table["values"] | row.get("values", {})).items()))
                 place = table["dataset"], row.get("scenario", table["scenario"]), row["method"], row.get("setting", "")
-                yield Row(name, *place, values, row.get("printed"), "" if ours else table["start"])
+                start, any_class = "" if ours else table["start"], row.get("of_any_class", False)
+                yield Row(name, *place, values, row.get("printed"), start, any_class)
 
 
 def xavier(inputs: int, outputs: int, draws: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -118,6 +124,12 @@ def left(members: Iterable[Found]) -> list[Piece]:
     return [(row, seed) for row, seed in pieces if json.dumps([row.identity, seed], sort_keys=True) not in stored]
 
 
+def uniform_choice(seed: int, task: int, labels: Indices, per_class: int) -> Indices:
+    """Returns positions of as many examples as `memory_choice` has, drawn whatever their class."""
+    count = min(per_class * len(np.unique(labels)), len(labels))
+    return np.sort(generator(seed, "memory", task).permutation(len(labels))[:count])
+
+
 def trained(piece: Piece, data_dir: str, path: str, images: int | None) -> Found:
     """Trains a row with a seed; returns its accuracies in percent."""
     row, seed = piece
@@ -127,7 +139,9 @@ def trained(piece: Piece, data_dir: str, path: str, images: int | None) -> Found
     training = Training(request.open(), architecture, NumericPath.parse(path), transfer=False)
     started, learner = time.perf_counter(), Learner.of(row.method, seed, **dict(row.values))
     # A network of a user's own would do the same, slower: the compiled engine has this one alone.
-    with patch.object(MLP, "init", start_of(row.start) if row.start else MLP.init):
+    start = patch.object(MLP, "init", start_of(row.start) if row.start else MLP.init)
+    memory = patch.object(pool, "memory_choice", uniform_choice if row.of_any_class else memory_choice)
+    with start, memory:
         accuracies = train_cohort(Cohort((learner,)), training).accuracies[0]
     measured = {name: 100 * float(of(accuracies)) for name, of in MEASURES.items()}
     percent = {name: None if math.isnan(value) else round(value, 4) for name, value in measured.items()}

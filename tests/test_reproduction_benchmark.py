@@ -89,6 +89,22 @@ def test_a_member_begins_with_the_authors_weights(data_dir, monkeypatch):
     assert members[0]["A_T"] != members[1]["A_T"] and MLP.init is begun
 
 
+def test_a_memory_of_any_class_is_as_large(data_dir):
+    import reproduction
+
+    labels = np.repeat(np.arange(10), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+    chosen = [reproduction.uniform_choice(0, task, labels, 2) for task in range(300)]
+    assert {len(one) for one in chosen} == {20} and all(len(set(one)) == 20 for one in chosen)
+    shares = np.bincount(labels[np.concatenate(chosen)], minlength=10) / (300 * 20)
+    np.testing.assert_allclose(shares, np.bincount(labels) / 55, atol=0.02)
+    plain, other = (
+        next(one for one in reproduction.rows() if one.method == "gem" and one.start and one.of_any_class is drawn)
+        for drawn in (False, True)
+    )
+    found = [reproduction.trained((row, 0), str(data_dir), PATH, 60)["A_T"] for row in (plain, other)]
+    assert found[0] != found[1] and plain.identity != other.identity
+
+
 def test_the_page_sets_ours_beside_print():
     import reproduction
     import reproduction_page
