@@ -77,15 +77,18 @@ def runs_table(records: Iterable[RunRecord]) -> pd.DataFrame:
 def accuracies_table(records: Iterable[RunRecord]) -> pd.DataFrame:
     """Returns a long table, one row a measured accuracy: key, phase, method, epsilon, seed, k, j, accuracy.
 
+    Behind the seed stands the number of the order of tasks, where one is not the stream's own.
+
     k and j are 1-based: the accuracy (fraction in [0, 1]) on task j after training task k. j = k + 1 is the next task
     before its first step.
     """
     rows = [
-        (r.key, r.phase, r.method, r.epsilon, r.seed, int(k) + 1, int(j) + 1, float(r.accuracies[k, j]))
+        (r.key, r.phase, r.method, r.epsilon, r.seed, r.unit.order, int(k) + 1, int(j) + 1, float(r.accuracies[k, j]))
         for r in records
         for k, j in np.argwhere(~np.isnan(r.accuracies))
     ]
-    return pd.DataFrame(rows, columns=["key", "phase", "method", "epsilon", "seed", "k", "j", "accuracy"])
+    table = pd.DataFrame(rows, columns=["key", "phase", "method", "epsilon", "seed", "order", "k", "j", "accuracy"])
+    return table if table["order"].any() else table.drop(columns="order")
 
 
 def _mean_measured(record: RunRecord) -> float:

@@ -44,6 +44,7 @@ COLUMNS = frozenset(
             "rank",
         ),
         *("score", "position", "best", "mean", "value", "setting", "members"),
+        *("order", "missing", "below", "seen", "measured"),
     )
 )
 """Names of columns, which hyperparameters of others cannot have."""

@@ -63,7 +63,10 @@ class CheckpointOptions:
 
 
 class Checkpoints:
-    """First tasks and runs of the learners of a cohort, on one stream and numeric path."""
+    """First tasks and runs of the learners of a cohort, on one stream and numeric path.
+
+    until: number of tasks that are trained, after which a run is kept in any case; None for all.
+    """
 
     def __init__(
         self,
@@ -74,8 +77,10 @@ class Checkpoints:
         path: NumericPath,
         transfer: bool,
         measure: tuple[int, int] | None = None,
+        until: int | None = None,
     ) -> None:
         self._saved, self._tasks = time.monotonic(), len(stream.tasks)
+        self._until = self._tasks if until is None else until
         self._every = options.keep == EVERY
         common: dict[str, Any] = {
             "version": PROTOCOL_VERSION,
@@ -133,15 +138,10 @@ class Checkpoints:
             )
         return learner.after, arrays
 
-    def save(
-        self, trained: Sequence[Learner], task: int, learners: Learners, result: CohortResult, last: bool = False
-    ) -> None:
-        """Keeps every learner's run up to this task, unless that was done a moment ago and no fork needs it.
-
-        last: whether the training ends here, before the stream does, and so keeps it in any case.
-        """
-        recent = time.monotonic() - self._saved < AT_MOST_EVERY
-        if self._runs is None or (recent and not self._every and not last):
+    def save(self, trained: Sequence[Learner], task: int, learners: Learners, result: CohortResult) -> None:
+        """Keeps every learner's run up to this task, unless that was done a moment ago and nothing goes on from it."""
+        recent, ends = time.monotonic() - self._saved < AT_MOST_EVERY, task == self._until - 1 < self._tasks - 1
+        if self._runs is None or (recent and not self._every and not ends):
             return
         for one, arrays in zip(trained, _arrays(learners, result), strict=True):
             self._runs.save(described(one), task, arrays)

@@ -17,7 +17,7 @@ from trainers.cohort import LEARNING_CURVE_BATCHES, Architecture, Cohort, Cohort
 from trainers.engines import fastest_for, make_engine, one_thread
 from trainers.engines.base import Engine, Learners
 from trainers.footprint import bytes_of, check_images
-from trainers.forks import steps_of
+from trainers.forks import Fork, steps_of
 from trainers.methods.penalty import State
 from trainers.methods.rules import JOINT
 from trainers.numeric_path import NumericPath
@@ -93,7 +93,8 @@ class Training:
     def checkpoints(self, cohort: Cohort) -> Checkpoints:
         """Returns the checkpoints of such a cohort. Raises ValueError as `CheckpointOptions`."""
         options, own = CheckpointOptions(self.folder, self.store, self.keep), self.of(cohort)
-        return Checkpoints(options, cohort, own.stream, self.architecture, self.chosen, own.transfer, own.measure)
+        place = own.stream, self.architecture, self.chosen
+        return Checkpoints(options, cohort, *place, own.transfer, own.measure, self.until)
 
 
 def train_cohort(cohort: Cohort, training: Training, progress: Progress | None = None) -> CohortResult:
@@ -106,10 +107,11 @@ def train_cohort(cohort: Cohort, training: Training, progress: Progress | None =
     MemoryError, with one line, when not even one fits, and ValueError where a fork has nothing to begin with.
     """
     checkpoints = training.checkpoints(cohort)
+    until = training.trained_tasks
+    if late := next((one for one in cohort.learners if isinstance(one, Fork) and one.after >= until - 1), None):
+        raise ValueError(f"a fork must come before the last of {until} tasks, got after={late.after}")
     # What was kept of later tasks says nothing of this one's network.
-    kept = {
-        one: found for one in cohort.learners if (found := checkpoints.last(one)) and found[0] < training.trained_tasks
-    }
+    kept = {one: found for one in cohort.learners if (found := checkpoints.last(one)) and found[0] < until}
     return train_rest(cohort, training, checkpoints, kept, progress)
 
 
@@ -214,7 +216,7 @@ class _Run:
         else:
             done = 0
             learners, result, saved = self._first_task()
-            self._checkpoints.save(self._cohort.learners, 0, learners, result, last=self._ends(0))
+            self._checkpoints.save(self._cohort.learners, 0, learners, result)
         for task in range(done + 1, self._until):
             if self._anew and not self._stream.size(self._seeds[0], self._stream.tasks[task]):
                 continue
@@ -223,16 +225,12 @@ class _Run:
             engine.load_task(task)
             self._train_task(learners, result, task)
             self._end_task(learners, task)
-            self._checkpoints.save(self._cohort.learners, task, learners, result, last=self._ends(task))
+            self._checkpoints.save(self._cohort.learners, task, learners, result)
         for row, final in enumerate(learners.params.cpu().numpy()):
             result.params[row], result.fingerprints[row] = final, fingerprint(final)
         for row, averages in enumerate(learners.state.get("statistics", torch.empty(0)).cpu().numpy()):
             result.statistics[row] = averages
         return replace(result, saved=saved)
-
-    def _ends(self, task: int) -> bool:
-        """Returns whether a task is the last one that is trained now, but not the stream's."""
-        return task == self._until - 1 < self._tasks - 1
 
     def _first_task(self) -> tuple[Learners, CohortResult, int]:
         """Returns (learners after the first task, their measurements, steps that sharing it has saved).

@@ -108,7 +108,10 @@ def unit_notes(study: Study) -> list[str]:
     if study.orders == 1:
         return []
     counted = f"{study.units_text(len(study.seeds))} make {len(study.units)} units"
-    return [f"{counted}: where the text counts seeds, it means these pairs of an order of the tasks and a seed."]
+    return [
+        f"{counted}: where the text counts seeds, it means these pairs of an order of the tasks and a seed. Tests take "
+        "them as independent, which units that share a seed or an order are not quite."
+    ]
 
 
 def unfinished_notes(loop: Loop) -> list[str]:

@@ -17,13 +17,12 @@ from epsearch.loop.search import SearchLoop
 from epsearch.loop.strategy_driver import race
 from epsearch.plugins.loading import NOISY, PLUGINS
 from epsearch.study.kinds import Search
-from results.labels import A_T, count_text
+from results.labels import count_text
 from results.ledger.record import RunRecord
 from results.ledger.retry import RetryPolicy
 from results.objectives import of_record
 from results.points import Point, group, point_of, point_text
 from results.search import Race, SearchResults, SearchRound
-from results.statistics.extrapolation import FEWEST_TASKS
 from search_spaces.space import Parameter
 from search_spaces.strategy import Round
 from trainers.hyperparameters import OF_EVERY_METHOD
@@ -177,12 +176,6 @@ def _race(loop: SearchLoop) -> Race | None:
     return Race(sum(map(len, shares)), len(shares) * len(study.units), race.ALPHA, loop.dropped())
 
 
-def _predicts(study: Search) -> bool:
-    """Returns whether its members tell what few tasks say about as many as the evaluation has."""
-    enough = study.cv_tasks >= FEWEST_TASKS and len(study.units) > 1
-    return enough and study.maximised == A_T and len(study.space.parameters) == 1
-
-
 def _notes(loop: SearchLoop) -> list[str]:
     """Returns the cautions that a reader of the figures needs, besides those that the report derives."""
     notes = [*unit_notes(loop.study), *unfinished_notes(loop)]
@@ -203,7 +196,7 @@ def _notes(loop: SearchLoop) -> list[str]:
         notes.append(f"Search and evaluation, or training and tests, share data: {loop.disjointness.sentence}.")
     if loop.disjointness.warning:
         notes.append(f"{loop.disjointness.warning}.")
-    notes += cautions(loop.study, loop.chosen(), _predicts(loop.study))
+    notes += cautions(loop.study, loop.chosen())
     of_points = (record for record in loop.records.values() if record.method not in loop.study.reference_rows)
     diverged = [record for record in of_points if record.status == "diverged"]
     if diverged:

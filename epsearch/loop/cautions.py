@@ -43,11 +43,8 @@ ZERO = (
 )
 
 
-def cautions(study: Study, chosen: Mapping[str, object] | None = None, predicted: bool = False) -> tuple[str, ...]:
+def cautions(study: Study, chosen: Mapping[str, object] | None = None) -> tuple[str, ...]:
     """Returns the cautions for a study; chosen: values that its search chose, by name.
-
-    predicted: whether the report has a prediction for the evaluation's tasks, in the place of what few tasks cost
-    elsewhere.
 
     There are none for other datasets, methods or kinds of study than the measured ones.
     """
@@ -63,7 +60,6 @@ def cautions(study: Study, chosen: Mapping[str, object] | None = None, predicted
     fewer_images = images is not None and images < full
     few_tasks = study.value("score_on") == "cv" and tasks <= FEW_TASKS and tasks < evaluated
     zero = few_tasks and chosen is not None and chosen.get(EPSILON) == 0
-    few_tasks = few_tasks and (zero or not predicted)
     text = {
         (True, True): FEWER_IMAGES_AND_TASKS,
         (True, False): FEWER_IMAGES,

@@ -97,6 +97,8 @@ def _check_references(study: Search) -> None:
 
 def _check_race(study: Search) -> None:
     """Checks that options of a race come with one, and that its seeds are valid."""
+    if study.race and study.orders > 1:
+        raise UsageError(f"race drops values by seeds of one order; leave it out, or give orders 1, got {study.orders}")
     if study.most_seeds is not None and not study.race:
         raise UsageError("most-seeds is for a race; give --race, or leave it out")
     if study.most_seeds is not None and study.most_seeds <= len(study.seeds):

@@ -142,17 +142,24 @@ def _opened(study: Study, phase: str) -> TaskStream:
         raise UsageError(f"{error}{more}") from error
     if not study.foreign:
         _check_network(study, stream)
-    if not splits_classes(stream):
-        try:
-            drawn_order(study.orders - 1, min(stream.tasks), len(stream.tasks))
-        except ValueError as error:
-            more = "more --cv-tasks have" if phase == "cv" else "more --tasks have"
-            raise UsageError(f"{error}; {more}") from error
+    orders = _in_orders(study, phase, stream)
     # The last mini-batch of a task may be short, but not its only one.
-    least = min(stream.size(seed, task) for seed in study.stream_seeds(phase) for task in stream.tasks)
+    least = min(each.size(seed, task) for each in orders for seed in study.stream_seeds(phase) for task in each.tasks)
     if least < study.largest_batch:
         raise UsageError(f"batch-size must be <= the {least} training examples of a task, got {study.largest_batch}")
     return stream
+
+
+def _in_orders(study: Study, phase: str, stream: TaskStream) -> list[TaskStream]:
+    """Returns the stream in every order in which its tasks differ. Raises UsageError where there are fewer orders."""
+    try:
+        if splits_classes(stream):
+            return [stream, *(study.request(phase, order=order).open() for order in range(1, study.orders))]
+        drawn_order(study.orders - 1, min(stream.tasks), len(stream.tasks))
+    except (DataError, ValueError) as error:
+        more = "more --cv-tasks have" if phase == "cv" else "more --tasks have"
+        raise UsageError(f"{error}; {more}") from error
+    return [stream]
 
 
 def _fitting_options(study: Study, classes: int) -> str:

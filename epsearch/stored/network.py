@@ -166,7 +166,7 @@ def _described(saved: SavedNetwork, loop: Loop) -> dict[str, Any]:
         "method": record.method,
         "seed": record.seed,
         "stream": record.phase,
-        "tasks": list(loop.study.stream_tasks(record.phase)),
+        "tasks": list(loop.study.request(record.phase).open().tasks),
         "key": record.key,
         "content": record.content,
         "average_accuracy": float(average_accuracy(record.accuracies)),

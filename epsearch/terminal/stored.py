@@ -94,6 +94,7 @@ def verified_as_json(verification: "Verification") -> dict[str, Any]:
                 "run": rerun.label,
                 "stream": rerun.record.phase,
                 "seed": rerun.record.seed,
+                "order": rerun.record.unit.order,
                 "same": rerun.certificate.within(0.0),
                 "agrees": rerun.agrees,
                 "accuracy_difference": _finite(rerun.certificate.accuracy_difference),

@@ -21,28 +21,33 @@ measured: mean A_T of the evaluation, NaN of values that were not evaluated.
 
 def numbers(results: SearchResults) -> Numbers | None:
     """Returns the prediction for every tried value; None without one."""
-    found = forecast(results)
-    if found is None:
+    prediction = forecast(results)
+    if prediction is None:
         return None
-    model = found.model
-    measured = [_measured(results, value) for value in found.values]
+    model = prediction.model
+    measured = [_measured(results, value) for value in prediction.values]
     columns = {"seen": model.seen, "mean": model.mean, "low": model.low, "high": model.high}
     percent = {name: 100 * np.clip(column, 0, 1) for name, column in columns.items()}
-    return results, found, pd.DataFrame({results.parameters[0]: found.values, **percent, "measured": measured})
+    return (
+        results,
+        prediction,
+        pd.DataFrame({results.parameters[0]: prediction.values, **percent, "measured": measured}),
+    )
 
 
-def draw(shown: Numbers) -> Any:
+def draw(data: Numbers) -> Any:
     """Returns a plotly figure: the curve that was seen, the predicted one with its 95 % band, measured values."""
-    results, found, table = shown
+    results, prediction, table = data
     name, figure = results.parameters[0], plotly("graph_objects").Figure()
+    table = table.dropna(subset=["mean"])  # a value of which a member diverged would cut the band
     x = table[name]
     band = {"x": [*x, *x[::-1]], "y": [*table["high"], *table["low"][::-1]]}
     look = {"fill": "toself", "fillcolor": faint(BLUE), "line": {"width": 0}, "hoverinfo": "skip"}
     figure.add_scatter(**band, **look, name="95 % interval")
     hover = f"{parameter_label(name)} = %{{x:.6g}}<br>{subscripts(A_T)} = %{{y:.2f}} %<extra>%{{fullData.name}}</extra>"
     lines = (
-        (f"seen, {found.seen} tasks", "seen", FAINT, "dot"),
-        (f"predicted, {found.tasks} tasks", "mean", BLUE, "solid"),
+        (f"seen, {prediction.seen} tasks", "seen", FAINT, "dot"),
+        (f"predicted, {prediction.tasks} tasks", "mean", BLUE, "solid"),
     )
     for label, column, colour, dash in lines:
         figure.add_scatter(
@@ -71,20 +76,20 @@ def draw(shown: Numbers) -> Any:
     return figure
 
 
-def caption(shown: Numbers) -> str:
+def caption(data: Numbers) -> str:
     """Returns the caption: what is predicted of what, and by which model."""
-    results, found, _ = shown
-    best = point_text(results.parameters, (found.values[found.model.choice],))
+    results, prediction, _ = data
+    best = point_text(results.parameters, (prediction.values[prediction.model.choice],))
     return (
-        f"A_T after {found.seen} tasks of the search, and predicted for {found.tasks}, by what each value learns and "
-        f"forgets. Predicted highest: {best}. The interval has the noise between seeds and the error of the model "
-        "(docs/along.md)."
+        f"A_T after {prediction.seen} tasks of the search, and predicted for {prediction.tasks}, by what each value "
+        f"learns and forgets. Predicted highest: {best}. The interval has the noise between seeds and the error of the "
+        "model (docs/along.md)."
     )
 
 
-def tables(shown: Numbers) -> dict[str, pd.DataFrame]:
+def tables(data: Numbers) -> dict[str, pd.DataFrame]:
     """Returns name -> table of the data of the figure."""
-    return {"forecast": shown[2]}
+    return {"forecast": data[2]}
 
 
 def _measured(results: SearchResults, value: float) -> float:

@@ -111,6 +111,8 @@ def _members(results: SearchResults, metric: str) -> pd.DataFrame:
     """
     kept = [(r.number, s[0], record) for r in results.rounds for s in r.points for record in results.members_of(s)]
     frame = summarize(record for _, _, record in kept)[["seed", "status", metric]]
+    if any(record.unit.order for _, _, record in kept):
+        frame["seed"] = [str(record.unit) for _, _, record in kept]
     places = pd.DataFrame([(number, value) for number, value, _ in kept], columns=["repeat", results.parameters[0]])
     return pd.concat([places, frame], axis=1)
 

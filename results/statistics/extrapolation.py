@@ -61,9 +61,9 @@ class Extrapolation:
     mean: np.ndarray
     """[K] expected accuracy after T tasks, in the mean over seeds."""
     low: np.ndarray
-    """[K] lower end of its 95 % interval; minus infinity with one seed, which says nothing about others."""
+    """[K] lower end of its 95 % interval, at least 0; 0 with one seed, which says nothing about others."""
     high: np.ndarray
-    """[K] upper end."""
+    """[K] upper end, at most 1."""
     seen: np.ndarray
     """[K] A_k as the model has it, without its noise."""
     choice: int
@@ -112,8 +112,8 @@ class Extrapolation:
 
         return cls(
             mean=everywhere(mean),
-            low=everywhere(mean - half),
-            high=everywhere(mean + half),
+            low=everywhere(np.maximum(mean - half, 0.0)),
+            high=everywhere(np.minimum(mean + half, 1.0)),
             seen=everywhere(seen),
             choice=int(np.flatnonzero(usable)[best]),
             behind_low=everywhere(ahead - wide),

@@ -14,8 +14,8 @@ from results.points import point_text
 from results.search import SearchResults
 from results.statistics.extrapolation import FEWEST_TASKS, Extrapolation
 
-MOST_SEARCH_TASKS = 10
-"""Tasks of a search that chose right where it was measured (docs/parabola.md)."""
+INDIFFERENCE = 0.01
+"""A difference of accuracies that does not matter, as in docs/along.md."""
 
 
 class Forecast(NamedTuple):
@@ -36,6 +36,12 @@ class Forecast(NamedTuple):
     def holds(self) -> bool:
         """Whether the chosen value has the highest predicted accuracy of all tried ones."""
         return self.chosen == self.model.choice
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether another value is predicted to be better by more than `INDIFFERENCE`."""
+        mean = self.model.mean
+        return self.chosen is not None and bool(mean[self.model.choice] - mean[self.chosen] > INDIFFERENCE)
 
 
 @lru_cache(maxsize=16)  # the terminal and several sections of a report ask for it
@@ -66,44 +72,41 @@ def forecast(results: SearchResults) -> Forecast | None:
 
 def in_words(results: SearchResults) -> str:
     """Returns what is predicted for the evaluation's tasks, beside what was measured there; "" without a prediction."""
-    found = forecast(results)
-    if found is None:
+    prediction = forecast(results)
+    if prediction is None:
         return ""
-    model = found.model
-    best = point_text(results.parameters, (found.values[model.choice],))
+    model = prediction.model
+    best = point_text(results.parameters, (prediction.values[model.choice],))
     low, high = (number_text(100 * float(end[model.choice]), 1) for end in (model.low, model.high))
     mean = number_text(100 * float(model.mean[model.choice]), 1)
-    predicted = (
-        f"A_T predicted for {found.tasks} tasks from {found.seen} is highest at {best}: {mean} % ({low} to {high} %)"
-    )
-    parts = [f"{predicted}{_apart(results, found)}."]
-    if not found.holds:
-        parts[0] = f"The choice may not hold for {found.tasks} tasks. {parts[0]}"
-    measured = _measured(results, found)
+    size = f"{prediction.tasks} tasks from {prediction.seen}"
+    predicted = f"A_T predicted for {size} is highest at {best}: {mean} % ({low} to {high} %)"
+    parts = [f"{predicted}{_apart(results, prediction)}."]
+    if prediction.doubtful:
+        parts[0] = f"The choice may not hold for {prediction.tasks} tasks. {parts[0]}"
+    measured = _measured(results, prediction)
     return " ".join([*parts, *([measured] if measured else [])])
 
 
 def caution(results: SearchResults) -> str:
-    """Returns the caution that the choice may not hold on the evaluation's tasks; "" where it is predicted to."""
-    found = forecast(results)
-    if found is None or found.holds or found.chosen is None:
+    """Returns the caution that the choice may not hold on the evaluation's tasks; "" without a doubt."""
+    prediction = forecast(results)
+    if prediction is None or not prediction.doubtful:
         return ""
-    best = point_text(results.parameters, (found.values[found.model.choice],))
-    more = min(MOST_SEARCH_TASKS, (found.seen + found.tasks) // 2)
-    command = f" On more tasks: epsearch run --dataset {results.dataset} --cv-tasks {more} --seeds 6"
+    best = point_text(results.parameters, (prediction.values[prediction.model.choice],))
     return (
-        f"The choice may not hold for {found.tasks} tasks: predicted from {found.seen}, A_T is highest at {best}"
-        f"{_apart(results, found)} (docs/along.md).{command if more > found.seen else ''}"
+        f"The choice may not hold for {prediction.tasks} tasks: predicted from {prediction.seen}, A_T is highest at {best}"
+        f"{_apart(results, prediction)} (docs/along.md). More --cv-tasks would tell."
     )
 
 
 def as_json(results: SearchResults) -> dict[str, Any] | None:
     """Returns the prediction as JSON, accuracies as fractions; None without one."""
-    found = forecast(results)
-    if found is None:
+    prediction = forecast(results)
+    if prediction is None:
         return None
-    model = found.model
-    columns = {"value": found.values, "mean": model.mean, "low": model.low, "high": model.high, "seen": model.seen}
+    model = prediction.model
+    columns = {"value": prediction.values, "mean": model.mean, "low": model.low, "high": model.high, "seen": model.seen}
     rows = [
         {
             name: None if math.isnan(cell) or math.isinf(cell) else float(cell)
@@ -111,30 +114,30 @@ def as_json(results: SearchResults) -> dict[str, Any] | None:
         }
         for row in zip(*columns.values(), strict=True)
     ]
-    return {"seen": found.seen, "tasks": found.tasks, "best": found.values[model.choice], "values": rows}
+    return {"seen": prediction.seen, "tasks": prediction.tasks, "best": prediction.values[model.choice], "values": rows}
 
 
-def _apart(results: SearchResults, found: Forecast) -> str:
+def _apart(results: SearchResults, prediction: Forecast) -> str:
     """Returns how far the chosen value is predicted to be behind, with its interval; or whether others may be best."""
-    model = found.model
-    if found.holds or found.chosen is None:
+    model = prediction.model
+    if prediction.holds or prediction.chosen is None:
         return "" if model.resolved() else "; other values may be as good"
-    ends = (100 * float(ends[found.chosen]) for ends in (model.behind_low, model.behind_high))
-    ahead = 100 * float(model.mean[model.choice] - model.mean[found.chosen])
+    ends = (100 * float(ends[prediction.chosen]) for ends in (model.behind_low, model.behind_high))
+    ahead = 100 * float(model.mean[model.choice] - model.mean[prediction.chosen])
     low, high = (signed_text(end, 1) for end in ends)
     name = point_text(results.parameters, results.chosen)
     return f", {number_text(ahead, 1)} points above {name} (95 % interval {low} to {high})"
 
 
-def _measured(results: SearchResults, found: Forecast) -> str:
+def _measured(results: SearchResults, prediction: Forecast) -> str:
     """Returns the prediction for evaluated values beside what was measured; "" before the evaluation."""
     parts = []
     for point in results.evaluated:
         scores = [METRICS[A_T].of(one) for one in results.evaluation_of(point) if one.status == "ok"]
-        if not scores or point[0] not in found.values:
+        place = prediction.values.index(float(point[0])) if point[0] in prediction.values else None
+        if not scores or place is None or math.isnan(prediction.model.mean[place]):
             continue
-        place = found.values.index(float(point[0]))
-        predicted = number_text(100 * float(found.model.mean[place]), 1)
+        predicted = number_text(100 * float(prediction.model.mean[place]), 1)
         measured = number_text(float(np.mean(scores)), 1)
         parts.append(f"{point_text(results.parameters, point)}: predicted {predicted} %, measured {measured} %")
     return f"Beside the evaluation, {'; '.join(parts)}." if parts else ""

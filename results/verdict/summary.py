@@ -14,7 +14,7 @@ from results.search import SearchResults
 from results.search_tables import baseline_pair, evaluation_table, printed_methods
 from results.statistics.paired import ALPHA, Paired, sign_flip_p, smallest_sign_flip_p
 from results.statistics.power import LEAST_FOR_A_TEST
-from results.verdict import certificates, forecast, references, wording
+from results.verdict import certificates, references, wording
 from results.verdict.assessment import Assessment, trust
 from results.verdict.curve import MANY_SEEDS, MARGIN
 from results.verdict.judge import REJECTED, objection
@@ -195,7 +195,7 @@ def _next_step(results: SearchResults, known: Assessment, pair: Paired) -> str:
     more = _seeds(results, known, pair)
     if more and objection(results) != REJECTED:
         return f"{extend} {more}"
-    command = next(filter(None, map(command_in, (*results.notes, forecast.caution(results)))), "")
+    command = next(filter(None, map(command_in, results.notes)), "")
     return command or f"epsearch report {results.name} --figures pdf"
 
 

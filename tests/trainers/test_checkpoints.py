@@ -13,6 +13,7 @@ from tests.support.learners import IN_SEQUENCE, OPTIMIZERS, STRENGTHS, few, trai
 from tests.support.numeric_paths import COMPILED, MKL, on_every_path, on_paths_by_kind, rows_equal
 from tests.support.toy_streams import toy
 from trainers import Architecture
+from trainers.forks import fork
 from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameter
 from trainers.methods import METHODS, rules
 
@@ -258,3 +259,8 @@ class TestUntil:
     def test_tasks_shown_together_have_no_parts(self):
         with pytest.raises(ValueError, match=r"i\.i\.d\. shows tasks together: until must be None, got 2"):
             train([few("iid")], toy(), MKL, until=2)
+
+    def test_a_fork_behind_the_end_is_refused(self, tmp_path):
+        late = fork(few("agem"), 1, lr=0.05)
+        with pytest.raises(ValueError, match="a fork must come before the last of 2 tasks, got after=1"):
+            train([late], toy(), MKL, store=tmp_path, keep="all", until=2)

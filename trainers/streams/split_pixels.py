@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainers.scenarios import DOMAIN, SCENARIOS
-from trainers.schedule import generator, training_order
+from trainers.schedule import training_order
 from trainers.streams.base import DataError, Examples, Images, Labels
 from trainers.streams.competing import chosen_scenario
 from trainers.streams.permuted import DENSITY_SAMPLE
+from trainers.streams.task_order import drawn_classes
 
 
 class SplitPixelsStream:
@@ -45,10 +46,8 @@ class SplitPixelsStream:
                 f"the images have {images.classes}",
                 images.classes,
             )
-        classes = np.arange(tasks.start * classes_per_task, tasks.stop * classes_per_task)
-        self._class_order = class_order
-        if class_order:
-            classes = generator(class_order, "class order", tasks.start).permutation(classes)
+        places = drawn_classes(class_order, tasks.start, len(tasks), classes_per_task)
+        classes, self._class_order = tasks.start * classes_per_task + np.array(places), class_order
         self._classes = dict(zip(tasks, classes.reshape(-1, classes_per_task), strict=True))
         self._of_task = {task: np.flatnonzero(self._are_of(images.train.labels, task)) for task in tasks}
         largest = max(map(len, self._of_task.values()))

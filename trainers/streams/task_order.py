@@ -54,8 +54,37 @@ def drawn_order(number: int, first: int, tasks: int) -> tuple[int, ...]:
             return order
 
 
+@lru_cache(maxsize=4096)
+def drawn_classes(number: int, first: int, tasks: int, each: int) -> tuple[int, ...]:
+    """Returns the places of a stream's classes, task after task, in the order of that number, as `drawn_order`.
+
+    each: classes of a task. No two numbers give every task the same classes. Raises ValueError where there are no more.
+
+    >>> drawn_classes(0, 0, 2, 2), len({drawn_classes(number, 0, 2, 2) for number in range(6)})
+    ((0, 1, 2, 3), 6)
+    """
+    count = tasks * each
+    if count <= MOST_TASKS and number >= (most := math.factorial(count) // math.factorial(each) ** tasks):
+        raise ValueError(
+            f"orders must be <= {most}, as {count} classes in {tasks} tasks have no more, got {number + 1}"
+        )
+    if number == 0:
+        return tuple(range(count))
+    earlier = {_sets(drawn_classes(one, first, tasks, each), each) for one in range(number)}
+    draws = generator(number, "class order", first)
+    while True:
+        order = tuple(draws.permutation(count).tolist())
+        if _sets(order, each) not in earlier:
+            return order
+
+
+def _sets(classes: tuple[int, ...], each: int) -> tuple[frozenset[int], ...]:
+    """Returns the classes of each task, whatever their order."""
+    return tuple(frozenset(classes[place : place + each]) for place in range(0, len(classes), each))
+
+
 MOST_TASKS = 12
-"""Of which there are fewer orders than numbers of orders may be."""
+"""Tasks, or classes, of which there may be fewer orders than a study asks for; of more there are enough."""
 
 
 class _Ordered(StreamWrapper):

@@ -102,4 +102,4 @@ def _member(stream: str, label: str, record: RunRecord) -> Row:
         if number is not None
     )
     state = "ok" if ok else f"diverged{f' in {place}' if place else ''}"
-    return label, STREAM_LABELS[stream], record.seed, *cells, state, number_text(record.seconds, 1), record.created
+    return label, STREAM_LABELS[stream], record.unit, *cells, state, number_text(record.seconds, 1), record.created

@@ -133,6 +133,7 @@ def test_rows_of_a_table_are_trained_in_every_order(tmp_path, store):
         ({"order": "1,0"}, "order must have the tasks 0…3, those of the search, 0…1, first; got 1,0"),
         ({"order": "1,0,2,3", "orders": 2}, "order is one order, and orders are drawn: leave one out, got orders 2"),
         ({"orders": 0}, "orders must be >= 1, got 0"),
+        ({"orders": 2, "race": True}, "race drops values by seeds of one order; leave it out, or give orders 1, got 2"),
     ],
 )
 def test_wrong_orders_are_refused_in_one_line(options, line, tmp_path):

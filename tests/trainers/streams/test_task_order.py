@@ -14,7 +14,7 @@ from tests.support.toy_streams import toy
 from trainers.scenarios import SCENARIOS
 from trainers.streams import SplitPixelsStream
 from trainers.streams.images.split import ReoccurringStream, SplitStream
-from trainers.streams.task_order import drawn_order, in_order
+from trainers.streams.task_order import drawn_classes, drawn_order, in_order
 from trainers.streams.validation import hold_out
 
 IMAGES = made_images(classes=12, train=5, test=[1, 6, 2, 5, 1, 7, 3, 4, 2, 2, 3, 1], size=4)
@@ -34,6 +34,13 @@ def test_numbers_draw_every_order_once_and_the_first_is_the_streams_own():
     assert [drawn_order(number, 4, 4) for number in range(24)] != drawn, "D^CV and D^EV draw apart"
     with pytest.raises(ValueError, match="orders must be <= 6, as 3 tasks have no more, got 7"):
         drawn_order(6, 0, 3)
+
+
+def test_orders_of_classes_give_tasks_other_classes():
+    drawn = [drawn_classes(number, 2, 2, 2) for number in range(6)]
+    assert drawn[0] == (0, 1, 2, 3) and len({(frozenset(one[:2]), frozenset(one[2:])) for one in drawn}) == 6
+    with pytest.raises(ValueError, match="orders must be <= 6, as 4 classes in 2 tasks have no more, got 7"):
+        drawn_classes(6, 2, 2, 2)
 
 
 def test_orders_are_drawn_uniformly():

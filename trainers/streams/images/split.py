@@ -14,6 +14,7 @@ from trainers.streams.base import DataError, Examples, Labels, Pixels
 from trainers.streams.competing import chosen_scenario
 from trainers.streams.hashes import PixelHashes
 from trainers.streams.images.image_set import ImageSet
+from trainers.streams.task_order import drawn_classes
 
 
 class _ClassStream(ABC):
@@ -166,8 +167,8 @@ class _ClassStream(ABC):
             shape = (len(self.tasks), self.classes)
             classes = self._draw(seed, labels) if self.tasks.start else labels[: math.prod(shape)].reshape(shape)
             if self._class_order:
-                draws = generator(self._class_order, "class order", self.tasks.start)
-                classes = draws.permutation(classes.reshape(-1)).reshape(shape)
+                places = drawn_classes(self._class_order, self.tasks.start, *shape)
+                classes = classes.reshape(-1)[list(places)].reshape(shape)
             self._cuts[seed] = classes, _chunks(self._images, classes)
         return self._cuts[seed]
 
