@@ -95,8 +95,8 @@ def caution(results: SearchResults) -> str:
         return ""
     best = point_text(results.parameters, (prediction.values[prediction.model.choice],))
     return (
-        f"The choice may not hold for {prediction.tasks} tasks: predicted from {prediction.seen}, A_T is highest at {best}"
-        f"{_apart(results, prediction)} (docs/along.md). More --cv-tasks would tell."
+        f"The choice may not hold for {prediction.tasks} tasks: predicted from {prediction.seen}, A_T is highest at "
+        f"{best}{_apart(results, prediction)} (docs/along.md). More --cv-tasks would tell."
     )
 
 
