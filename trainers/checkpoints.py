@@ -55,6 +55,9 @@ class CheckpointOptions:
     """One of KEEP: "training" keeps the newest task of a run until the training ends, "newest" keeps it until `delete`,
     "all" keeps every task until `delete`."""
 
+    until: int | None = None
+    """Number of tasks that are trained, after which a run is kept in any case; None for all."""
+
     def __post_init__(self) -> None:
         if self.keep not in KEEP:
             raise ValueError(f"keep must be one of {', '.join(KEEP)}, got {self.keep!r}")
@@ -63,10 +66,7 @@ class CheckpointOptions:
 
 
 class Checkpoints:
-    """First tasks and runs of the learners of a cohort, on one stream and numeric path.
-
-    until: number of tasks that are trained, after which a run is kept in any case; None for all.
-    """
+    """First tasks and runs of the learners of a cohort, on one stream and numeric path."""
 
     def __init__(
         self,
@@ -77,10 +77,9 @@ class Checkpoints:
         path: NumericPath,
         transfer: bool,
         measure: tuple[int, int] | None = None,
-        until: int | None = None,
     ) -> None:
         self._saved, self._tasks = time.monotonic(), len(stream.tasks)
-        self._until = self._tasks if until is None else until
+        self._until = self._tasks if options.until is None else options.until
         self._every = options.keep == EVERY
         common: dict[str, Any] = {
             "version": PROTOCOL_VERSION,

@@ -92,9 +92,8 @@ class Training:
 
     def checkpoints(self, cohort: Cohort) -> Checkpoints:
         """Returns the checkpoints of such a cohort. Raises ValueError as `CheckpointOptions`."""
-        options, own = CheckpointOptions(self.folder, self.store, self.keep), self.of(cohort)
-        place = own.stream, self.architecture, self.chosen
-        return Checkpoints(options, cohort, *place, own.transfer, own.measure, self.until)
+        options, own = CheckpointOptions(self.folder, self.store, self.keep, self.until), self.of(cohort)
+        return Checkpoints(options, cohort, own.stream, self.architecture, self.chosen, own.transfer, own.measure)
 
 
 def train_cohort(cohort: Cohort, training: Training, progress: Progress | None = None) -> CohortResult:
