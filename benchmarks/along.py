@@ -10,25 +10,21 @@ same command goes on where it stopped. benchmarks/forecasts.py judges forecasts 
 import json
 import os
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import machine
+import members
 import numpy as np
 import yaml
-from parabola import executed, go_on, leave_with_parent, parser_of, write_members
+from parabola import executed
 
-from epsearch.preparation.arithmetic import fastest_here
 from epsearch.preparation.build import build
 from epsearch.study.kinds import Search
 from trainers.population import MLP
-from trainers.streams import DataError, open_stream
 
 ROWS = Path(__file__).parent / "along.yaml"
 SEARCHED = {"soft_agem": "epsilon", "ewc": "strength"}
@@ -120,9 +116,9 @@ def pieces(tiny: bool = False) -> Iterator[Piece]:
                     yield Piece(row, stage, seed, values[start : start + most])
 
 
-def left(members: Iterable[Found], tiny: bool = False) -> list[Piece]:
+def left(stored_members: Iterable[Found], tiny: bool = False) -> list[Piece]:
     """Returns what is still to be trained."""
-    stored = {identity(one) for one in members}
+    stored = {identity(one) for one in stored_members}
     open_pieces = []
     for piece in pieces(tiny):
         missing = tuple(one for one in piece.values if (piece.row.name, piece.stage, piece.seed, one) not in stored)
@@ -182,12 +178,6 @@ def unpacked(rows: list[list[int | None]]) -> np.ndarray:
     return a
 
 
-def write(file: Path, found: Found) -> None:
-    """Writes the members, by rows of the YAML."""
-    order = {row.name: number for number, row in enumerate(rows())}
-    write_members(file, found, lambda one: (order.get(one["stream"], len(order)), *identity(one)))
-
-
 def described() -> dict[str, Any]:
     """What each row trains, JSON-able: members of other settings are not its members."""
     apart = {"seeds", "first_seed", "truth", "judge", "together", "tried"}
@@ -207,34 +197,32 @@ def read(file: Path) -> Found:
     return found | {"streams": stored | described()}
 
 
-def make(file: Path, data_dir: str, workers: int, until: float, images: int | None = None) -> None:
+def make(file: Path, data_dir: str, workers: int, until: float, tiny: bool = False) -> None:
     """Trains what is missing in the file. Raises ValueError, and DataError where there are no images."""
-    found, tiny = read(file), images is not None
-    stream = open_stream("permuted_mnist", Path(data_dir), range(3), None)  # downloaded once, before processes
-    if "numeric_path" not in found:  # paths round differently: all members of pixels have the first one's
-        found["numeric_path"] = fastest_here(stream.inputs, MLP.hidden, stream.density)
-    facts, path = machine.facts(), found["numeric_path"]
+    found = read(file)
+    path, images = members.first_path(found, "permuted_mnist", 3, data_dir, MLP.hidden), 60 if tiny else None
     train = partial(trained, data_dir=data_dir, path=path, images=images, at_once=workers)
     wanted = sum(len(piece.values) for piece in pieces(tiny))
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=leave_with_parent) as pool:
-        for piece, members in go_on(left(found["members"], tiny), pool, workers, train, until):
-            found["members"] += [one | {"commit": facts["commit"]} for one in members]
-            write(file, {"facts": facts, **{name: value for name, value in found.items() if name != "facts"}})
-            print(
-                f"{len(found['members'])} of {wanted}: {piece.row.name}, {piece.stage}, seed {piece.seed}: "
-                f"{len(members)} values in {members[0]['seconds'] * len(members):.0f} s",
-                flush=True,
-            )
+    SCRIPT.train(file, found, left(found["members"], tiny), train, wanted, workers, until)
+
+
+def place(member: Found) -> tuple[Any, ...]:
+    """Returns the place of a member in the file: by rows of the YAML."""
+    names = [row.name for row in rows()]
+    return names.index(member["stream"]) if member["stream"] in names else len(names), *identity(member)
+
+
+def line(piece: Piece, own: list[Found]) -> str:
+    """Returns a piece with its number of members and their time."""
+    size = f"{len(own)} values in {own[0]['seconds'] * len(own):.0f} s"
+    return f"{piece.row.name}, {piece.stage}, seed {piece.seed}: {size}"
+
+
+SCRIPT = members.Script(place, line)
 
 
 def main() -> None:
-    parser = parser_of(__doc__)
-    options = parser.parse_args()
-    file = options.tiny or machine.RESULTS / "along.json"
-    try:
-        make(file, options.data_dir, options.workers, options.until, 60 if options.tiny else None)
-    except (DataError, ValueError) as error:
-        parser.error(str(error))
+    members.run(__doc__, "along", make)
 
 
 if __name__ == "__main__":

@@ -7,32 +7,26 @@ and what is there is not trained again: the same command goes on where it stoppe
 benchmarks/page.py makes docs/parabola.md of it, with what there is.
 """
 
-import argparse
 import json
 import os
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
-from multiprocessing import get_context, parent_process
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import machine
+import members
 import numpy as np
 
 from epsearch.loop.content import measures_transfer
 from epsearch.loop.jobs import Job, JobResult, execute
-from epsearch.preparation.arithmetic import SUBTRACTED, fastest_here
+from epsearch.preparation.arithmetic import SUBTRACTED
 from epsearch.preparation.build import build
 from epsearch.study.kinds import Search
 from results import metrics
-from results.files import write_atomically
 from trainers import Cohort
 from trainers.population import MLP
-from trainers.streams import DataError, StreamRequest, open_stream
+from trainers.streams import StreamRequest
 
 # Both ends finely: published values lie near 0, where ε = 0 itself is another formula (A-GEM); with few images the best
 # value lies near 1. 0.1 and 0.2 are of the paper's first grid, 0.07185 is its answer. The same ones everywhere.
@@ -188,30 +182,6 @@ def read(file: Path, sizes: Sizes) -> Found:
     return found
 
 
-def write(file: Path, found: Found) -> None:
-    """Writes the members of curves."""
-    write_members(file, found, lambda one: (*curve_of(one), one["epsilon"]))
-
-
-def write_members(file: Path, found: Found, order: Callable[[Found], Any]) -> None:
-    """Writes one line a member, sorted by `order`: small, and easy to compare."""
-    head = json.dumps({name: value for name, value in found.items() if name != "members"}, indent=1)
-    lines = ",\n".join(f"  {json.dumps(one, ensure_ascii=False)}" for one in sorted(found["members"], key=order))
-    write_atomically(file, f'{head[:-2]},\n "members": [\n{lines}\n ]\n}}\n'.encode())
-
-
-def go_on(pieces: Iterable[Piece], pool: Executor, workers: int, train: Callable[..., Any], until: float) -> Iterator:
-    """(piece, its members) in the order in which they are ready; none is begun after `until` seconds."""
-    waiting, running, end = iter(pieces), {}, time.monotonic() + until
-    while True:
-        while len(running) < workers and time.monotonic() < end and (piece := next(waiting, None)):
-            running[pool.submit(train, piece)] = piece
-        if not running:
-            return
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
-            yield running.pop(future), future.result()
-
-
 class Train(NamedTuple):
     """`trained` with all but the piece, for processes."""
 
@@ -224,56 +194,28 @@ class Train(NamedTuple):
         return trained(piece, self.sizes, self.data_dir, self.path, self.workers)
 
 
-def leave_with_parent() -> None:
-    """Or processes whose parent is killed would train to no end and then wait for ever."""
-
-    def watch() -> None:
-        parent = parent_process()
-        assert parent is not None
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
 def make(file: Path, sizes: Sizes, data_dir: str, workers: int, until: float) -> None:
     """Trains what is missing in the file. Raises ValueError, and DataError where there is no MNIST."""
     found = read(file, sizes)
-    stream = open_stream(
-        "permuted_mnist", Path(data_dir), range(3), None
-    )  # downloaded once, before there are processes
-    if "numeric_path" not in found:  # paths round differently: all members have the first one's
-        found["numeric_path"] = fastest_here(stream.inputs, MLP.hidden, stream.density)
-    facts, pieces, path = machine.facts(), left(sizes, found["members"]), found["numeric_path"]
-    wanted = len(list(curves(sizes))) * len(sizes.epsilons)
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=leave_with_parent) as pool:
-        for (curve, _), members in go_on(pieces, pool, workers, Train(sizes, data_dir, path, workers), until):
-            found["members"] += [{**one, "commit": facts["commit"]} for one in members]
-            write(file, {"facts": facts, **{name: value for name, value in found.items() if name != "facts"}})
-            shown = ", ".join(f"{one['epsilon']:g}: {one['A_T']}" for one in members)
-            print(f"{len(found['members'])} of {wanted}: {curve}, A_T at {shown}", flush=True)
+    path = members.first_path(found, "permuted_mnist", 3, data_dir, MLP.hidden)
+    train, wanted = Train(sizes, data_dir, path, workers), len(list(curves(sizes))) * len(sizes.epsilons)
+    SCRIPT.train(file, found, left(sizes, found["members"]), train, wanted, workers, until)
 
 
-def parser_of(doc: str) -> argparse.ArgumentParser:
-    """The arguments of a script on MNIST that goes on where it stopped; doc: its docstring."""
-    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
-    parser.add_argument("--data-dir", required=True, help="the folder that has MNIST, or that it is downloaded to")
-    parser.add_argument("--workers", type=int, default=2, help="processes, of one thread each")
-    parser.add_argument(
-        "--until", type=float, default=float("inf"), metavar="SECONDS", help="after which no cohort is begun"
-    )
-    parser.add_argument("--tiny", type=Path, metavar="FILE", help="tries all of it with 60 images a task, into FILE")
-    return parser
+def line(piece: Piece, trained: list[Found]) -> str:
+    """Returns the curve of members with their accuracies."""
+    scores = ", ".join(f"{one['epsilon']:g}: {one['A_T']}" for one in trained)
+    return f"{piece[0]}, A_T at {scores}"
+
+
+SCRIPT = members.Script(lambda one: (*curve_of(one), one["epsilon"]), line)
 
 
 def main() -> None:
-    parser = parser_of(__doc__)
-    given = parser.parse_args()
-    file, sizes = (given.tiny, TINY) if given.tiny else (machine.RESULTS / "parabola.json", Sizes())
-    try:
-        make(file, sizes, given.data_dir, given.workers, given.until)
-    except (DataError, ValueError) as error:
-        parser.error(str(error))
+    def sized(file: Path, data_dir: str, workers: int, until: float, tiny: bool) -> None:
+        make(file, TINY if tiny else Sizes(), data_dir, workers, until)
+
+    members.run(__doc__, "parabola", sized)
 
 
 if __name__ == "__main__":

@@ -14,31 +14,27 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import pairwise
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import machine
+import members
 import numpy as np
 import torch
 import yaml
 from numpy.typing import NDArray
-from parabola import go_on, leave_with_parent, parser_of, write_members
 
-from epsearch.preparation.arithmetic import fastest_here
 from results import metrics
 from trainers import Architecture, Cohort, Learner, pool
 from trainers.networks import MLP
 from trainers.numeric_path import NumericPath
 from trainers.population import Training, train_cohort
 from trainers.schedule import Indices, generator, memory_choice
-from trainers.streams import DataError, StreamRequest, open_stream
+from trainers.streams import StreamRequest
 
 ROWS = Path(__file__).parent / "reproduction.yaml"
 SEEDS = (0, 1, 2)
@@ -117,9 +113,9 @@ def start_of(name: str) -> Callable[[MLP, np.random.Generator], NDArray[np.float
     return init
 
 
-def left(members: Iterable[Found]) -> list[Piece]:
+def left(stored_members: Iterable[Found]) -> list[Piece]:
     """Returns the pieces that are not stored yet: with the authors' weights first, and of these the first seeds."""
-    stored = {json.dumps([one["row"], one["seed"]], sort_keys=True) for one in members}
+    stored = {json.dumps([one["row"], one["seed"]], sort_keys=True) for one in stored_members}
     pieces = ((row, seed) for ours in (False, True) for seed in SEEDS for row in rows() if ours is not bool(row.start))
     return [(row, seed) for row, seed in pieces if json.dumps([row.identity, seed], sort_keys=True) not in stored]
 
@@ -130,8 +126,8 @@ def uniform_choice(seed: int, task: int, labels: Indices, per_class: int) -> Ind
     return np.sort(generator(seed, "memory", task).permutation(len(labels))[:count])
 
 
-def trained(piece: Piece, data_dir: str, path: str, images: int | None) -> Found:
-    """Trains a row with a seed; returns its accuracies in percent."""
+def trained(piece: Piece, data_dir: str, path: str, images: int | None) -> list[Found]:
+    """Trains a row with a seed; returns its one member, accuracies in percent."""
     row, seed = piece
     table = yaml.safe_load(ROWS.read_text(encoding="utf-8"))["tables"][row.table]
     request = StreamRequest(row.dataset, Path(data_dir), range(table["tasks"]), images, scenario=row.scenario)
@@ -145,46 +141,33 @@ def trained(piece: Piece, data_dir: str, path: str, images: int | None) -> Found
         accuracies = train_cohort(Cohort((learner,)), training).accuracies[0]
     measured = {name: 100 * float(of(accuracies)) for name, of in MEASURES.items()}
     percent = {name: None if math.isnan(value) else round(value, 4) for name, value in measured.items()}
-    return {"row": row.identity, "seed": seed, **percent, "seconds": round(time.perf_counter() - started, 1)}
+    return [{"row": row.identity, "seed": seed, **percent, "seconds": round(time.perf_counter() - started, 1)}]
 
 
 MEASURES = {"A_T": metrics.average_accuracy, "F_T": metrics.forgetting}
 
 
-def write(file: Path, found: Found) -> None:
-    """Writes the members of rows."""
-    write_members(file, found, lambda one: json.dumps([one["row"], one["seed"]], sort_keys=True))
-
-
-def make(file: Path, data_dir: str, workers: int, until: float, images: int | None = None) -> None:
+def make(file: Path, data_dir: str, workers: int, until: float, tiny: bool = False) -> None:
     """Trains what is missing in the file. Raises ValueError, and DataError where there is no MNIST."""
     found: Found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"members": []}
-    stream = open_stream("split_mnist", Path(data_dir), range(5), None)  # downloaded once, before there are processes
-    if "numeric_path" not in found:  # paths round differently: all members have the first one's
-        found["numeric_path"] = fastest_here(stream.inputs, (100, 100), stream.density)
-    facts, path = machine.facts(), found["numeric_path"]
+    path, images = members.first_path(found, "split_mnist", 5, data_dir, (100, 100)), 60 if tiny else None
     train = partial(trained, data_dir=data_dir, path=path, images=images)
-    wanted = len(list(rows())) * len(SEEDS)
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=leave_with_parent) as pool:
-        for (row, seed), member in go_on(left(found["members"]), pool, workers, train, until):
-            found["members"].append(member | {"commit": facts["commit"]})
-            write(file, {"facts": facts, **{name: value for name, value in found.items() if name != "facts"}})
-            printed = "" if row.printed is None else f", printed {row.printed}"
-            print(
-                f"{len(found['members'])} of {wanted}: {row.table}, {row.method} {row.setting} {row.scenario}, "
-                f"{row.start or 'our'} weights, seed {seed}: A_T {member['A_T']}{printed}, {member['seconds']} s",
-                flush=True,
-            )
+    SCRIPT.train(file, found, left(found["members"]), train, len(list(rows())) * len(SEEDS), workers, until)
+
+
+def line(piece: Piece, own: list[Found]) -> str:
+    """Returns a row and a seed with the accuracy, and the printed one."""
+    (row, seed), (member,) = piece, own
+    printed = "" if row.printed is None else f", printed {row.printed}"
+    setting = f"{row.table}, {row.method} {row.setting} {row.scenario}, {row.start or 'our'} weights"
+    return f"{setting}, seed {seed}: A_T {member['A_T']}{printed}, {member['seconds']} s"
+
+
+SCRIPT = members.Script(lambda one: json.dumps([one["row"], one["seed"]], sort_keys=True), line)
 
 
 def main() -> None:
-    parser = parser_of(__doc__)
-    options = parser.parse_args()
-    file = options.tiny or machine.RESULTS / "reproduction.json"
-    try:
-        make(file, options.data_dir, options.workers, options.until, 60 if options.tiny else None)
-    except (DataError, ValueError) as error:
-        parser.error(str(error))
+    members.run(__doc__, "reproduction", make)
 
 
 if __name__ == "__main__":

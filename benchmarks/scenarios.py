@@ -10,22 +10,18 @@ docs/scenarios.md of it, with what there is.
 import json
 import os
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import machine
-from parabola import EPSILONS, go_on, leave_with_parent, members_of, parser_of, write_members
+import members
+from parabola import EPSILONS, line, members_of
 
-from epsearch.preparation.arithmetic import fastest_here
 from epsearch.preparation.build import build
 from epsearch.study.kinds import Search
 from trainers.population import MLP
-from trainers.streams import DataError, open_stream
 
 SEEDS = (0, 1, 2, 3, 4)
 STREAMS = (
@@ -85,37 +81,20 @@ def trained(piece: Piece, data_dir: str, path: str, images: int | None, at_once:
     return [curve._asdict() | member for member in members]
 
 
-def write(file: Path, found: Found) -> None:
-    """Writes the members of curves."""
-    write_members(file, found, lambda one: (*curve_of(one), one["epsilon"]))
-
-
-def make(file: Path, data_dir: str, workers: int, until: float, images: int | None = None) -> None:
+def make(file: Path, data_dir: str, workers: int, until: float, tiny: bool = False) -> None:
     """Trains what is missing in the file. Raises ValueError, and DataError where there is no MNIST."""
     found: Found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"members": []}
-    # Downloaded once, before there are processes.
-    stream = open_stream("split_mnist", Path(data_dir), range(5), None)
-    if "numeric_path" not in found:  # paths round differently: all members have the first one's
-        found["numeric_path"] = fastest_here(stream.inputs, MLP.hidden, stream.density)
-    facts, path = machine.facts(), found["numeric_path"]
+    path, images = members.first_path(found, "split_mnist", 5, data_dir, MLP.hidden), 60 if tiny else None
     train = partial(trained, data_dir=data_dir, path=path, images=images, at_once=workers)
     wanted = len(list(curves())) * len(EPSILONS)
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=leave_with_parent) as pool:
-        for (curve, _), members in go_on(left(found["members"]), pool, workers, train, until):
-            found["members"] += [one | {"commit": facts["commit"]} for one in members]
-            write(file, {"facts": facts, **{name: value for name, value in found.items() if name != "facts"}})
-            shown = ", ".join(f"{one['epsilon']:g}: {one['A_T']}" for one in members)
-            print(f"{len(found['members'])} of {wanted}: {curve}, A_T at {shown}", flush=True)
+    SCRIPT.train(file, found, left(found["members"]), train, wanted, workers, until)
+
+
+SCRIPT = members.Script(lambda one: (*curve_of(one), one["epsilon"]), line)
 
 
 def main() -> None:
-    parser = parser_of(__doc__)
-    options = parser.parse_args()
-    file = options.tiny or machine.RESULTS / "scenarios.json"
-    try:
-        make(file, options.data_dir, options.workers, options.until, 60 if options.tiny else None)
-    except (DataError, ValueError) as error:
-        parser.error(str(error))
+    members.run(__doc__, "scenarios", make)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import machine
 import numpy as np
-from parabola import go_on, leave_with_parent, number
+from members import go_on, leave_with_parent
+from parabola import number
 
 from epsearch.loop.content import measures_transfer
 from epsearch.loop.jobs import Job, execute

@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, settings
 from epsearch.machine import usable_cores  # with epsearch itself: reports print names by its declarations
 from tests.support import cases, places, scheduling
 from tests.support.limits import HANGS
+from tests.support.made_mnist import made_mnist
+from tests.support.sizes import ROOT
 from trainers.plugins import calls
 
 MOST_PROCESSES = 8  # each takes a GiB or two; more would wait for the one that runs the tests with a Ray
@@ -95,3 +97,16 @@ def own_modules_are_forgotten(tmp_path):
     for name in set(sys.modules) - before:
         if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]
+
+
+@pytest.fixture
+def benchmarks(monkeypatch):
+    """The scripts of benchmarks/ can be imported."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+
+
+@pytest.fixture
+def data_dir(tmp_path):
+    """A folder of datasets with few made-up images in the place of MNIST."""
+    with made_mnist(tmp_path) as folder:
+        yield folder

@@ -6,21 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.made_mnist import made_mnist
-from tests.support.sizes import ROOT
-
 PATH = "cpu-float32-mkl-lazy"
-
-
-@pytest.fixture(autouse=True)
-def benchmarks(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-
-
-@pytest.fixture
-def data_dir(tmp_path):
-    with made_mnist(tmp_path) as folder:
-        yield folder
+pytestmark = pytest.mark.usefixtures("benchmarks")
 
 
 def stored(piece, accuracies):
@@ -103,7 +90,7 @@ def test_a_file_of_other_settings_is_refused(tmp_path):
 
     piece = along.left([])[0]
     file = tmp_path / "along.json"
-    along.write(file, {"streams": along.described(), "members": stored(piece, forgetful)})
+    along.SCRIPT.write(file, {"streams": along.described(), "members": stored(piece, forgetful)})
     assert len(along.read(file)["members"]) == len(piece.values)
     found = json.loads(file.read_text(encoding="utf-8"))
     found["streams"][piece.row.name]["images"] = 7

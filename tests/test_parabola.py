@@ -116,8 +116,8 @@ def test_what_is_stored_is_not_trained_again(tmp_path, data_dir, monkeypatch):
     import parabola
 
     file, trained = tmp_path / "found.json", []
-    monkeypatch.setattr(parabola, "fastest_here", lambda *_: "the fastest here")
-    monkeypatch.setattr(parabola, "ProcessPoolExecutor", lambda workers, **_: ThreadPoolExecutor(1))
+    monkeypatch.setattr(parabola.members, "fastest_here", lambda *_: "the fastest here")
+    monkeypatch.setattr(parabola.members, "ProcessPoolExecutor", lambda workers, **_: ThreadPoolExecutor(1))
 
     def train(piece, *_):
         if len(trained) == 12:
@@ -133,7 +133,7 @@ def test_what_is_stored_is_not_trained_again(tmp_path, data_dir, monkeypatch):
     parabola.make(file, parabola.TINY, str(data_dir), 1, -1.0)
     assert json.loads(file.read_text(encoding="utf-8")) == before, "no time is left, so nothing is begun"
     kept, trained[:] = list(trained), []
-    monkeypatch.setattr(parabola, "fastest_here", lambda *_: "the fastest elsewhere")
+    monkeypatch.setattr(parabola.members, "fastest_here", lambda *_: "the fastest elsewhere")
     monkeypatch.setattr(parabola, "trained", lambda piece, *_: (trained.append(piece), made_up(piece))[1])
     parabola.make(file, parabola.TINY, str(data_dir), 2, np.inf)
     after = json.loads(file.read_text(encoding="utf-8"))

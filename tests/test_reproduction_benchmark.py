@@ -7,9 +7,7 @@ import pytest
 import torch
 
 from results import metrics
-from tests.support.made_mnist import made_mnist
 from tests.support.plain_run import unpadded
-from tests.support.sizes import ROOT
 from trainers import Architecture, Cohort, Learner
 from trainers.methods import METHODS
 from trainers.networks import MLP
@@ -19,17 +17,7 @@ from trainers.schedule import generator
 from trainers.streams import StreamRequest
 
 PATH = "cpu-float32-mkl-lazy"
-
-
-@pytest.fixture(autouse=True)
-def benchmarks(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-
-
-@pytest.fixture
-def data_dir(tmp_path):
-    with made_mnist(tmp_path) as folder:
-        yield folder
+pytestmark = pytest.mark.usefixtures("benchmarks")
 
 
 def test_every_row_is_one_that_can_be_trained():
@@ -50,7 +38,7 @@ def test_a_member_is_that_of_the_row(data_dir):
     import reproduction
 
     row = next(one for one in reproduction.rows() if (one.table, one.method, one.start) == ("P-MNIST", "er", ""))
-    member = reproduction.trained((row, 1), str(data_dir), PATH, 60)
+    (member,) = reproduction.trained((row, 1), str(data_dir), PATH, 60)
     stream = StreamRequest("permuted_mnist", data_dir, range(20), 60).open()
     learner = Learner.of("er", 1, batch_size=128, lr=0.2, memory=1, memory_batch=128)
     training = Training(stream, Architecture(hidden=(100, 100)), NumericPath.parse(PATH), transfer=False)
@@ -85,7 +73,7 @@ def test_a_member_begins_with_the_authors_weights(data_dir, monkeypatch):
     )
     assert ours.identity != theirs.identity and "start" not in ours.identity[-1]
     begun = MLP.init
-    members = [reproduction.trained((row, 0), str(data_dir), PATH, 60) for row in (theirs, ours)]
+    members = [reproduction.trained((row, 0), str(data_dir), PATH, 60)[0] for row in (theirs, ours)]
     assert members[0]["A_T"] != members[1]["A_T"] and MLP.init is begun
 
 
@@ -101,7 +89,7 @@ def test_a_memory_of_any_class_is_as_large(data_dir):
         next(one for one in reproduction.rows() if one.method == "gem" and one.start and one.of_any_class is drawn)
         for drawn in (False, True)
     )
-    found = [reproduction.trained((row, 0), str(data_dir), PATH, 60)["A_T"] for row in (plain, other)]
+    found = [reproduction.trained((row, 0), str(data_dir), PATH, 60)[0]["A_T"] for row in (plain, other)]
     assert found[0] != found[1] and plain.identity != other.identity
 
 

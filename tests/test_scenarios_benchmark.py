@@ -6,21 +6,9 @@ import numpy as np
 import pytest
 
 from results import metrics
-from tests.support.made_mnist import made_mnist
-from tests.support.sizes import ROOT
 
 PATH = "cpu-float32-mkl-lazy"
-
-
-@pytest.fixture(autouse=True)
-def benchmarks(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-
-
-@pytest.fixture
-def data_dir(tmp_path):
-    with made_mnist(tmp_path) as folder:
-        yield folder
+pytestmark = pytest.mark.usefixtures("benchmarks")
 
 
 def test_every_member_is_trained_once():
