@@ -49,7 +49,7 @@ class Row(NamedTuple):
     truth: str | None = None
     """Name of the results that have the evaluation already; None where it is trained here."""
     judge: bool = False
-    """Whether nothing is chosen by it."""
+    """True for a stream that judges alone: no form or constant of the model is chosen by it."""
     together: int | None = None
     """Values that are trained together; None for all."""
     path: str | None = None
@@ -127,7 +127,7 @@ def left(stored_members: Iterable[Found], tiny: bool = False) -> list[Piece]:
 
 
 def identity(member: Found) -> tuple[str, str, int, float]:
-    """What tells a stored member from others."""
+    """Returns the identity of a stored member: stream, stage, seed, value."""
     return member["stream"], member["stage"], member["seed"], member["value"]
 
 
@@ -179,7 +179,7 @@ def unpacked(rows: list[list[int | None]]) -> np.ndarray:
 
 
 def described() -> dict[str, Any]:
-    """What each row trains, JSON-able: members of other settings are not its members."""
+    """Returns the settings of each row, JSON-able: members of other settings are not its members."""
     apart = {"seeds", "first_seed", "truth", "judge", "together", "tried"}
     return {
         row.name: {name: value for name, value in json.loads(json.dumps(row._asdict())).items() if name not in apart}
@@ -188,7 +188,7 @@ def described() -> dict[str, Any]:
 
 
 def read(file: Path) -> Found:
-    """What is there. Raises ValueError where a row of the YAML has other settings than its stored members."""
+    """Returns the content of the file. Raises ValueError where a row has other settings than its stored members."""
     found: Found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"members": []}
     stored = found.get("streams", {})
     for name, settings in described().items():

@@ -125,7 +125,7 @@ def aims(streams: list[Found]) -> Iterator[str]:
 
 
 def against(margin: float, text: Any) -> str:
-    """Whether an aim is met.
+    """Returns whether an aim is met.
 
     >>> against(-1.25, plainly), against(0.0, plainly)
     ('missed by 1.2', 'met')

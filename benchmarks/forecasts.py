@@ -114,7 +114,7 @@ def root(a: np.ndarray, tasks: int) -> np.ndarray:
 
 
 def steady(a: np.ndarray, tasks: int) -> np.ndarray:
-    """What the first task afterwards takes, then one constant rate."""
+    """Returns A_T by the loss at the first later task, then one constant rate."""
     k, a = a.shape[-1], a.mean(axis=1)
     first = np.mean([a[:, j, j] - a[:, j + 1, j] for j in range(k - 1)], axis=0)
     rate = np.mean([a[:, i - 1, j] - a[:, i, j] for i in range(2, k) for j in range(i - 1)], axis=0)
@@ -152,7 +152,7 @@ MODEL = "the model"
 
 
 def judged(stream: Stream, k: int) -> Found:
-    """What searches on k tasks choose and predict, by every rule and the model; accuracies in points."""
+    """Returns choices and predictions of searches on k tasks, by every rule and the model; accuracies in points."""
     picks = itertools.islice(itertools.combinations(range(stream.search.shape[1]), SEEDS), MOST)
     searches = [stream.search[:, list(seeds), :k, :k] for seeds in picks]
     forecasts = [Extrapolation.fit(stream.x, search, stream.tasks) for search in searches]
@@ -209,7 +209,7 @@ def points(accuracy: Any) -> float:
 
 
 def results(found: Found) -> Found:
-    """What is written: facts of the matrices, and a row for each stream."""
+    """Returns the content of the file: facts of the matrices, and a row for each stream."""
     made = []
     for stream in streams(found):
         facts = {"stream": stream.row.name, "judge": stream.row.judge, "values": len(stream.values)}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from epsearch.failures.errors import UsageError
-from epsearch.findings.reports import _of_joint_training
+from epsearch.findings.reports import _of_joint_training, _row
 from epsearch.loop.content import content, run_of
 from epsearch.loop.jobs import Run, execute, member_name
 from epsearch.preparation.build import build
@@ -122,6 +122,8 @@ def test_rows_of_a_table_are_trained_in_every_order(tmp_path, store):
     (row,) = (row for row in loop.rows if row.method == "joint")
     records = loop.records_of(loop.runs(row))
     assert joint == {one.unit: last_task_accuracy(one.accuracies) for one in records} and len(joint) == 4
+    *_, members = _row(loop, loop.rows[0], joint)
+    assert [one.joint for one in members] == [joint[one.unit] for one in members] and len(set(joint.values())) > 2
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from results.orders import by_unit, scores, units
 from results.pages.search.report import figures, write_report
 from results.points import Value, is_number
 from results.search import SearchResults
+from results.search_tables import compare
+from results.verdict.peak import table
 from tests.support.synthetic import study
 from tests.support.synthetic_points import learning_rates, mixed
 
@@ -30,6 +32,12 @@ def with_orders(results: SearchResults, drop: dict[int, float]) -> SearchResults
 
 def _distance(value: Value) -> float:
     return abs(float(value) - 0.5) if is_number(value) else 0.0
+
+
+def test_units_are_paired_and_not_seeds(in_three: SearchResults) -> None:
+    """Three orders of five seeds are fifteen columns and fifteen pairs."""
+    assert table(in_three).shape == (11, 15) and not np.isnan(table(in_three)).any()
+    assert compare(in_three.members_of((0.3,)), in_three.members_of((0.7,))).n == 15
 
 
 @pytest.fixture(scope="module")
