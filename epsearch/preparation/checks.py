@@ -16,7 +16,6 @@ from epsearch.study.kinds import Comparison, MemoryStudy, Search, Table
 from epsearch.study.limits import check_product
 from epsearch.study.published import of_methods
 from results.labels import A_T, MIN_ACC
-from results.statistics.extrapolation import FEWEST_TASKS
 from trainers import methods
 from trainers.cohort import Learner
 from trainers.methods import PLUGGED
@@ -113,6 +112,8 @@ def _check_protocol(study: Search) -> None:
         if study.most_cv_tasks != study.options()["most_cv_tasks"].default:
             raise UsageError("most-cv-tasks is for --protocol extrapolated; give it, or leave it out")
         return
+    from results.statistics.extrapolation import FEWEST_TASKS  # brings scipy along
+
     evaluated, union = study.tasks - study.cv_tasks, methods.method(study.method).union is not None
     for wrong, line in (
         (study.foreign, "a method of epsearch, got a trainer of your own"),
