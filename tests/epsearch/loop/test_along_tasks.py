@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 
 from epsearch.failures.errors import UsageError
+from epsearch.findings.search import search_results
 from epsearch.loop.content import content, run_of
 from epsearch.loop.jobs import Run, execute
 from epsearch.preparation.data import open_evaluation
 from epsearch.preparation.history import check_extension
 from epsearch.study.kinds import Search
 from results.ledger.store import Store
+from results.pages.search.report import write_report
+from results.verdict import along_tasks
+from results.verdict.answer import answer
+from results.verdict.forecast import forecast
+from results.verdict.summary import summary
 from tests.support.drive import fake_matrices, finish, make
 
 ALONG = {
@@ -87,18 +93,18 @@ def test_it_ends_where_nothing_is_open(small_study, store):
 
 
 def test_reopened_after_every_job_it_asks_for_nothing_twice(small_study, store):
-    study, train, seen = small_study(**ALONG), fake_matrices(matrix(forgets, noise=0.01)), []
-    for _ in range(500):
-        loop = make(study, store)
+    study = small_study(**ALONG | {"tasks": 9, "points": 4, "most_cv_tasks": 5})
+    train, seen = fake_matrices(matrix(forgets, noise=0.01)), []
+    for _ in range(100):
+        loop = make(study, store, workers=1)
         if loop.done:
             break
-        job = loop.ask()[0]
+        job = max(loop.ask(), key=lambda one: len(one.runs))
         seen += job.runs
         loop.tell([train(job)])
     assert loop.done and len(seen) == len(set(seen)) == len(loop.records)
-    with_one = make(study, store)
-    assert with_one.stages == loop.stages and with_one.stage == "evaluation" and with_one.state() == "finished"
-    assert {run.more for run in seen} == set(range(len(loop.stages)))
+    assert {run.more for run in seen} == set(range(len(loop.stages))) != {0}
+    assert loop.stage == "evaluation" and loop.state() == "finished"
 
 
 def test_its_first_tasks_are_those_of_a_plain_study(small_study, tmp_path):
@@ -165,6 +171,39 @@ def test_no_task_of_the_search_is_one_of_the_evaluation(small_study, monkeypatch
     monkeypatch.setattr(Search, "request", peeking)
     with pytest.raises(UsageError, match="must not share tasks"):
         open_evaluation(study)
+
+
+def test_the_report_says_from_how_many_tasks_it_chose(small_study, store, tmp_path):
+    loop = make(small_study(**ALONG), store)
+    finish(loop, fake_matrices(matrix(forgets, noise=0.01)))
+    results, last = search_results(loop, {}), loop.stages[-1]
+    assert results.chosen == last.choice and {record.tasks for record in results.search} == {3}
+    assert summary(results).answer.startswith(f"ε = {last.choice[0]:g}   (predicted for 9 tasks from {last.tasks}")
+    assert forecast(results).seen == last.tasks and forecast(results).model.mean.max() == last.predicted[0]
+    more = "13" if last.tasks == 4 else f"13–{12 + last.tasks - 3}"
+    seen = f"Chosen by A_T predicted from tasks 1–3 and {more} of other permutations"
+    assert f"{seen}; the evaluation's tasks were not seen." in answer(results)
+    assert (
+        "Of 3 tasks alone, which did not choose: " in answer(results) and "--extend" not in summary(results).next_step
+    )
+    assert [row["tasks"] for row in along_tasks.table(results)] == list(range(3, last.tasks + 1))
+    page = write_report(results, tmp_path / "report").read_text(encoding="utf-8")
+    assert "Along tasks" in page and (tmp_path / "report" / "stages.csv").exists()
+
+
+def test_a_stream_with_an_end_has_no_further_tasks(small_study, store):
+    split = {"dataset": "split_cifar", "tasks": 12}
+    assert not small_study(**ALONG | split | {"examples_per_task": 60}).further_tasks
+
+
+def test_the_plan_counts_further_tasks_apart(small_study, store):
+    loop = make(small_study(**ALONG), store)
+    counts, study = loop.counts(), loop.study
+    assert counts.most - counts.usual >= 5 * len(study.units) * study.further_tasks
+    least, usual, most = loop.work_of(counts)
+    assert least <= usual < most
+    finish(loop, fake_matrices(matrix(forgets, noise=0.01)))
+    assert loop.counts().largest == 0 and loop.work_of(loop.counts()) == (0, 0, 0)
 
 
 @pytest.mark.parametrize(
