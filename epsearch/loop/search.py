@@ -71,7 +71,7 @@ class SearchLoop(Loop):
         self._scores = lru_cache(1)(lambda known, stage: self.driver.scores())  # the same while these two are
         self._stages = lru_cache(1)(self._find_stages)  # the same while its arguments are
         self._keeps = study.further_tasks > 0  # whether members are kept, to go on with further tasks
-        self._run = cache(self._make_run)  # used often, and a learner checks its values
+        self._made = cache(self._make_run)  # used often, and a learner checks its values
 
     def catch_up(self) -> Self:
         """Reads the baseline and the reference rows first, which are always trained, then advances."""
@@ -406,7 +406,11 @@ class SearchLoop(Loop):
         """Returns the evaluation of points with all seeds."""
         return [self._run("eval", point, seed) for point in points for seed in self.study.final_units]
 
-    def _make_run(self, phase: str, point: Point, unit: Unit, more: int = 0) -> Run:
+    def _run(self, phase: str, point: Point, unit: int, more: int = 0) -> Run:
+        """Returns the run of a point and a unit, the same object every time."""
+        return self._made(phase, point, unit, more)
+
+    def _make_run(self, phase: str, point: Point, unit: Unit, more: int) -> Run:
         return Run(phase, self.study.learner(point, unit.seed), unit.order, more)
 
     def _record(self, point: Point, unit: int, more: int = 0) -> RunRecord | None:
