@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from results.ledger.record import Certificate, RunRecord
 from results.points import EPSILON, Point, Value, group, is_agem, is_number
 
-__all__ = ["Choice", "EvaluatedChoice", "Point", "Race", "SearchResults", "SearchRound", "Value"]
+__all__ = ["Choice", "EvaluatedChoice", "Point", "Race", "SearchResults", "SearchRound", "SearchStage", "Value"]
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,26 @@ class Choice(NamedTuple):
             for one in (self.point, self.tried, self.summit)
         )
         return {"curve": named, "tried": tried, "why": self.why, "summit": summit}
+
+
+class SearchStage(NamedTuple):
+    """A stage of a search along tasks: its choice by A_T that is predicted for as many tasks as the evaluation has."""
+
+    tasks: int
+    """Tasks that the members of the stage have trained."""
+    points: tuple[Point, ...]
+    """Points with members in the stage: those of the one before that might have been the best."""
+    choice: Point
+    """The point that is predicted best."""
+    predicted: tuple[float, float, float]
+    """Its A_T and the ends of the 95 % interval; fractions."""
+    rivals: tuple[Point, ...]
+    """Points that may be better by more than a point: the search cannot tell."""
+
+    @property
+    def resolved(self) -> bool:
+        """Whether no other point may be better by more than a point."""
+        return not self.rivals
 
 
 class Race(NamedTuple):
@@ -166,6 +186,10 @@ class SearchResults:
     """Whether the sizes are the paper's, so that its printed rows can be compared with the evaluation."""
     with_printed: bool = False
     """Whether the paper's printed rows are in the evaluation's table although the sizes are others."""
+    stages: tuple[SearchStage, ...] = ()
+    """Of a search whose choice is predicted; empty for others, and before its first stage is over."""
+    grown: tuple[RunRecord, ...] = ()
+    """The members of its last stage, with all their tasks."""
     leading: bool = False
     """True until a round is finished: `chosen` is then the value that leads."""
 
@@ -194,7 +218,7 @@ class SearchResults:
     @property
     def by_curve(self) -> bool:
         """True if the chosen point is the one that the curve names."""
-        return self.choice is not None and self.choice.point == self.chosen
+        return not self.stages and self.choice is not None and self.choice.point == self.chosen
 
     @property
     def at_summit(self) -> bool:

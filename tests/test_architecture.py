@@ -14,7 +14,7 @@ from tests.support.sizes import PACKAGES, ROOT, classes, product
 
 PUBLIC, ALL = 340, 394  # classes: few ideas are easier to learn than many
 MORE: tuple[str, ...] = (
-    *("Axis", "Curve", "Extrapolation", "Part", "Shape"),
+    *("Axis", "Curve", "Extrapolation", "Part", "SearchStage", "Shape"),
     *(
         "Credential",
         "Filters",

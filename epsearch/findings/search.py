@@ -133,6 +133,8 @@ def _results(
         tolerance=tolerance(study, loop.images),
         trainer_repeats=_trainer_repeats(loop) if study.foreign else None,
         choice=loop.driver.choice,
+        stages=loop.stages,
+        grown=loop.grown_records(),
         race=_race(loop),
         evaluated_choices=evaluated,
         disjointness=_disjointness(loop),

@@ -15,7 +15,7 @@ from epsearch.failures.errors import TrainingFailed, UsageError
 from epsearch.ledger.evaluation_log import EvaluationLog
 from epsearch.loop.claims import Claims
 from epsearch.loop.cohorts import Order, cut
-from epsearch.loop.content import content, measured, measures_transfer, records, run_key
+from epsearch.loop.content import content, further_tasks, measured, measures_transfer, records, run_key
 from epsearch.loop.estimates import MemberCounts
 from epsearch.loop.jobs import Job, JobResult, Run, delete_checkpoints
 from epsearch.loop.work import Work
@@ -192,9 +192,14 @@ class Loop(ABC):
         lines += result.value.note.splitlines()
         job = self._close(result.number)
         self._store_result(job, result)
-        if job.certify is None:
-            with redirect_notes(lines.append):
-                delete_checkpoints(job, self._counted.stream(job.phase, job.order))
+        if job.certify is None and job.until is None:  # else the search may go on with it
+            self._delete_checkpoints(job, lines)
+
+    def _delete_checkpoints(self, job: Job, lines: list[str]) -> None:
+        """Removes what is kept of a job's members; appends lines for the user."""
+        further = further_tasks(self.study, job.runs[0])
+        with redirect_notes(lines.append):
+            delete_checkpoints(job, self._counted.stream(job.phase, job.order, further))
 
     def sum_up(self) -> None:
         """Writes the summary to the ledger."""
@@ -299,14 +304,17 @@ class Loop(ABC):
         """Returns a job, with everything that a worker on another machine needs."""
         runs, certify = order
         study, first = self.study, runs[0]
+        further = further_tasks(study, first)
         return Job(
             number=number,
             stage=self.stage,
             phase=first.phase,
             cohort=Cohort(tuple(run.learner for run in runs)),
             architecture=study.architecture,
-            stream=self._request(first.phase, first.order),
+            stream=self._request(first.phase, first.order, further),
             order=first.order,
+            until=len(study.stream_tasks(first.phase)) + first.more if further else None,
+            more=first.more,
             path=str(study.numeric_path),
             transfer=measures_transfer(first.phase),
             measure=self._measured(first),
@@ -319,6 +327,6 @@ class Loop(ABC):
             certify=certify,
         )
 
-    def _request(self, phase: str, order: int) -> StreamRequest:
-        """Returns the request for the stream of a phase in the order of a number, for any process."""
-        return self.study.request(phase, self.images.get(SOURCE), order)
+    def _request(self, phase: str, order: int, more: int) -> StreamRequest:
+        """Returns the request for the stream of a phase in the order of a number, with so many further tasks."""
+        return self.study.request(phase, self.images.get(SOURCE), order, more)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from epsearch.study.description import Study
 from epsearch.study.hyperparameters import EPSILON
+from epsearch.study.kinds import CV_TASKS
 
 FULL_TASKS = {"permuted_mnist": 60_000}  # dataset that was measured -> images of a full task
 SMALL, AT_THE_END = "permuted_digits", 0.9
@@ -58,7 +59,12 @@ def cautions(study: Study, chosen: Mapping[str, object] | None = None) -> tuple[
     full, images = FULL_TASKS[study.dataset], study.examples_per_task
     tasks, evaluated = study.cv_tasks, study.tasks - study.cv_tasks
     fewer_images = images is not None and images < full
-    few_tasks = study.value("score_on") == "cv" and tasks <= FEW_TASKS and tasks < evaluated
+    few_tasks = (
+        study.value("score_on") == "cv"
+        and study.value("protocol") == CV_TASKS
+        and tasks <= FEW_TASKS
+        and tasks < evaluated
+    )
     zero = few_tasks and chosen is not None and chosen.get(EPSILON) == 0
     text = {
         (True, True): FEWER_IMAGES_AND_TASKS,

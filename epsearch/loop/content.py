@@ -14,11 +14,14 @@ from results.ledger.record import ORDER, RunRecord, content_key
 from trainers import methods
 from trainers.cohort import PROTOCOL_VERSION, Learner
 from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameters
+from trainers.methods import RESERVOIR, Columns
 from trainers.plugins.source import SOURCE, digest
 
 PARTS = "method_parts"  # of a plug-in method: a hash of its parts
 DISTANCES = "distances"
 """Part of a stream's description: method -> steps between tests inside tasks, where they are computed."""
+BEYOND = "beyond"
+"""Part of a stream's description: numbers of the first further task of the search, and behind its last one."""
 EPSILON, STRENGTH = "epsilon", "strength"  # beside the configuration, not in it
 # As in the first ledgers: named in every configuration, as null where the method has none.
 ALWAYS_NAMED = ("memory", "memory_batch", "trigger", "scale", "satisfied")
@@ -51,6 +54,10 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
     inside = measured(study, images, run)
     order = study.order_of(run.phase, run.order)
     facts: dict[str, Any] = {"tests": "validation"} if study.validation and run.phase != "eval" else {}
+    if run.more:
+        facts[BEYOND] = [study.tasks, study.tasks + run.more]
+    if (further := further_tasks(study, run)) and _depends_on_length(study, learner):
+        facts["length"] = len(tasks) + further
     if isinstance(order, tuple) and order != tuple(tasks):
         facts[ORDER] = order
     return {
@@ -72,16 +79,33 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
 def run_of(record: RunRecord) -> Run:
     """Returns the run of a record: the inverse of `content`. Raises ValueError and LookupError for unknown names."""
     config = record.content["config"]
+    first, last = record.content["stream"].get(BEYOND, (0, 0))
+    unit = record.unit.order, last - first
     beside = {name: record.content.get(name) for name in (EPSILON, STRENGTH)}
     method = methods.method(record.method)
     if method.foreign:
-        return Run(record.phase, Learner.of(record.method, record.seed, **config), record.unit.order)
+        return Run(record.phase, Learner.of(record.method, record.seed, **config), *unit)
     declared = method.hyperparameters
     usual = {each.key: each.default for each in declared if each.later}
     stored = usual | config | beside
     values = {each.name: stored[each.key] for each in declared}
     learner = Learner(record.method, Hyperparameters.of(declared, values), record.seed)
-    return Run(record.phase, learner, record.unit.order)
+    return Run(record.phase, learner, *unit)
+
+
+def further_tasks(study: Study, run: Run) -> int:
+    """Returns the most further tasks that a search may go on to with a run; 0 for tasks that are shown together."""
+    return study.further_tasks if run.phase == "cv" and run.learner.declared.union is None else 0
+
+
+def _depends_on_length(study: Study, learner: Learner) -> bool:
+    """Returns whether a run's first tasks depend on how many follow: by the size of a reservoir, or a new column.
+
+    Of code from outside nobody knows.
+    """
+    declared = learner.declared
+    own = learner.method not in methods.METHODS or study.architecture.own
+    return own or declared.memory == RESERVOIR or isinstance(declared.rule, Columns)
 
 
 def run_key(study: Study, images: Mapping[str, Any], run: Run) -> str:

@@ -47,6 +47,8 @@ class Run(NamedTuple):
     learner: Learner
     order: int = 0
     """The number of the order of its tasks; 0 for the stream's own, or for that of the study."""
+    more: int = 0
+    """Further tasks that it is trained on after those of D^CV."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,10 @@ class Job:
     """Tests inside tasks, as for `Training`."""
     order: int = 0
     """Number of the order of the tasks."""
+    until: int | None = None
+    """How many tasks are trained, as for `Training`: the search may go on to the others. None for all."""
+    more: int = 0
+    """Further tasks among these, see `Run`."""
     checkpoints: str | None = None
     """Folder or URL of checkpoints, which the driver can reach, too; None for the cache."""
     plugins: tuple[Plugin, ...] = ()
@@ -88,7 +94,7 @@ class Job:
     @property
     def runs(self) -> list[Run]:
         """A run per learner, in the cohort's order."""
-        return [Run(self.phase, learner, self.order) for learner in self.cohort.learners]
+        return [Run(self.phase, learner, self.order, self.more) for learner in self.cohort.learners]
 
 
 Progress = Callable[[int, float], None]
@@ -157,7 +163,19 @@ def execute(
     assert result.value is not None
     note = "\n".join(line for line in (result.value.note, *lines) if line)
     machine = rounding(NumericPath.parse(job.path).device)
-    return replace(result, value=replace(result.value, note=note), machine=machine)
+    return replace(result, value=replace(_cut(result.value, job.until), note=note), machine=machine)
+
+
+def _cut(value: CohortResult, tasks: int | None) -> CohortResult:
+    """Returns the result of the first tasks, as that of a stream which ends there; None for all."""
+    return replace(
+        value,
+        accuracies=value.accuracies[:, :tasks, :tasks],
+        initial=value.initial[:, :tasks],
+        within=value.within[:, :tasks],
+        violations=value.violations[:, :tasks],
+        inside=value.inside[:, :, : None if tasks is None else 2 + tasks],
+    )
 
 
 def _by_epsearch(job: Job, progress: Progress | None, stream: TaskStream, share: float) -> JobResult:
@@ -267,6 +285,7 @@ def member_name(run: Run) -> str:
     more = "" if safe == text else f"_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
     method = UNSAFE.sub("-", learner.method)[-LONGEST_NAME // 2 :]
     order = f"_order={run.order}" if run.order else ""
+    order += f"_more={run.more}" if run.more else ""
     return f"{method}_{safe}{more}_seed={learner.seed}{order}_{run.phase}"
 
 
@@ -289,7 +308,7 @@ def training_of(job: Job, stream: TaskStream) -> "Training":
     from trainers.checkpoints import NEWEST, TRAINING
     from trainers.population import Training
 
-    plain = Training(stream, job.architecture, NumericPath.parse(job.path), job.transfer, job.measure)
+    plain = Training(stream, job.architecture, NumericPath.parse(job.path), job.transfer, job.measure, job.until)
     if job.certify is not None:
         return plain
     # The driver removes checkpoints for all machines, once it has stored the results.
@@ -298,8 +317,11 @@ def training_of(job: Job, stream: TaskStream) -> "Training":
 
 
 def delete_checkpoints(job: Job, stream: TaskStream) -> None:
-    """Removes the checkpoints of a job whose results are stored, from the folder of all machines."""
-    if job.checkpoints is not None and job.certify is None:
+    """Removes the checkpoints of a job whose results are stored, from the folder of all machines.
+
+    And of one that the search might have gone on with from this machine's cache.
+    """
+    if (job.checkpoints is not None or job.until is not None) and job.certify is None:
         training_of(job, stream).checkpoints(job.cohort).delete(job.cohort.learners)
 
 

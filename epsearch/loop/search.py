@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from epsearch.loop import certificates
 from epsearch.loop.base import Loop
-from epsearch.loop.cohorts import Order
+from epsearch.loop.cohorts import Kind, Order, kind_of
 from epsearch.loop.content import content
 from epsearch.loop.estimates import MemberCounts
 from epsearch.loop.jobs import Certify, Job, JobResult, Run
 from epsearch.loop.strategy_driver.driver import StrategyDriver
+from epsearch.loop.strategy_driver.prediction import search_stages
 from epsearch.loop.strategy_driver.usual import usual_points
 from epsearch.study.description import CURVE
 from epsearch.study.kinds import Search
@@ -21,6 +22,7 @@ from results.labels import count_text
 from results.ledger.record import RunRecord, Unit
 from results.objectives import of_record
 from results.points import group, point_text
+from results.search import SearchStage
 from search_spaces.space import Point, Value
 from search_spaces.strategies import strategy
 from search_spaces.strategy import Best, Round
@@ -38,7 +40,8 @@ PERTURBED = Certify((), "", perturbed=True)
 class SearchLoop(Loop):
     """Trains the suggestions of a strategy, and tells it the scores.
 
-    A stage is a round of the strategy, trained with the seeds of the search on the stream that scores (`scored_on`);
+    A stage is a round of the strategy, trained with the seeds of the search on the stream that scores (`scored_on`); of
+    a search along tasks, then, a further task for values that may be best at as many tasks as the evaluation has;
     the last one is the evaluation of the chosen point and the baseline, with the seeds of the evaluation, the reference
     rows, with those of the search on the stream that scores, and the certificates.
 
@@ -66,7 +69,9 @@ class SearchLoop(Loop):
         self.driver: StrategyDriver = StrategyDriver(study, self._record, before)
         self.strategy = self.driver.strategy
         self._scores = lru_cache(1)(lambda known, stage: self.driver.scores())  # the same while these two are
-        self._run = cache(self._make_run)  # used often, and a learner checks its values
+        self._stages = lru_cache(1)(self._find_stages)  # the same while its arguments are
+        self._keeps = study.further_tasks > 0  # whether members are kept, to go on with further tasks
+        self._made = cache(self._make_run)  # used often, and a learner checks its values
 
     def catch_up(self) -> Self:
         """Reads the baseline and the reference rows first, which are always trained, then advances."""
@@ -76,17 +81,27 @@ class SearchLoop(Loop):
     @property
     def done(self) -> bool:
         """True if search, evaluation and certificates are complete."""
-        return self.strategy.done and not self.missing() and not self._uncertified()
+        return self.evaluating and not self.missing() and not self._uncertified()
 
     @property
     def evaluating(self) -> bool:
         """True if the search is over."""
-        return self.strategy.done
+        return self.strategy.done and not self._growing
+
+    @property
+    def stages(self) -> tuple[SearchStage, ...]:
+        """The finished stages of a search along tasks; () for others."""
+        return self._along_tasks()[0]
 
     @property
     def stage(self) -> str:
-        """The open round, or the evaluation, in words."""
-        return "evaluation" if self.evaluating else self.driver.stage
+        """The open round, the further task, or the evaluation, in words."""
+        if self.evaluating:
+            return "evaluation"
+        if not self.strategy.done:
+            return self.driver.stage
+        first = self.study.cv_tasks
+        return f"task {first + len(self.stages)} of at most {first + self.study.further_tasks}"
 
     @property
     def best(self) -> Best | None:
@@ -96,6 +111,8 @@ class SearchLoop(Loop):
         means, only the present search counts.
         """
         own, choice = self.strategy.best, self.driver.choice
+        if self.stages and own is not None:
+            return replace(own, point=self.stages[-1].choice, value=self.stages[-1].predicted[0])
         named = choice is not None and own is not None and own.point == choice.point
         if named or (strategy(self.study.strategy).decides_alone and own is not None):
             return own
@@ -127,11 +144,17 @@ class SearchLoop(Loop):
         best, objective, names = self.best, self.study.maximised, self.study.space.names
         if best is not None and self.inert:
             return f"no best: all values have {objective} {100 * best.value:.2f} %, bit for bit"
+        if self.stages:
+            evaluated, seen = count_text(self.study.tasks - self.study.cv_tasks, "task"), self.stages[-1]
+            open_still = "" if seen.resolved else f", {count_text(len(seen.rivals), 'other')} still open"
+            return f"{point_text(names, seen.choice)} predicted best for {evaluated} from {seen.tasks}{open_still}"
         choice = self.driver.choice
         if choice is not None and choice.point is not None:
             return f"the curve names {point_text(names, choice.point)}"
         if best is None:
             return ""
+        if self.study.extrapolates:
+            return f"highest so far {point_text(names, best.point)} (predicted {objective} {100 * best.value:.2f} %)"
         return f"highest mean {point_text(names, best.point)} ({objective} {self._with_spread(best)} %)"
 
     def _with_spread(self, best: Best) -> str:
@@ -147,9 +170,10 @@ class SearchLoop(Loop):
         study = self.study
         values = "ε" if study.space.names == ("epsilon",) else f"values of {', '.join(study.space.names)}"
         rounds, seeds = count_text(study.repeats, self.driver.unit), study.units_text(len(study.search_seeds))
+        most = f" or up to {study.cv_tasks + study.further_tasks}" if study.further_tasks else ""
         return (
             f"{study.strategy}: {rounds} × {study.points} {values} × {'up to ' * study.race}{seeds} on "
-            f"{count_text(study.cv_tasks, 'task')}, then {count_text(study.tasks - study.cv_tasks, 'task')}"
+            f"{count_text(study.cv_tasks, 'task')}{most}, then {count_text(study.tasks - study.cv_tasks, 'task')}"
             f"{study.held_out}{'; beside ' * bool(study.reference_rows)}{' and '.join(study.reference_rows)}"
         )
 
@@ -173,9 +197,16 @@ class SearchLoop(Loop):
         baseline = self._unstored(self._final(study.compared))
         final = 0 if study.scored_on == "eval" else len(study.final_units) + len(baseline)
         final += len(self._unstored(self._references))
-        least, later = self.driver.later_members()
+        least, later = (0, 0) if self.strategy.done else self.driver.later_members()
         usual = self._usual(now, least, later)
-        return MemberCounts(len(self.records), now, least, usual, later, final, certified)
+        return MemberCounts(len(self.records), now, least, usual, later + self._further(), final, certified)
+
+    def _further(self) -> int:
+        """Returns the most members that later stages may train on further tasks."""
+        units, most = len(self.study.units), self.study.further_tasks
+        if self.strategy.done:
+            return len(self._growing) * units * (most - len(self.stages))
+        return (len(self.driver.assigned_seeds()) + self.driver.later() + 1) * units * most
 
     def usual_points(self, *strategies: str) -> tuple[int | None, ...]:
         """Returns the usual number of points of a search by each strategy ("": its own).
@@ -209,8 +240,16 @@ class SearchLoop(Loop):
         if self.evaluating:
             return [(counts.certified, example), (len(missing), missing), *rows]
         final = self._final(self._evaluated() or [self.study.example])
-        searched = counts.now + counts.most + counts.certified
-        return [(searched, missing or example), (counts.final - len(references), final), *rows]
+        further = self._further()
+        searched = counts.now + counts.most - further + counts.certified
+        along = [(further, [self._longest])] if further else []
+        return [(searched, missing or example), *along, (counts.final - len(references), final), *rows]
+
+    @property
+    def _longest(self) -> Run:
+        """An example of a member on as many further tasks as there may be."""
+        study = self.study
+        return self._run(study.scored_on, study.example, study.units[0], study.further_tasks)
 
     def scores(self) -> "NDArray[np.float64]":
         """Returns the scores of all points, on the stream that scores."""
@@ -227,13 +266,20 @@ class SearchLoop(Loop):
         known = {*self.missing(), *(references := self._references_left())}
         points = 0 if self.evaluating else counts.final - len(references)
         fixed = sum(self._work(run) for run in known) + points * final + counts.certified * each
-        least, usual, most = (fixed + later * each for later in (counts.least, counts.usual, counts.most))
-        return least, usual, most
+        further = 0 if self.evaluating else self._further()
+        least, usual, most = (fixed + later * each for later in (counts.least, counts.usual, counts.most - further))
+        return least, usual, most + (further * self._work(self._longest) if further else 0.0)
 
     def search_records(self) -> tuple[RunRecord, ...]:
         """Returns the stored members of the search, each once; earlier searches come last."""
         records = [*self._searched(), *(record for loop in self.earlier for record in loop.search_records())]
         return tuple({record.key: record for record in records}.values())
+
+    def grown_records(self) -> tuple[RunRecord, ...]:
+        """Returns the members of the last finished stage of a search along tasks, with all their tasks."""
+        if not self.stages:
+            return ()
+        return self.records_of(self._along(self.stages[-1].points, len(self.stages) - 1))
 
     def evaluation_records(self) -> tuple[RunRecord, ...]:
         """Returns the stored members of the evaluation: chosen point and baseline."""
@@ -293,7 +339,40 @@ class SearchLoop(Loop):
         best = self.best
         return [] if best is None else list(dict.fromkeys([best.point, *self.study.compared]))
 
+    @property
+    def _growing(self) -> tuple[Point, ...]:
+        """The points that are to go on to a further task."""
+        return self._along_tasks()[1]
+
+    def _along_tasks(self) -> tuple[tuple[SearchStage, ...], tuple[Point, ...]]:
+        """Returns the finished stages of a search along tasks, and the points of the open one."""
+        if not (self.study.extrapolates and self.strategy.done):
+            return (), ()
+        return self._stages(len(self.records), len(self.strategy.rounds))
+
+    def _find_stages(self, known: int, rounds: int) -> tuple[tuple[SearchStage, ...], tuple[Point, ...]]:
+        return search_stages(self.study, [*self.driver.assigned_seeds()], self._record)
+
+    def _along(self, points: Iterable[Point], more: int) -> list[Run]:
+        """Returns the members of points with so many further tasks."""
+        return [self._run(self.study.scored_on, point, unit, more) for point in points for unit in self.study.units]
+
+    def tell(self, results: Sequence[JobResult]) -> None:
+        """Stores results, see `Loop`; once the search is over, removes what was kept for further tasks."""
+        super().tell(results)
+        if not (self._keeps and self.evaluating):
+            return
+        self._keeps, lines, kinds = False, list[str](), dict[Kind, list[Run]]()
+        for run in self._scored(self.driver.assigned_seeds()):
+            kinds.setdefault(kind_of(run), []).append(run)
+        for runs in kinds.values():
+            self._delete_checkpoints(self._job(0, (runs, None), 1), lines)
+        for line in lines:
+            self.notify(line)
+
     def _wanted(self) -> list[Run]:
+        if self._growing:
+            return self._along(self._growing, len(self.stages))
         if not self.evaluating:
             return self._scored(self.driver.wanted())
         evaluated = self._evaluated()
@@ -327,12 +406,19 @@ class SearchLoop(Loop):
         """Returns the evaluation of points with all seeds."""
         return [self._run("eval", point, seed) for point in points for seed in self.study.final_units]
 
-    def _make_run(self, phase: str, point: Point, unit: Unit) -> Run:
-        return Run(phase, self.study.learner(point, unit.seed), unit.order)
+    def _run(self, phase: str, point: Point, unit: int, more: int = 0) -> Run:
+        """Returns the run of a point and a unit, the same object every time."""
+        return self._made(phase, point, unit, more)
 
-    def _record(self, point: Point, seed: int) -> RunRecord | None:
-        """Returns the record of a point and a seed in the search, for the driver; None if there is none."""
-        return self.records.get(self._key(self._run(self.study.scored_on, point, seed)))
+    def _make_run(self, phase: str, point: Point, unit: Unit, more: int) -> Run:
+        return Run(phase, self.study.learner(point, unit.seed), unit.order, more)
+
+    def _record(self, point: Point, unit: int, more: int = 0) -> RunRecord | None:
+        """Returns the record of a point and a unit in the search; None if there is none.
+
+        more: further tasks.
+        """
+        return self.records.get(self._key(self._run(self.study.scored_on, point, unit, more)))
 
     def _early(self) -> list[Order]:
         """Returns the baseline, to train before the search ends; on a GPU nothing, as one large cohort is faster."""

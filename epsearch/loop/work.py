@@ -18,37 +18,42 @@ if TYPE_CHECKING:
 class Work:
     """Work of a study's members, computed once per kind.
 
-    request: returns the stream of a phase, in the order of a number; measured: the tests inside a run's tasks, as
-    `content.measured`.
+    request: returns the stream of a phase, in the order of a number, with so many further tasks; measured: the tests
+    inside a run's tasks, as `content.measured`.
     """
 
     def __init__(
         self,
         study: Study,
-        request: Callable[[str, int], StreamRequest],
+        request: Callable[[str, int, int], StreamRequest],
         measured: Callable[[Run], tuple[int, int] | None],
     ) -> None:
         self._study, self._request, self._measured = study, request, measured
         self._first_alone = study.first_task_alone
         self.of = cache(self._of)  # computed for every missing member, for each cohort
-        self._streams: dict[tuple[str, int], TaskStream] = {}
+        self._streams: dict[tuple[str, int, int], TaskStream] = {}
         self._later: dict[Kind, LaterSteps] = {}
 
-    def stream(self, phase: str, order: int) -> TaskStream:
-        """Returns the stream of a phase in the order of a number, opened once."""
-        if (phase, order) not in self._streams:
-            self._streams[phase, order] = self._request(phase, order).open()
-        return self._streams[phase, order]
+    def stream(self, phase: str, order: int, more: int = 0) -> TaskStream:
+        """Returns the stream of a phase in the order of a number, with so many further tasks, opened once."""
+        if (phase, order, more) not in self._streams:
+            self._streams[phase, order, more] = self._request(phase, order, more).open()
+        return self._streams[phase, order, more]
 
     def weights(self, run: Run) -> tuple[float, ...]:
         """Returns FLOP of a step in each task, including tests; empty for plug-in trainers."""
         return () if run.learner.declared.foreign else self._later_steps(run).weights
 
     def _of(self, run: Run) -> float:
-        """Returns FLOP of a run without a shared first task; for plug-in trainers the number of tasks."""
+        """Returns FLOP of a run without a shared first task; for plug-in trainers the number of tasks.
+
+        A run on further tasks goes on from what was kept of it, and has the work of the last one.
+        """
         if run.learner.declared.foreign:
             return float(len(self._study.stream_tasks(run.phase)))
         later = self._later_steps(run)
+        if run.more:
+            return later.work - self._later_steps(run._replace(more=run.more - 1)).work
         return later.work + later.first * self._first_alone
 
     def _later_steps(self, run: Run) -> "LaterSteps":
@@ -56,7 +61,7 @@ class Work:
         from trainers.cost.flops import later_steps  # brings torch along
 
         if kind_of(run) not in self._later:
-            stream, transfer = self.stream(run.phase, run.order), measures_transfer(run.phase)
+            stream, transfer = self.stream(run.phase, run.order, run.more), measures_transfer(run.phase)
             measure, architecture = self._measured(run), self._study.architecture
             self._later[kind_of(run)] = later_steps(run.learner, stream, architecture, transfer, measure)
         return self._later[kind_of(run)]

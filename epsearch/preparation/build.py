@@ -169,7 +169,10 @@ def _parsed(
             raise UsageError(f"{config}: {unknown('option', key, allowed)}")
     if (named := {**written, **given}.get("trainer")) is not None:
         declare(trainer(named, "trainer"))
-    parsed = _values(kind, {**written, **{name: value for name, value in given.items() if value is not None}}, method)
+    written |= {name: value for name, value in given.items() if value is not None}
+    if "most_cv_tasks" in kind.options() and ".." in (cv := str(written.get("cv_tasks", ""))):
+        written["cv_tasks"], _, written["most_cv_tasks"] = cv.partition("..")
+    parsed = _values(kind, written, method)
     if given.get("interval") is not None:
         if given.get("search") is not None:
             raise UsageError("interval is that of ε alone; give it within --search, like epsilon=0..0.5")

@@ -15,7 +15,7 @@ from epsearch.study.hyperparameters import check_column
 from epsearch.study.kinds import Comparison, MemoryStudy, Search, Table
 from epsearch.study.limits import check_product
 from epsearch.study.published import of_methods
-from results.labels import MIN_ACC
+from results.labels import A_T, MIN_ACC
 from trainers import methods
 from trainers.cohort import Learner
 from trainers.methods import PLUGGED
@@ -54,6 +54,7 @@ def _check_search(study: Search) -> None:
     # First: a grid makes all of its points when the strategy is made below.
     check_product("values", limits.VALUES, **tried)
     _check_race(study)
+    _check_protocol(study)
     check_product("members", limits.MEMBERS, **tried, seeds=len(study.search_units))
     check_searchable(study.method, study.space.names)
     if study.foreign:
@@ -105,6 +106,37 @@ def _check_race(study: Search) -> None:
         raise UsageError(f"most-seeds must be > the number of seeds, got {study.most_seeds} and {len(study.seeds)}")
     if study.search_seeds[-1] > limits.LARGEST_SEED:
         raise UsageError(f"seeds beyond the first ones follow the largest, and must be <= {limits.LARGEST_SEED}")
+
+
+def _check_protocol(study: Search) -> None:
+    """Checks that A_T can be predicted where it chooses, from matrices of several seeds over numbers."""
+    if not study.extrapolates:
+        if study.most_cv_tasks != study.options()["most_cv_tasks"].default:
+            raise UsageError("most-cv-tasks is for --protocol extrapolated; give it, or leave it out")
+        return
+    from results.statistics.extrapolation import FEWEST_TASKS  # brings scipy along
+
+    evaluated, union = study.tasks - study.cv_tasks, methods.method(study.method).union is not None
+    for wrong, line in (
+        (study.foreign, "a method of epsearch, got a trainer of your own"),
+        (union, f"tasks one after another; {study.method} shows them together"),
+        (study.score_on != "cv", f"score-on cv, got {study.score_on}"),
+        (study.objective != A_T, f"objective {A_T}, got {study.objective}"),
+        (study.race, "all seeds of every value; leave --race out"),
+        (len(study.units) < 2, f"two seeds or more, got {len(study.units)}"),
+        (any(each.choices for each in study.space.parameters), "numbers as searched values, got choices"),
+        (study.cv_tasks < FEWEST_TASKS, f"cv-tasks >= {FEWEST_TASKS}, got {study.cv_tasks}"),
+        (
+            evaluated <= study.cv_tasks,
+            f"more tasks in the evaluation than the {study.cv_tasks} of cv-tasks, got {evaluated}",
+        ),
+        (
+            study.most_cv_tasks < study.cv_tasks,
+            f"most-cv-tasks >= cv-tasks, got {study.most_cv_tasks} and {study.cv_tasks}",
+        ),
+    ):
+        if wrong:
+            raise UsageError(f"protocol extrapolated needs {line}")
 
 
 def _check_comparison(study: Comparison) -> None:

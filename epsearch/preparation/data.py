@@ -120,7 +120,10 @@ def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
         return stream, Disjointness()
     searched = _opened(study, "cv")
     CHECKS[study.kind].check_on(study, {"cv": searched, "eval": stream})
-    disjointness = overlap(searched, stream, study.stream_seeds("cv"), study.stream_seeds("eval"))
+    with refused(DataError):  # of too few rotations
+        # With all tasks that the search may go on to.
+        whole = study.request("cv", more=study.further_tasks).open() if study.further_tasks else searched
+        disjointness = overlap(whole, stream, study.stream_seeds("cv"), study.stream_seeds("eval"))
     if not disjointness.sound and disjointness.moved:
         raise UsageError(
             f"cross-validation and evaluation must not share tasks on {study.dataset}: {disjointness.sentence}"

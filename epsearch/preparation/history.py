@@ -133,6 +133,8 @@ def check_extension(old: Search, new: Search) -> None:
 
     Seeds may only be added at the end: a race gives its first seeds to all points.
     """
+    if old.extrapolates:
+        raise UsageError("a search with protocol extrapolated cannot be extended; choose another --name")
     before, after = old.identity(), new.identity()
     if fixed := _fixed(before, after):
         was, now = before.get(fixed[0]), after.get(fixed[0])

@@ -139,14 +139,21 @@ def _usable(loop: Loop, counts: MemberCounts) -> int:
 
 def _cost(loop: Loop, runs: Iterable[Run]) -> NDArray[np.float64]:
     """Returns FLOP and SGD steps of one member [2], the mean over kinds of runs."""
-    study, costs = loop.study, []
+    costs = list[NDArray[np.float64]]()
     # One run of each kind: seeds and hyperparameters per learner do not change the cost of a step.
     for run in {kind_of(run): run for run in runs}.values():
-        stream, learner = study.request(run.phase, order=run.order).open(), run.learner
-        inside = measured(study, loop.images, run)
-        training, tests = run_flop(learner, stream, study.architecture, measures_transfer(run.phase), inside)
-        costs.append((sum(training) + sum(tests), sum(steps_of(learner, stream))))
+        costs.append(_cost_of(loop, run))
+        if run.more:  # it goes on from what was kept of it
+            costs[-1] -= _cost_of(loop, run._replace(more=run.more - 1))
     return np.asarray(np.mean(costs, axis=0))
+
+
+def _cost_of(loop: Loop, run: Run) -> NDArray[np.float64]:
+    """Returns FLOP and SGD steps of a run from its first task [2]."""
+    study, learner = loop.study, run.learner
+    stream, inside = study.request(run.phase, order=run.order, more=run.more).open(), measured(study, loop.images, run)
+    training, tests = run_flop(learner, stream, study.architecture, measures_transfer(run.phase), inside)
+    return np.array([sum(training) + sum(tests), sum(steps_of(learner, stream))], dtype=float)
 
 
 def _eta(runner: Runner, work: tuple[float, float, float], speed: Speed) -> Eta:

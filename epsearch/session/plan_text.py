@@ -10,7 +10,7 @@ GIB = 2**30
 
 
 def in_words(plan: Plan) -> dict[str, str]:
-    """Returns subject -> text: members, steps, measuring, memory, workers, time, statistics, suggestion, caution.
+    """Returns subject -> text: members, steps, protocol, measuring, memory, workers, time, statistics, advice.
 
     A sentence that holds for the seeds of search and evaluation is not repeated.
     """
@@ -18,6 +18,7 @@ def in_words(plan: Plan) -> dict[str, str]:
     lines = {
         "members": _members(plan),
         "steps": _steps(plan),
+        "protocol": _protocol(plan),
         "measuring": _measuring(plan),
         "memory": _memory(plan),
         "workers": f"up to {plan.usable} at a time, a member each; more would idle" if plan.counts.largest else "",
@@ -54,7 +55,8 @@ def _number(plan: Plan) -> str:
     """Returns how many members are to train."""
     counts = plan.counts
     if counts.fewest < counts.expected < counts.largest:
-        return f"about {counts.expected}, at most {counts.largest}"
+        more = " with more tasks" if plan.study.further_tasks else ""
+        return f"about {counts.expected}, at most {counts.largest}{more}"
     return f"{'at most ' if counts.fewest < counts.largest else ''}{counts.largest}"
 
 
@@ -82,10 +84,23 @@ def _members(plan: Plan) -> str:
     )
     count = str(counts.largest)
     if counts.fewest < counts.expected < counts.largest:
-        count = f"usually about {counts.expected}, at most {count}"
+        more = " with more tasks" if plan.study.further_tasks else ""
+        count = f"usually about {counts.expected}, at most {count}{more}"
     elif counts.fewest < counts.largest:
         count = f"at most {count}"
     return f"{count} to train ({', '.join(parts)}); {counts.known} in the ledger"
+
+
+def _protocol(plan: Plan) -> str:
+    """Returns how far a search along tasks may go on; "" for other studies."""
+    study = plan.study
+    if not study.extrapolates:
+        return ""
+    predicted = f"the choice is predicted for {study.tasks - study.cv_tasks} tasks from {study.cv_tasks}"
+    if not study.further_tasks:
+        return f"{predicted}; the stream has no tasks of its own to go on to"
+    most = study.cv_tasks + study.further_tasks
+    return f"{predicted}, or from up to {most} while others may be better by more than a point"
 
 
 def _steps(plan: Plan) -> str:

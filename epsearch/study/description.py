@@ -400,6 +400,16 @@ class Study:
         return number if self.order is None else self.order[tasks.start : tasks.stop]
 
     @property
+    def extrapolates(self) -> bool:
+        """True if predicted scores choose."""
+        return False
+
+    @property
+    def further_tasks(self) -> int:
+        """The most tasks of the search behind those of the whole stream, which the evaluation does not have."""
+        return 0
+
+    @property
     def units(self) -> tuple[Unit, ...]:
         """The units of statistics: every seed in every order of tasks."""
         return self.units_of(self.seeds)
@@ -446,11 +456,13 @@ class Study:
         """Examples of the largest SGD step."""
         return int(self.hyperparameters.batch_size)
 
-    def request(self, phase: str, source: Mapping[str, str] | None = None, order: int = 0) -> "StreamRequest":
+    def request(
+        self, phase: str, source: Mapping[str, str] | None = None, order: int = 0, more: int = 0
+    ) -> "StreamRequest":
         """Returns a request for the stream of D^CV ("cv") or D^EV ("eval"; "validation" with what is held out).
 
         order: the number of the order of its tasks; source: required hashes of the files of a plug-in stream, of a
-        stored study.
+        stored study; more: further tasks of D^CV after its own, numbered behind the whole stream.
         """
         from trainers.streams import ImageOptions, StreamRequest  # late: `--help` and `list` open no stream
 
@@ -463,7 +475,7 @@ class Study:
         return StreamRequest(
             self.dataset,
             self.data_dir.absolute(),
-            self.stream_tasks(phase),
+            range(self.tasks + more) if more else self.stream_tasks(phase),
             self.examples_per_task,
             images,
             Path.cwd(),
@@ -471,8 +483,17 @@ class Study:
             source,
             self.validation,
             self.validation > 0 and phase != "eval",
-            self.order_of(phase, order),
+            (*self._in_order(phase, order), *range(self.tasks, self.tasks + more))
+            if more
+            else self.order_of(phase, order),
         )
+
+    def _in_order(self, phase: str, number: int) -> tuple[int, ...]:
+        """Returns the tasks of a stream that does not split classes, in the order of that number."""
+        from trainers.streams.task_order import drawn_order
+
+        tasks, order = self.stream_tasks(phase), self.order_of(phase, number)
+        return order if isinstance(order, tuple) else drawn_order(order, tasks.start, len(tasks))
 
     @property
     def architecture(self) -> Architecture:

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from trainers.foreign.process import Limits
 
 TRIED = "tried"
+CV_TASKS, EXTRAPOLATED = "cv-tasks", "extrapolated"
+"""Protocols: the choice is highest on the tasks of the search, or predicted to be so on as many as the evaluation has.
+"""
 
 
 def _allow_shared() -> Any:
@@ -81,6 +84,18 @@ class Search(Study):
         values.STRATEGY,
         f"How the search chooses the values of the next round: {', '.join(STRATEGIES)}; or module:attribute.", SEARCHED,
         "narrowing", level=BASIC, later=True, extendable=True,
+    )
+    protocol: str = option(
+        values.words(CV_TASKS, EXTRAPOLATED),
+        "What chooses: A_T on the tasks of the search, or A_T predicted for as many tasks as the evaluation has, with "
+        "more tasks where others may be better by more than a point.",
+        SEARCHED, CV_TASKS, later=True,
+    )
+    most_cv_tasks: int = option(
+        values.whole(3, limits.TASKS),
+        "With --protocol extrapolated, tasks that the search may go on to, at most as many as the evaluation has; of "
+        "permuted and rotated tasks, of which there are always more. --cv-tasks 3..10 is short for both.",
+        STREAM, 10, later=True, after="cv_tasks",
     )
     choose: str = option(
         values.words(CURVE, TRIED),
@@ -190,6 +205,19 @@ class Search(Study):
         """Seeds of a point in the search: `seeds`, and in a race further ones above the largest."""
         more, last = (self.most_seeds or 0) - len(self.seeds), max(self.seeds)
         return (*self.seeds, *range(last + 1, last + 1 + more))
+
+    @property
+    def extrapolates(self) -> bool:
+        """True if predicted scores choose."""
+        return self.protocol == EXTRAPOLATED
+
+    @property
+    def further_tasks(self) -> int:
+        """The most tasks of the search behind those of the whole stream; 0 for streams that have an end."""
+        from trainers.streams import endless
+
+        more = min(self.most_cv_tasks, self.tasks - self.cv_tasks) - self.cv_tasks
+        return max(more, 0) if self.extrapolates and endless(self.dataset) else 0
 
     @property
     def scored_on(self) -> str:

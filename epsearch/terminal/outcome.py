@@ -29,7 +29,7 @@ from results.paper.differences import spread_name
 from results.search import SearchResults
 from results.search_tables import evaluation_table, left_out, reference_table
 from results.table import TableResults
-from results.verdict import forecast
+from results.verdict import along_tasks, forecast
 from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json
 from results.verdict.orders import of_rows
@@ -157,6 +157,7 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
         "references": _records(reference_table(results)),
         "trust": trust_as_json(trust(results)),
         "forecast": forecast.as_json(results),
+        "stages": along_tasks.table(results),
         "race": None if results.race is None else results.race._asdict(),
         "moved_starts": list(results.perturbed),
         "seal": results.disjointness,

@@ -19,7 +19,7 @@ from results.search import SearchResults
 from results.search_tables import baseline_pair
 from results.statistics.paired import ALPHA, Paired, sign_flip_name, sign_flip_p, smallest_sign_flip_p
 from results.statistics.spread import share_of_luck
-from results.verdict import certificates, forecast, references, wording
+from results.verdict import along_tasks, certificates, forecast, references, wording
 from results.verdict.assessment import trust
 from results.verdict.orders import of_search
 from results.verdict.peak import is_inert
@@ -38,14 +38,19 @@ def answer(results: SearchResults, judged: bool = True) -> str:
     """
     verdict, moved = trust(results).verdict, certificates.rounding_warning(results)
     first = (
-        _choice(results),
-        _best_tried(results),
-        _ended_early(results),
-        _not_by_curve(results),
-        verdict.text * judged,
-        verdict.advice * judged,
+        _along_tasks(results, verdict.text * judged)
+        if results.stages
+        else (
+            _choice(results),
+            _best_tried(results),
+            _ended_early(results),
+            _not_by_curve(results),
+            verdict.text * judged,
+            verdict.advice * judged,
+        )
     )
-    last = (_share(results), _outside(results), _at_the_end(results), _diverged(results), _far_off(results))
+    of_scores = () if results.stages else (_share(results), _outside(results), _at_the_end(results))
+    last = (*of_scores, _diverged(results), _far_off(results))
     compared = (
         _against_baseline(results),
         _evaluation(results),
@@ -55,6 +60,13 @@ def answer(results: SearchResults, judged: bool = True) -> str:
     )
     parts = (_joined(first), *compared, _joined((*last, moved)))
     return "\n\n".join(filter(None, parts))
+
+
+def _along_tasks(results: SearchResults, verdict: str) -> tuple[str, ...]:
+    """Returns the predicted choice, and the verdict on the tasks of the first stage, which did not choose."""
+    tried = f"{wording.tried(results)} were tried in {wording.rounds(results)}."
+    tasks = count_text(int(results.config["cv_tasks"]), "task")
+    return along_tasks.in_words(results), tried, f"Of {tasks} alone, which did not choose: {verdict}" if verdict else ""
 
 
 def _joined(sentences: Iterable[str]) -> str:
@@ -133,7 +145,7 @@ def _highest(results: SearchResults) -> str:
 
 def _against_baseline(results: SearchResults) -> str:
     """Returns the comparison with the baseline on the seeds of the search, with its bias."""
-    if results.baseline is None or is_inert(results):
+    if results.baseline is None or is_inert(results) or results.stages:
         return ""
     if results.chosen == results.baseline:
         left = " that the search left open" if wording.higher(results) else ""

@@ -22,7 +22,7 @@ class Forecast(NamedTuple):
     """A prediction of A_T, for every tried value with members that did not diverge."""
 
     seen: int
-    """Tasks of the search."""
+    """Tasks of the search; of one that goes on along tasks, those of its last stage."""
     tasks: int
     """Tasks of the evaluation, for which A_T is predicted."""
     values: tuple[float, ...]
@@ -50,16 +50,18 @@ def forecast(results: SearchResults) -> Forecast | None:
 
     Also None with one seed, for an inert search, and below `FEWEST_TASKS` tasks.
     """
-    members = results.search
+    members = results.grown or results.search
     if results.score_on != "cv" or results.objective != A_T or not results.is_curve or not members:
         return None
     seen, tasks = members[0].tasks, _evaluated_tasks(results)
     units = sorted({record.unit for record in members})
     if not FEWEST_TASKS <= seen < tasks or len(units) < 2:
         return None
-    values = tuple(float(point[0]) for point in results.points)
-    accuracies = np.array([_matrices(results.members_of((value,)), units, seen) for value in values])
-    there = np.array([[any(r.unit == one for r in results.members_of((v,))) for one in units] for v in values])
+    points = sorted(results.stages[-1].points) if results.stages else results.points
+    values = tuple(float(point[0]) for point in points)
+    of_value = [results.select(members, (value,)) for value in values]
+    accuracies = np.array([_matrices(own, units, seen) for own in of_value])
+    there = np.array([[any(record.unit == one for record in own) for one in units] for own in of_value])
     if len(values) < 2 or all_equal(accuracies[:, :, -1].mean(axis=2)):
         return None
     try:

@@ -14,7 +14,7 @@ from results.search import SearchResults
 from results.search_tables import baseline_pair, evaluation_table, printed_methods
 from results.statistics.paired import ALPHA, Paired, sign_flip_p, smallest_sign_flip_p
 from results.statistics.power import LEAST_FOR_A_TEST
-from results.verdict import certificates, references, wording
+from results.verdict import along_tasks, certificates, references, wording
 from results.verdict.assessment import Assessment, trust
 from results.verdict.curve import MANY_SEEDS, MARGIN
 from results.verdict.judge import REJECTED, objection
@@ -84,6 +84,8 @@ def _answer(results: SearchResults, known: Assessment) -> str:
     chosen, (kind, peak) = point_text(results.parameters, results.chosen), (known.verdict.kind, known.peak)
     if kind == INERT:
         return f"no answer: all {wording.others(results)} have the same score bit for bit"
+    if results.stages:
+        return f"{chosen}   ({along_tasks.in_brief(results)})"
     if kind == "diverging":
         return f"{chosen}   (no confidence set: too many members diverged)"
     if peak is None:
@@ -190,6 +192,8 @@ def _next_step(results: SearchResults, known: Assessment, pair: Paired) -> str:
         return f"epsearch resume {results.name}"
     if verdict.kind in (INERT, "diverging"):
         return verdict.advice
+    if results.stages:  # which cannot be extended
+        return f"epsearch report {results.name} --figures pdf"
     if verdict.kind == "edge" and (wider := _wider(results, known)):
         return f"{extend} --interval {wider}" if results.of_epsilon else wider
     more = _seeds(results, known, pair)

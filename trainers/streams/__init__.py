@@ -124,6 +124,12 @@ def downloaded(dataset: str) -> bool:
     return known.downloaded if known else bool(sources.DATASETS[dataset].downloaded_as)
 
 
+def endless(dataset: str) -> bool:
+    """Returns whether there are always further tasks, as every task moves the pixels of the same images in its way."""
+    known = PIXELS.get(dataset)
+    return known is not None and known.make in (PermutedStream, RotatedStream)
+
+
 def clear_cache() -> None:
     """Drops the images that this process holds, so that those that are opened next are what lies on the disk now."""
     registry.clear_cache()
@@ -157,6 +163,7 @@ __all__ = [
     "TaskStream",
     "clear_cache",
     "downloaded",
+    "endless",
     "open_stream",
     "present",
     "streams",

@@ -1,11 +1,12 @@
 """Drives the strategy of a study with the scores of stored members."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from epsearch.loop.strategy_driver.prediction import predict, predicted_scores
 from epsearch.loop.strategy_driver.race import FIRST_SEEDS, RecordOf, assign_seeds, score_table
 from epsearch.study.description import CURVE
 from epsearch.study.kinds import Search
@@ -102,7 +103,7 @@ class StrategyDriver:
         suggestions, seeds, first = self.strategy.ask(), self._study.search_units, len(self._study.units)
         points = [each.point for each in suggestions]
         shares = self._shares(points)
-        scores, diverged = score_table(points, seeds, self._record_of, self._study.objective)
+        scores, diverged = self._scores(points, seeds, self.assigned_seeds())
         beyond = np.arange(len(seeds)) >= np.array([len(shares[point]) for point in points])[:, None]
         lost = np.asarray((diverged & ~beyond).any(axis=1))
         scores = np.where(lost[:, None] | beyond, np.nan, scores)
@@ -116,6 +117,24 @@ class StrategyDriver:
             Observation(each.number, None if gone else mean, tuple(None if np.isnan(score) else score for score in row))
             for each, mean, gone, row in zip(suggestions, means, lost, scores.tolist(), strict=True)
         ]
+
+    def _scores(
+        self, points: Sequence[Point], seeds: Sequence[int], every: Iterable[Point]
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Returns the scores by which the study chooses [K, R], NaN without one, and which members diverged.
+
+        every: all points so far, whose members are all there, so that a resumed search predicts the same.
+        """
+        study, known = self._study, tuple(every)
+        scores, diverged = score_table(points, seeds, self._record_of, study.objective)
+        if not study.extrapolates:
+            return scores, diverged
+        members = tuple(tuple(self._record_of(point, seed) for seed in study.units) for point in known)
+        model = predict(study.space, known, members, study.tasks - study.cv_tasks)
+        if model is None:
+            return scores, diverged
+        mean = dict(zip(known, model.mean.tolist(), strict=True))
+        return predicted_scores(scores, [mean[point] for point in points]), diverged
 
     def _assigned(self, strategy: Strategy) -> dict[Point, tuple[int, ...]]:
         assigned: dict[Point, tuple[int, ...]] = {}
@@ -136,7 +155,7 @@ class StrategyDriver:
 
         assigned = {**self._before, **self._assigned(self._search)}
         seeds = sorted({seed for own in assigned.values() for seed in own})
-        scores, diverged = score_table(list(assigned), seeds, self._record_of, self._study.objective)
+        scores, diverged = self._scores(list(assigned), seeds, assigned)
         counts = np.array([[seed in own for seed in seeds] for own in assigned.values()], dtype=bool)
         whole = ~(diverged & counts).any(axis=1)
         scores = np.where(counts & whole[:, None], scores, np.nan)

@@ -65,6 +65,8 @@ def _table(brief: Summary) -> str:
 
 def _label(results: SearchResults) -> str:
     """Returns the name of the answer, which is provisional where its seeds do not resolve it."""
+    if results.stages:
+        return "Answer" if results.stages[-1].resolved else "Answer, provisional"
     return "Answer, provisional" if trust(results).verdict.kind == "open" else "Answer"
 
 

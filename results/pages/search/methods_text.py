@@ -22,7 +22,7 @@ from results.points import AGEM, LEFT_OUT, SOFT_AGEM, Point, is_number, paramete
 from results.search import SearchResults
 from results.search_tables import baseline_pair
 from results.statistics.paired import sign_flip_name, sign_flip_p
-from results.verdict import wording
+from results.verdict import along_tasks, wording
 from results.verdict.assessment import trust
 from results.verdict.judge import REJECTED, objection
 from results.verdict.peak import is_inert
@@ -126,6 +126,8 @@ def _setup(results: SearchResults) -> str:
         f"{', fewer where a race dropped it,' if raced else ','} and scored by its mean {_objective(results)}"
         f"{_inside(results)}{_held_out(results)}"
     )
+    if results.stages:
+        text += f", and chosen by the A_T {along_tasks.in_brief(results)}"
     settings = ", ".join(_settings(results)) if results.trainer_repeats is None else ""
     return f"{text} ({settings})." if settings else f"{text}."
 

@@ -32,7 +32,7 @@ from results.search_tables import (
     reference_table,
     search_table,
 )
-from results.verdict import wording
+from results.verdict import along_tasks, wording
 from results.verdict.assessment import trust, trust_rows
 
 REPEATS = "_repeats"
@@ -61,6 +61,7 @@ def tables(results: SearchResults) -> dict[str, pd.DataFrame]:
         "certificates": certificates_table(results),
         "trust": pd.DataFrame(trust_rows(trust(results))),
         **({"references": reference_table(results)} if results.references else {}),
+        **({"stages": pd.json_normalize(along_tasks.table(results))} if results.stages else {}),
     }
 
 
@@ -125,6 +126,7 @@ def _page(results: SearchResults, drawings: Figures) -> str:
             for place, name in enumerate(further)
         ),
         page.section("Predicted for the tasks of the evaluation", drawn("forecast")) if "forecast" in drawings else "",
+        sections.stages(results),
         page.section(f"{wording.heading(wording.searched(results))} by order of tasks", drawn("orders"))
         if "orders" in drawings
         else "",

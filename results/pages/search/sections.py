@@ -22,7 +22,7 @@ from results.pages.search.evaluation import metric_text
 from results.points import parameter_label, value_text
 from results.search import SearchResults
 from results.search_tables import baseline_pair, search_table
-from results.verdict import certificates, forecast, wording
+from results.verdict import along_tasks, certificates, forecast, wording
 from results.verdict.answer import answer
 from results.verdict.assessment import trust
 from results.verdict.peak import is_inert
@@ -125,6 +125,23 @@ def search(results: SearchResults) -> str:
     return page.section(heading, table, page.small(remark), unfolds=True)
 
 
+def stages(results: SearchResults) -> str:
+    """Returns the section with every stage of a search along tasks; "" for others."""
+    if not results.stages:
+        return ""
+    header = [
+        ("tasks", ""),
+        ("values", ""),
+        ("choice", ""),
+        ("predicted A_T", "%, 95 % interval"),
+        ("rivals", ""),
+    ]
+    rows = (("", along_tasks.row(results, stage)) for stage in results.stages)
+    heading = "Along tasks"
+    remark = f"Rivals: values that may be above the choice by more than a point. {along_tasks.seen(results)}"
+    return page.section(heading, page.table(header, rows, heading), page.small(remark))
+
+
 def certificates_section(results: SearchResults) -> str:
     """Returns the section on the certificates; "" without any."""
     text = "\n\n".join(filter(None, (certificates.summary(results), certificates.rounding(results))))
@@ -153,7 +170,9 @@ def _headlines(results: SearchResults) -> Iterator[tuple[str, str, str]]:
 
 
 def _detail(results: SearchResults) -> str:
-    """Returns the verdict in a word or two, and its interval."""
+    """Returns the verdict in a word or two, and its interval; or for how many tasks the choice is predicted."""
+    if results.stages:
+        return along_tasks.in_brief(results)
     trusted = trust(results)
     where = f"; best in {trusted.peak.text}" if trusted.peak is not None else ""
     return f"{KIND_LABELS[trusted.verdict.kind]}{where}"
