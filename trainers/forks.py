@@ -1,6 +1,9 @@
 """Forks: runs that continue another run with other hyperparameters."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from trainers.cohort import Learner
@@ -15,8 +18,8 @@ if TYPE_CHECKING:  # forks are plain values, too
 class Fork(Learner):
     """A learner that was another one, of the same method and seed, until the end of a task.
 
-    `train_cohort` begins it with what was kept of the other run after that task (`Training.keep` "all"). Raises
-    ValueError, in one line, where that cannot be.
+    `train_cohort` begins it with what was kept of the other run after that task, `train_path` trains that where it was
+    not kept. Raises ValueError, in one line, where that cannot be.
     """
 
     origin: Learner
@@ -61,6 +64,54 @@ def values_at(learner: Learner, task: int) -> Hyperparameters:
     return learner.hyperparameters
 
 
+Schedule = Sequence[tuple[int, Hyperparameters]]
+"""(position of the first task, the values from that task on), in order of the tasks."""
+
+
+def schedule_of(learner: Learner) -> tuple[tuple[int, Hyperparameters], ...]:
+    """Returns (position of the first task, the values from that task on), for the first task and for each change.
+
+    A fork that changes no value adds none.
+
+    >>> one = fork(fork(Learner.of("van", seed=3), 0, lr=0.02), 4)
+    >>> [(begin, values.lr) for begin, values in schedule_of(one)]
+    [(0, 0.1), (1, 0.02)]
+    """
+    if not isinstance(learner, Fork):
+        return ((0, learner.hyperparameters),)
+    before = schedule_of(learner.origin)
+    same = before[-1][1] == learner.hyperparameters
+    return before if same else (*before, (learner.after + 1, learner.hyperparameters))
+
+
+def learner_of(method: str, seed: int, schedule: Schedule) -> Learner:
+    """Returns the learner that has these values from these tasks on, as `schedule_of` has them.
+
+    >>> one = fork(fork(Learner.of("van", seed=3), 0, lr=0.02), 4, lr=0.03)
+    >>> learner_of("van", 3, schedule_of(one)) == one
+    True
+    >>> learner_of("van", 3, schedule_of(one)[1:])
+    Traceback (most recent call last):
+    ValueError: a schedule must begin with task 0, got 1
+    """
+    if not schedule or schedule[0][0]:
+        raise ValueError(f"a schedule must begin with task 0, got {schedule[0][0] if schedule else 'none'}")
+    learner = Learner(method, schedule[0][1], seed)
+    for begin, values in schedule[1:]:
+        learner = Fork(method, values, seed, learner, begin - 1)
+    return learner
+
+
+def normal_form(learner: Learner) -> Learner:
+    """Returns the learner without forks that change no value: it is trained alike, and equal to others of its schedule.
+
+    >>> one = Learner.of("van", seed=3)
+    >>> normal_form(fork(fork(one, 0), 4, lr=0.02)) == fork(one, 4, lr=0.02)
+    True
+    """
+    return learner_of(learner.method, learner.seed, schedule_of(learner))
+
+
 def steps_of(learner: Learner, stream: "TaskStream") -> list[int]:
     """Returns the SGD steps at each of the stream's tasks."""
     from trainers.streams.union import union_of  # brings NumPy along
@@ -70,6 +121,27 @@ def steps_of(learner: Learner, stream: "TaskStream") -> list[int]:
         steps_of_task(stream.size(learner.seed, number), values_at(learner, task))
         for task, number in enumerate(stream.tasks)
     ]
+
+
+def cut_of(learner: Learner, stream: "TaskStream", share: float) -> tuple[int, int]:
+    """Returns (tasks, steps of the last of them), where a share of the stream's SGD steps ends.
+
+    As `Training.until` and `Training.last_steps` have them; a part of a step is left out, but for the first one. share:
+    in (0, 1], else raises ValueError.
+
+    >>> from pathlib import Path
+    >>> from trainers.streams import open_stream
+    >>> stream = open_stream("permuted_digits", Path("."), range(3), examples_per_task=200)
+    >>> [cut_of(Learner.of("van", seed=3), stream, share) for share in (0.001, 1 / 3, 0.35, 1)]
+    [(1, 1), (1, 20), (2, 1), (3, 20)]
+    """
+    if not 0 < share <= 1:
+        raise ValueError(f"share must be in (0, 1], got {share}")
+    steps = steps_of(learner, stream)
+    # Of the simple fraction that is meant: 0.29 * 100 is less than 29.
+    wanted = max(1, int(Fraction(share).limit_denominator(10**6) * sum(steps)))
+    task, end = next((task, end) for task, end in enumerate(accumulate(steps)) if end >= wanted)
+    return task + 1, steps[task] - (end - wanted)
 
 
 def described(learner: Learner) -> dict[str, Any]:

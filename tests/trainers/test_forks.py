@@ -13,7 +13,7 @@ from tests.support.numeric_paths import COMPILED, MKL, TWIN, rows_equal
 from tests.support.plain_run import flat, plain_run
 from tests.support.toy_streams import toy
 from trainers import Cohort
-from trainers.forks import Fork, fork, steps_of
+from trainers.forks import Fork, fork, learner_of, normal_form, schedule_of, steps_of, values_at
 from trainers.methods import METHODS, Columns
 from trainers.networks import MLP
 from trainers.population import Training
@@ -178,6 +178,36 @@ def test_forgetting_removes_the_fork_points_of_that_run_alone(tmp_path):
     train([fork(other, 1)], STREAM, MKL, store=tmp_path)
     with pytest.raises(ValueError, match="nothing that a machine like this one has kept after task 1 of Learner"):
         train([fork(one, 1)], STREAM, MKL, store=tmp_path)
+
+
+def test_schedules_are_learners_without_changes_that_change_nothing():
+    one = learner("soft_agem")
+    changed = fork(fork(fork(one, 0), 1, epsilon=0.9), 2, lr=0.03)
+    schedule = schedule_of(changed)
+    assert [begin for begin, _ in schedule] == [0, 2, 3]
+    assert all(values == values_at(changed, begin) for begin, values in schedule)
+    ways = [changed, fork(fork(one, 1, epsilon=0.9), 2, lr=0.03), fork(fork(fork(one, 1, epsilon=0.9), 2, lr=0.03), 3)]
+    assert len(set(ways)) == 3 and {normal_form(way) for way in ways} == {ways[1]}
+    assert {schedule_of(way) for way in ways} == {schedule}
+    assert learner_of("soft_agem", 0, schedule) == ways[1] and learner_of("soft_agem", 1, schedule) != ways[1]
+    # A value that comes back is a change, too.
+    back = fork(fork(one, 0, lr=0.03), 1, lr=one.hyperparameters.lr)
+    assert normal_form(back) == back and normal_form(fork(one, 1)) == normal_form(one) == one
+
+
+@pytest.mark.parametrize(
+    ("schedule", "line"),
+    [
+        ([], "a schedule must begin with task 0, got none"),
+        ([1], "a schedule must begin with task 0, got 1"),
+        ([0, 0], "a fork must come after task 0 or a later one of its origin, got -1"),
+        ([0, 2, 2], "a fork must come after task 2 or a later one of its origin, got 1"),
+    ],
+)
+def test_schedules_begin_with_the_first_task_and_go_on(schedule, line):
+    values = learner("agem").hyperparameters
+    with pytest.raises(ValueError, match=re.escape(line)):
+        learner_of("agem", 0, [(begin, values) for begin in schedule])
 
 
 @pytest.mark.parametrize(
