@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 
 from trainers.cohort import PROTOCOL_VERSION, Architecture, Cohort, CohortResult, Learner, plugged
@@ -56,7 +57,7 @@ class CheckpointOptions:
     "all" keeps every task until `delete`."""
 
     until: int | None = None
-    """Number of tasks that are trained, after which a run is kept in any case; None for all."""
+    """Number of tasks that are trained to their ends, after which a run is kept in any case; None for all."""
 
     def __post_init__(self) -> None:
         if self.keep not in KEEP:
@@ -101,10 +102,12 @@ class Checkpoints:
         shared = {one.name: known[one.name] for one in OF_EVERY_METHOD if not one.per_learner and one.name in known}
         # Before the first task ends nothing depends on the later ones, unless these are tested, too.
         own = {} if transfer else {"stream": with_first_task_of(common["stream"])}
-        self._first = common | shared | own | {"machine": here} if plain else None
+        self._first = common | shared | own | {"machine": here} if plain and self._until else None
         where = _place(options)
         later = common | {"method": cohort.method}
         self._runs = Runs(where, later, " ".join(here), self._every) if where else None
+        self.states: dict[tuple[Learner, int], Arrays] = {}
+        """What is kept in memory, too, by (learner, position of a task): of keys that are here before the training."""
 
     def first(self, origin: Origin) -> Arrays | None:
         """Returns parameters and measurements after a first task of plain SGD."""
@@ -119,32 +122,36 @@ class Checkpoints:
         for origin, arrays in zip(origins, _arrays(learners, result), strict=True):
             save_arrays(self._folder, self._first | _named(origin), arrays)
 
-    def last(self, learner: Learner) -> tuple[int, Arrays] | None:
+    def last(self, learner: Learner, before: int | None = None) -> tuple[int, Arrays] | None:
         """(the last task that was kept, what was kept) of a learner whose run did not end; None where it is not.
 
-        Of a fork at least what it begins with. Raises ValueError where that is not kept, or it has no task to train.
+        Of a fork at least what it begins with. before: of the tasks before this one; None for all that are trained.
         """
-        found = self._runs.newest(described(learner)) if self._runs else None
+        if self._runs is None:
+            return None
+        # What was kept of later tasks says nothing of this one's network.
+        found = self._runs.newest(described(learner), self._until if before is None else before)
         if found is not None or not isinstance(learner, Fork):
             return found
-        if learner.after >= self._tasks - 1:
-            raise ValueError(f"a fork must come before the last of {self._tasks} tasks, got after={learner.after}")
-        arrays = self._runs.at(described(learner.origin), learner.after) if self._runs else None
-        if arrays is None:
-            raise ValueError(
-                f"nothing that a machine like this one has kept after task {learner.after} of {learner.origin} "
-                f"is in {self._runs or 'any store'}; train that with keep={EVERY!r} first"
-            )
-        return learner.after, arrays
+        arrays = self._runs.at(described(learner.origin), learner.after)
+        return None if arrays is None else (learner.after, arrays)
 
     def save(self, trained: Sequence[Learner], task: int, learners: Learners, result: CohortResult) -> None:
-        """Keeps every learner's run up to this task, unless that was done a moment ago and nothing goes on from it."""
+        """Keeps every learner's run up to this task, unless that was done a moment ago and nothing goes on from it.
+
+        Never after a task that is not trained to its end.
+        """
         recent, ends = time.monotonic() - self._saved < AT_MOST_EVERY, task == self._until - 1 < self._tasks - 1
-        if self._runs is None or (recent and not self._every and not ends):
+        stores = self._runs is not None and (self._every or ends or not recent)
+        if task >= self._until or not (stores or self.states):
             return
         for one, arrays in zip(trained, _arrays(learners, result), strict=True):
-            self._runs.save(described(one), task, arrays)
-        self._saved = time.monotonic()
+            if (one, task) in self.states:
+                self.states[one, task] = {name: np.array(array) for name, array in arrays.items()}
+            if stores and self._runs is not None:
+                self._runs.save(described(one), task, arrays)
+        if stores:
+            self._saved = time.monotonic()
 
     def delete(self, trained: Iterable[Learner]) -> None:
         """Removes what is kept of runs; fork points only with "all", for which those are kept."""

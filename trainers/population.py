@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.capacity import split_to_fit
-from trainers.checkpoints import TRAINING, CheckpointOptions, Checkpoints, origin_of, restore
+from trainers.checkpoints import EVERY, TRAINING, CheckpointOptions, Checkpoints, origin_of, restore
 from trainers.cohort import LEARNING_CURVE_BATCHES, Architecture, Cohort, CohortResult, Learner
 from trainers.engines import fastest_for, make_engine, one_thread
 from trainers.engines.base import Engine, Learners
@@ -58,6 +58,10 @@ class Training:
     """Tests inside tasks, (every so many steps, images of each task): on the current task and all earlier ones."""
     until: int | None = None
     """How many tasks are trained, the first ones of the stream; None for all. A run that is kept goes on from there."""
+    last_steps: int | None = None
+    """SGD steps of the last of these tasks, its first ones; None for all. The network is tested after them as at the
+    end of a task; a run that is kept goes on from the task before, and steps of this one are taken anew.
+    """
     folder: Path | None = None
     """Keeps first tasks that other cohorts share, and the last task of a run that is killed: a cache."""
     store: str | Path | None = None
@@ -79,20 +83,37 @@ class Training:
         return until
 
     @property
+    def whole_tasks(self) -> int:
+        """How many tasks are trained to their ends; raises as `trained_tasks`."""
+        return self.trained_tasks - (self.last_steps is not None)
+
+    @property
     def chosen(self) -> NumericPath:
         """The arithmetic that is used."""
         return self.path or fastest_for(self.stream, self.architecture)
 
     def of(self, cohort: Cohort) -> "Training":
-        """Returns the training of such a cohort: tasks shown together leave nothing for FWT, LCA and tests inside."""
+        """Returns the training of such a cohort: tasks shown together leave nothing for FWT, LCA and tests inside.
+
+        A last task of which all steps are taken is not cut. Raises ValueError where there are fewer.
+        """
         stream, apart = union_of(cohort.declared, cohort.shared, self.stream), cohort.declared.union is None
-        if not apart and self.until is not None:
-            raise ValueError(f"{cohort.declared.title} shows tasks together: until must be None, got {self.until}")
-        return replace(self, stream=stream, transfer=self.transfer and apart, measure=self.measure if apart else None)
+        for name, value in (("until", self.until), ("last_steps", self.last_steps)):
+            if not apart and value is not None:
+                raise ValueError(f"{cohort.declared.title} shows tasks together: {name} must be None, got {value}")
+        last = self.last_steps
+        if last is not None:
+            steps = {steps_of(one, stream)[self.trained_tasks - 1] for one in cohort.learners}
+            if not 1 <= last <= min(steps):
+                raise ValueError(f"last_steps must lie in 1…{min(steps)}, the steps of the last task, got {last}")
+            last = None if steps == {last} else last
+        transfer, measure = self.transfer and apart, self.measure if apart else None
+        return replace(self, stream=stream, transfer=transfer, measure=measure, last_steps=last)
 
     def checkpoints(self, cohort: Cohort) -> Checkpoints:
-        """Returns the checkpoints of such a cohort. Raises ValueError as `CheckpointOptions`."""
-        options, own = CheckpointOptions(self.folder, self.store, self.keep, self.until), self.of(cohort)
+        """Returns the checkpoints of such a cohort. Raises ValueError as `CheckpointOptions`, and as `of`."""
+        own = self.of(cohort)
+        options = CheckpointOptions(self.folder, self.store, self.keep, own.whole_tasks)
         return Checkpoints(options, cohort, own.stream, self.architecture, self.chosen, own.transfer, own.measure)
 
 
@@ -101,17 +122,27 @@ def train_cohort(cohort: Cohort, training: Training, progress: Progress | None =
 
     A learner's result depends on the learner, the stream, the architecture and the numeric path alone; on a CPU it is
     bit-identical alone and in any cohort, but for all networks but perceptrons on the path that has them together.
-    A run that was killed goes on from what was kept of it, a fork (`forks.fork`) from what was kept of its origin.
-    Learners that do not fit into memory together are trained in halves of the cohort, and the result says so. Raises
-    MemoryError, with one line, when not even one fits, and ValueError where a fork has nothing to begin with.
+    A run that was killed goes on from what was kept of it, a fork (`forks.fork`) from what was kept of its origin
+    (`paths.train_path` does without). Learners that do not fit into memory together are trained in halves of the
+    cohort, and the result says so. Raises MemoryError, with one line, when not even one fits, and ValueError where a
+    fork has nothing to begin with.
     """
     checkpoints = training.checkpoints(cohort)
+    check_forks(cohort, training)
+    kept = {one: found for one in cohort.learners if (found := checkpoints.last(one))}
+    if lost := next((one for one in cohort.learners if isinstance(one, Fork) and one not in kept), None):
+        raise ValueError(
+            f"nothing that a machine like this one has kept after task {lost.after} of {lost.origin} "
+            f"is in {training.store or training.folder or 'any store'}; train that with keep={EVERY!r} first"
+        )
+    return train_rest(cohort, training, checkpoints, kept, progress)
+
+
+def check_forks(cohort: Cohort, training: Training) -> None:
+    """Raises ValueError, in one line, where a fork has no task to train."""
     until = training.trained_tasks
     if late := next((one for one in cohort.learners if isinstance(one, Fork) and one.after >= until - 1), None):
         raise ValueError(f"a fork must come before the last of {until} tasks, got after={late.after}")
-    # What was kept of later tasks says nothing of this one's network.
-    kept = {one: found for one in cohort.learners if (found := checkpoints.last(one)) and found[0] < until}
-    return train_rest(cohort, training, checkpoints, kept, progress)
 
 
 @one_thread()
@@ -144,14 +175,18 @@ def train_rest(
     for rows, part, note in parts:
         for name in CohortResult.ARRAYS:
             getattr(result, name)[rows] = getattr(part, name)
-        steps = (steps_of(cohort.learners[row], stream)[: training.trained_tasks] for row in rows)
-        result.steps[rows] = [*map(sum, steps)]
+        result.steps[rows] = [_steps_taken(cohort.learners[row], training) for row in rows]
         result = replace(result, saved=result.saved + part.saved, note=note or result.note)
-    if training.keep == TRAINING and training.trained_tasks == len(stream.tasks):
+    if training.keep == TRAINING and training.whole_tasks == len(stream.tasks):
         # Not part by part: a run that is killed in a later part goes on from the last task of every learner.
         checkpoints.delete(cohort.learners)
     ticker.flush()
     return result
+
+
+def _steps_taken(learner: Learner, training: Training) -> int:
+    *before, last = steps_of(learner, training.stream)[: training.trained_tasks]
+    return sum(before) + (last if training.last_steps is None else training.last_steps)
 
 
 def _points(cohort: Cohort, training: Training) -> int:
@@ -193,7 +228,7 @@ class _Run:
         self._point = 0  # the next row of `CohortResult.inside`
         self._engine, self._cohort, self._seeds = engine, cohort, seeds
         self._stream, self._tasks, self._transfer = training.stream, len(training.stream.tasks), training.transfer
-        self._until = training.trained_tasks
+        self._until, self._last_steps = training.trained_tasks, training.last_steps
         self._ticker, self._checkpoints = ticker, checkpoints
         self._anew = cohort.declared.union == JOINT
         self._stride = 1  # steps between two looks: as many as take a moment
@@ -221,7 +256,7 @@ class _Run:
                 continue
             if self._anew:
                 learners, _ = self._untrained(engine.start(), self._cohort.learners)
-            engine.load_task(task)
+            self._load_task(task)
             self._train_task(learners, result, task)
             self._end_task(learners, task)
             self._checkpoints.save(self._cohort.learners, task, learners, result)
@@ -240,7 +275,7 @@ class _Run:
         of_each = {origin_of(one): one for one in self._cohort.learners}
         origins = sorted(of_each)
         learners, result = self._untrained(start, [of_each[origin] for origin in origins])
-        engine.load_task(0)
+        self._load_task(0)
         kept = [arrays for origin in origins if (arrays := self._checkpoints.first(origin))]
         rows = [origins.index(origin_of(one)) for one in self._cohort.learners]
         saved = len(rows)
@@ -272,8 +307,16 @@ class _Run:
         """Returns [M], indices into the engine's seeds."""
         return torch.tensor([self._seeds.index(one.seed) for one in chosen], device=beside.device)
 
+    def _load_task(self, task: int) -> None:
+        """Loads a task that is to be trained."""
+        self._engine.load_task(task)
+        if task == self._until - 1 and self._last_steps is not None:
+            self._engine.cut(self._last_steps)
+
     def _end_task(self, learners: Learners, task: int) -> None:
-        """Applies the method's change between two tasks."""
+        """Applies the method's change between two tasks, unless the run is cut inside the first of them."""
+        if task == self._until - 1 and self._last_steps is not None:
+            return
         if task < self._tasks - 1:
             self._engine.finish(learners, task == 0)
         self._engine.remember(task)

@@ -84,11 +84,9 @@ class Engine(ABC):
     """Trains learners of some seeds in lockstep on the task that is loaded. Steps are numbered within the task."""
 
     steps = 0
-    """Steps of the loaded task, of all its passes."""
+    """Steps of the loaded task, of all its passes, or as `cut` leaves them."""
     first_pass = 0
     """Steps of its first pass."""
-    reference = False
-    """Whether the loaded task's last steps have a reference batch."""
     of_rate = 1.0
     """The loaded task's factor of the learning rate."""
 
@@ -97,6 +95,7 @@ class Engine(ABC):
         self._rule, self._shared = cohort.declared.rule, cohort.shared
         self._plain = optimizers.is_plain(cohort.shared)
         self._anew = cohort.declared.union == JOINT  # such a training is the first one of its network
+        self._without = 0  # the loaded task's steps without a reference batch
         self._pools = [Pool(stream, seed, cohort.declared, cohort.shared) for seed in seeds]
 
     def __enter__(self) -> Self:
@@ -117,6 +116,15 @@ class Engine(ABC):
     @abstractmethod
     def load_task(self, task: int) -> None:
         """Makes the task's training set and batches ready; task: its position in the stream, counted from 0."""
+
+    def cut(self, steps: int) -> None:
+        """Makes so many steps the loaded task's last; those before stay what they are. steps: 1 or more, not more."""
+        self.steps = steps
+
+    @property
+    def reference(self) -> bool:
+        """Whether some of the loaded task's steps have a reference batch."""
+        return self._without < self.steps
 
     @abstractmethod
     def train(self, learners: Learners, first: int, last: int) -> None:
@@ -153,7 +161,7 @@ class Engine(ABC):
         self.steps = sum(len(segment.rows) for segment in schedules[0])
         self.first_pass = self._pools[0].first_pass
         # A reservoir is empty in a task's first steps, never in its last.
-        self.reference = schedules[0][-1].reference > 0
+        self._without = sum(len(segment.rows) for segment in schedules[0] if not segment.reference)
         return schedules
 
 

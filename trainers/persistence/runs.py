@@ -57,14 +57,15 @@ class Runs:
     def __str__(self) -> str:
         return self._where
 
-    def newest(self, own: Mapping[str, Any]) -> tuple[int, Arrays] | None:
+    def newest(self, own: Mapping[str, Any], before: int | None = None) -> tuple[int, Arrays] | None:
         """Returns (the last task of the run, counted from 0, that was kept undamaged; what was kept); None without any.
 
-        Says so, once, where only machines that are not alike have kept runs.
+        before: of those before this one; None for all. Says so, once, where only machines that are not alike have kept
+        runs.
         """
         files = self._files([own])
         mine = {one.task for one in files if one.machine == self._machine}
-        for task in sorted(mine, reverse=True):
+        for task in sorted((one for one in mine if before is None or one < before), reverse=True):
             if (arrays := self.at(own, task)) is not None:
                 return task, arrays
         if files and not mine and not self._told_of_others:
@@ -83,10 +84,10 @@ class Runs:
         return None
 
     def save(self, own: Mapping[str, Any], task: int, arrays: Arrays) -> None:
-        """Keeps the run after the task; not what was kept of it before, unless that is a fork point."""
+        """Keeps the run after the task; not what was kept of it after earlier ones, unless that is a fork point."""
         file = _File(_run(own), task, self._machine, self._kind)
         mine = {one for one in self._files([own]) if one.machine == self._machine and one.kind == self._kind == NEWEST}
-        before = mine - {file}
+        before = {one for one in mine if one.task < task}
 
         def write(place: Place) -> None:
             place.write(self._path(file), self._mark(own, task), packed(arrays))
