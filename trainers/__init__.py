@@ -4,6 +4,7 @@
 ROOMS lists modules and folders from the top down; each imports only what stands behind it.
 
 cost                          what a run takes: FLOP counted, speed measured
+paths                         forks, with those of their origins that are not kept
 population                    a cohort through all tasks
 footprint, checkpoints        the RAM that a cohort takes;  what is kept of its way
 forks                         learners that go on from a task of another run with other values
@@ -28,7 +29,7 @@ from trainers.cohort import Architecture, Cohort, CohortResult, Learner
 from trainers.hyperparameters import Hyperparameters
 
 ROOMS = (
-    *("cost", "population", "footprint", "checkpoints", "forks", "foreign", "engines", "pool", "reservoir"),
+    *("cost", "paths", "population", "footprint", "checkpoints", "forks", "foreign", "engines", "pool", "reservoir"),
     *(
         "numeric_path",
         "networks",

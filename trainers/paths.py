@@ -1,0 +1,91 @@
+"""Trains forks together with what they begin with, where that is not kept."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from trainers.checkpoints import Checkpoints
+from trainers.cohort import Cohort, CohortResult, Learner
+from trainers.forks import Fork
+from trainers.persistence.array_store import Arrays
+from trainers.population import Progress, Training, check_forks, train_rest
+
+States = dict[Learner, dict[int, Arrays]]
+"""What is known of learners after tasks, by the position of the task."""
+
+
+def train_path(cohort: Cohort, training: Training, progress: Progress | None = None) -> CohortResult:
+    """Trains every learner as `train_cohort` does; forks also where nothing of their origins is kept.
+
+    Then these are trained first: each once, from its last task that is kept, to the last one that a fork goes on from.
+    A fork's result is bit for bit the same in either case, as far as `train_cohort` says so of cohorts. Steps of
+    origins are in `progress`, and not in `CohortResult.saved`. Their states are handed over in memory, and kept as the
+    training says. Raises MemoryError, and ValueError where a fork has no task to train.
+    """
+    checkpoints = training.checkpoints(cohort)
+    check_forks(cohort, training)
+    until, states = training.of(cohort).whole_tasks, States()
+    wanted = _wanted(cohort, until, checkpoints, states)
+    taken, notes = 0, []
+    for part in _cohorts(wanted):
+        tasks = {one: wanted[one] for one in part.learners}
+        own = replace(training, until=max(map(max, tasks.values())) + 1, last_steps=None)
+        places = own.checkpoints(part)
+        # Another process may have kept some since they were looked for.
+        places.states = {(one, task): {} for one in tasks for task in tasks[one] - states.get(one, {}).keys()}
+        starts = {one: start for one in tasks if (start := _start(one, min(tasks[one]) + 1, states))}
+        result = train_rest(part, own, places, starts, progress)
+        for (one, task), arrays in places.states.items():
+            states.setdefault(one, {})[task] = arrays
+        taken += int(result.steps.sum()) - result.saved
+        notes.append(result.note)
+    starts = {one: start for one in cohort.learners if (start := _start(one, until, states))}
+    result = train_rest(cohort, training, checkpoints, starts, progress)
+    note = next((one for one in (result.note, *notes) if one), "")
+    return replace(result, saved=result.saved - taken, note=note)
+
+
+def _start(learner: Learner, before: int, states: States) -> tuple[int, Arrays] | None:
+    """Returns (the last known task before this one, what is known after it); of a fork at least its origin's."""
+    own = states.get(learner, {})
+    if tasks := [task for task in own if task < before]:
+        return max(tasks), own[max(tasks)]
+    if isinstance(learner, Fork) and learner.after in (of_origin := states.get(learner.origin, {})):
+        return learner.after, of_origin[learner.after]
+    return None
+
+
+def _wanted(cohort: Cohort, until: int, checkpoints: Checkpoints, states: States) -> Mapping[Learner, set[int]]:
+    """Returns the origins to train, and the tasks after which forks go on from each; puts what is kept into `states`.
+
+    until: how many tasks the cohort is trained to their ends.
+    """
+    wanted: dict[Learner, set[int]] = {}
+
+    def want(one: Learner, before: int) -> None:
+        """Looks for what a learner begins with, before a task."""
+        if _start(one, before, states):
+            return
+        if found := checkpoints.last(one, before):
+            task, arrays = found
+            states.setdefault(one.origin if isinstance(one, Fork) and task == one.after else one, {})[task] = arrays
+        elif isinstance(one, Fork) and one.after not in (tasks := wanted.setdefault(one.origin, set())):
+            tasks.add(one.after)
+            want(one.origin, min(tasks) + 1)
+
+    for one in cohort.learners:
+        want(one, until)
+    return wanted
+
+
+def _cohorts(wanted: Mapping[Learner, set[int]]) -> Iterator[Cohort]:
+    """Yields cohorts of learners that are trained equally far, origins of others before these."""
+    groups: dict[tuple[int, int, object], list[Learner]] = {}
+    for one, tasks in wanted.items():
+        groups.setdefault((_depth(one), max(tasks), one.shared), []).append(one)
+    for _, learners in sorted(groups.items(), key=lambda item: item[0][:2]):
+        yield Cohort(tuple(learners))
+
+
+def _depth(learner: Learner) -> int:
+    """Returns how many forks there were on a learner's way."""
+    return _depth(learner.origin) + 1 if isinstance(learner, Fork) else 0
