@@ -6,11 +6,11 @@ package loads nothing. ROOMS lists modules and folders from the pages down; each
 pages                     reports of every kind of study: their sections, numbers and files
 html                      one page as a file;  figures  each with its numbers, drawing and tables
 verdict                   what can be said about a search, and the sentences that say it
-search_tables             the tables of a search
+search_tables             the tables of a search;  protocol_tables  those of a study of protocols
 statistics                tests, spreads and curves of few seeds;  inert  scores that are all equal
 paper                     the printed tables, and ours beside them
 orders                    tables of the orders of tasks
-search, table             the results of a search, and of a table of methods
+search, table, protocols  the results of a search, of a table of methods, and of a study of protocols
 points                    a point in words, its records and their means
 objectives                what a search maximises, of a run's accuracies
 export, metrics           runs for other tools;  accuracies in the paper's units
@@ -22,10 +22,12 @@ labels, files             names, numbers and paths as they are shown;  files wri
 """
 
 ROOMS = (
-    *("pages", "html", "figures", "verdict", "search_tables", "statistics", "inert", "paper", "orders"),
+    *("pages", "html", "figures", "verdict", "search_tables", "protocol_tables", "statistics", "inert", "paper"),
     *(
+        "orders",
         "search",
         "table",
+        "protocols",
         "points",
         "objectives",
         "export",

@@ -256,6 +256,26 @@ def duration_text(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
+def flop_text(flop: float) -> str:
+    """Returns FLOP with a prefix.
+
+    >>> flop_text(2.5e13)
+    '25 TFLOP'
+    """
+    size, prefix = next((unit for unit in ((1e15, "P"), (1e12, "T"), (1e9, "G")) if flop >= unit[0]), (1e6, "M"))
+    return f"{flop / size:.3g} {prefix}FLOP"
+
+
+def bytes_text(count: float) -> str:
+    """Returns bytes with a binary prefix and three significant digits.
+
+    >>> bytes_text(0), bytes_text(1536), bytes_text(3 * 2**30)
+    ('0 bytes', '1.5 KiB', '3 GiB')
+    """
+    size, prefix = next((unit for unit in ((2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki")) if count >= unit[0]), (1, ""))
+    return f"{count / size:.3g} {prefix}B" if prefix else f"{count:.0f} bytes"
+
+
 A_T, WORST, ANYTIME = "A_T", "worst-task", "anytime"
 MIN_ACC = "min-ACC"
 OF_POINTS = ("WC-ACC", MIN_ACC)

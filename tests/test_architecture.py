@@ -32,6 +32,7 @@ MORE: tuple[str, ...] = (
     *("PaperFile", "Summary"),
     *("IidStream", "JointStream", "Pickles", "RotatedStream", "SplitPixelsStream", "StreamWrapper", "Unit"),
     *("Forecast", "VarianceShares"),
+    *("Cost", "Evidence", "ProtocolResults", "ProtocolRow", "Regret"),
 )
 """Names of the public classes beyond these ceilings."""
 IMPORT = (ast.Import, ast.ImportFrom)
@@ -224,7 +225,7 @@ def test_nothing_below_the_terminal_prints():
 
 BY_KIND = {
     *("Study", "Search", "Table", "Comparison", "MemoryStudy", "Loop", "SearchLoop", "TableLoop"),
-    *("SearchResults", "TableResults"),
+    *("SearchResults", "TableResults", "ProtocolResults"),
 }
 
 

@@ -2,7 +2,7 @@
 
 from epsearch.loop.estimates import Plan
 from epsearch.runners.registry import runner_of
-from results.labels import count_text, duration_text
+from results.labels import count_text, duration_text, flop_text
 from results.statistics import power
 from results.verdict.summary import command_in
 
@@ -106,7 +106,7 @@ def _protocol(plan: Plan) -> str:
 def _steps(plan: Plan) -> str:
     if plan.study.foreign:
         return "as the trainer takes them"
-    return f"{plan.steps:,} SGD steps at most, {_flop(plan.flop)}" if plan.steps else "none"
+    return f"{plan.steps:,} SGD steps at most, {flop_text(plan.flop)}" if plan.steps else "none"
 
 
 def _measuring(plan: Plan) -> str:
@@ -121,16 +121,6 @@ def _measuring(plan: Plan) -> str:
 def _span(least: int, most: int) -> str:
     """Returns both numbers, or one if they are equal."""
     return f"{least}" if least == most else f"{least} to {most}"
-
-
-def _flop(flop: float) -> str:
-    """Returns FLOP with a prefix.
-
-    >>> _flop(2.5e13)
-    '25 TFLOP'
-    """
-    size, prefix = next((unit for unit in ((1e15, "P"), (1e12, "T"), (1e9, "G")) if flop >= unit[0]), (1e6, "M"))
-    return f"{flop / size:.3g} {prefix}FLOP"
 
 
 def _memory(plan: Plan) -> str:
