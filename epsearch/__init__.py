@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from epsearch.study.description import Study as Study
     from epsearch.study.kinds import Comparison as Comparison
     from epsearch.study.kinds import MemoryStudy as MemoryStudy
+    from epsearch.study.kinds import ProtocolStudy as ProtocolStudy
     from epsearch.study.kinds import Search as Search
     from results.figures.paper import paper_style as paper_style
 
@@ -99,6 +100,7 @@ ROOMS = (
         "loop",
         "study",
         "plugins",
+        "protocols",
         "ledger",
         "service_url",
         "failures",
@@ -121,7 +123,7 @@ _HOMES = {
     "epsearch.preparation.build": ("build",),
     "epsearch.publishing.targets": ("live",),
     "epsearch.study.description": ("Study",),
-    "epsearch.study.kinds": ("Comparison", "MemoryStudy", "Search"),
+    "epsearch.study.kinds": ("Comparison", "MemoryStudy", "ProtocolStudy", "Search"),
     "results.figures.paper": ("paper_style",),
 }
 __all__ = sorted(name for names in _HOMES.values() for name in names)

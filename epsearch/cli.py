@@ -218,7 +218,7 @@ def doctor(folder: Out = OUT.default, data_dir: DataDir = DATA.default, as_json:
 
 
 PANELS = {
-    "Search": ("run", "compare", "memory", "plan", "resume", "watch", "cancel"),
+    "Search": ("run", "compare", "memory", "protocols", "plan", "resume", "watch", "cancel"),
     "Manage": ("list", "show", "report", "train", "delete", "clean", "db", "datasets"),
     "Trust": ("verify", "check", "doctor"),
     "Share": ("export", "import", "publish", "serve", "token", "plugins"),

@@ -68,6 +68,8 @@ class Hyperparameter:
     """Further flags of the command line."""
     usual: str = ""
     """The default in words; "" where `default` says it."""
+    stability: int = 0
+    """1 if larger numbers protect earlier tasks more, −1 if smaller ones do, 0 where that cannot be said."""
 
     @property
     def title(self) -> str:

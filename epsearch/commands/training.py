@@ -15,12 +15,13 @@ from epsearch.doors import door
 from epsearch.doors.door import Door, Request
 from epsearch.failures.errors import UsageError
 from epsearch.study.description import Study
-from epsearch.study.kinds import KINDS, Comparison, MemoryStudy, Search
+from epsearch.study.kinds import KINDS, Comparison, MemoryStudy, ProtocolStudy, Search
 from epsearch.study.parsers import words
 
 TRAINING: dict[str, str] = {
     Search.kind: "Search ε, or another hyperparameter, evaluate the choice on the remaining tasks, write a report.",
     Comparison.kind: "Train every method on the evaluation tasks and set the paper's table beside the result.",
+    ProtocolStudy.kind: "Compare search protocols: what each may see, what it chooses, and what that loses.",
     MemoryStudy.kind: "Train methods with an episodic memory at several sizes of it, beside the paper's memory tables.",
 }
 
@@ -93,6 +94,6 @@ def add_to(app: Commands) -> None:
     plans = Commands(help="Tell what a run with these options would take; nothing is trained.", add_completion=False)
     app.add_typer(plans, name="plan")
     plans.callback(invoke_without_command=True)(_unless_another(_command(Search, _plan)))
-    for kind in (Comparison.kind, MemoryStudy.kind):
+    for kind in (Comparison.kind, MemoryStudy.kind, ProtocolStudy.kind):
         text = f"Tell what `epsearch {kind}` with these options would take; nothing is trained."
         plans.command(kind, help=text)(_command(KINDS[kind], _plan))

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from epsearch.failures.errors import UsageError, unknown
 from epsearch.findings.facts import full_size, unfinished_notes, unit_notes
+from epsearch.findings.protocols import protocol_results
 from epsearch.findings.search import search_results
+from epsearch.loop.protocols import ProtocolLoop
 from epsearch.loop.table import Row, TableLoop
 from epsearch.plugins.registration import added
 from epsearch.study.description import Study
-from epsearch.study.kinds import Comparison, MemoryStudy, Search
+from epsearch.study.kinds import Comparison, MemoryStudy, ProtocolStudy, Search
 from results.labels import method_label, settings_text
 from results.ledger.record import JOINT, RunRecord
 from results.ledger.retry import RetryPolicy
 from results.metrics import last_task_accuracy
 from results.points import point_of, point_text, value
+from results.protocols import ProtocolResults
 from results.search import SearchResults
 from results.table import TableResults, TableRow
 from search_spaces.published.definition import load_definition
@@ -33,7 +36,7 @@ UNTUNED = "Every candidate of the tuning lost a seed; trained with the definitio
 
 Groups: TypeAlias = dict[tuple[str, str], tuple[RunRecord, ...]]
 """Maps (stream: "cv" or "eval"; point or row in words) to its members, which differ in their seeds."""
-AnyResults: TypeAlias = SearchResults | TableResults
+AnyResults: TypeAlias = SearchResults | TableResults | ProtocolResults
 
 
 class Report(NamedTuple):
@@ -144,6 +147,12 @@ def _memory_pages() -> ModuleType:
     return memory
 
 
+def _protocol_pages() -> ModuleType:
+    from results.pages import protocols
+
+    return protocols
+
+
 def _answer(results: SearchResults) -> str:
     from results.verdict.answer import answer
 
@@ -163,6 +172,19 @@ def _of_search(results: SearchResults) -> Iterable[RunRecord]:
 
 def _of_table(results: TableResults) -> Iterable[RunRecord]:
     return {record.key: record for record in results.records}.values()
+
+
+def _of_protocols(results: ProtocolResults) -> Iterable[RunRecord]:
+    return results.records
+
+
+def _protocols(loop: ProtocolLoop) -> Groups:
+    """Returns the members that are judged, by protocol, then by candidate."""
+    groups = {("eval", name): loop.records_of(loop.finals(name)) for name in loop.study.protocols}
+    names = loop.study.space.names
+    for one in loop.study.candidates:
+        groups["eval", point_text(names, (one,))] = loop.records_of(loop.constants(one))
+    return {key: members for key, members in groups.items() if members}
 
 
 def _points(loop: "SearchLoop") -> Groups:
@@ -207,6 +229,7 @@ REPORTS: dict[str, Report] = {
         _rows,
         latex_metrics=lambda: _comparison_pages().latex_metrics(),
     ),
+    ProtocolStudy.kind: Report(protocol_results, _of_protocols, _protocol_pages, "write_protocols", _protocols),
     MemoryStudy.kind: Report(
         memory_study,
         _of_table,

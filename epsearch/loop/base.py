@@ -304,7 +304,7 @@ class Loop(ABC):
         """Returns a job, with everything that a worker on another machine needs."""
         runs, certify = order
         study, first = self.study, runs[0]
-        further = further_tasks(study, first)
+        further, last = further_tasks(study, first), len(study.stream_tasks(first.phase)) + first.more
         return Job(
             number=number,
             stage=self.stage,
@@ -313,8 +313,9 @@ class Loop(ABC):
             architecture=study.architecture,
             stream=self._request(first.phase, first.order, further),
             order=first.order,
-            until=len(study.stream_tasks(first.phase)) + first.more if further else None,
+            until=first.prefix[0] if first.prefix else last if further else None,
             more=first.more,
+            prefix=first.prefix,
             path=str(study.numeric_path),
             transfer=measures_transfer(first.phase),
             measure=self._measured(first),

@@ -4,10 +4,10 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from epsearch.loop.jobs import Certify, Run
+from epsearch.loop.jobs import Certify, Prefix, Run
 from trainers.hyperparameters import Hyperparameters
 
-Kind: TypeAlias = tuple[str, int, int, str, Hyperparameters]
+Kind: TypeAlias = tuple[str, int, int, Prefix | None, str, Hyperparameters]
 
 Order: TypeAlias = tuple[Sequence[Run], Certify | None]
 """Members to train together, and the comparison of a certificate."""
@@ -17,7 +17,7 @@ COHORTS_PER_WORKER = 4  # small, so that workers idle little at the end of a sta
 
 def kind_of(run: Run) -> Kind:
     """Returns the kind of a run; runs of one kind can be trained together."""
-    return run.phase, run.order, run.more, run.learner.method, run.learner.shared
+    return run.phase, run.order, run.more, run.prefix, run.learner.method, run.learner.shared
 
 
 def cut(runs: Sequence[Run], workers: int, device: str, work: Callable[[Run], float]) -> list[Order]:

@@ -2,17 +2,19 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
 from epsearch.failures.errors import UsageError, unknown
 from epsearch.loop.jobs import Job, JobResult, Run
 from epsearch.plugins.loading import PLUGINS, WAYS
-from epsearch.study.description import Study
+from epsearch.study.description import MEMORY_PHASE, Study
 from epsearch.study.parsers import AUTO
 from results.ledger.record import ORDER, RunRecord, content_key
 from trainers import methods
 from trainers.cohort import PROTOCOL_VERSION, Learner
+from trainers.forks import Fork, learner_of, normal_form, schedule_of
 from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameters
 from trainers.methods import RESERVOIR, Columns
 from trainers.plugins.source import SOURCE, digest
@@ -20,6 +22,10 @@ from trainers.plugins.source import SOURCE, digest
 PARTS = "method_parts"  # of a plug-in method: a hash of its parts
 DISTANCES = "distances"
 """Part of a stream's description: method -> steps between tests inside tasks, where they are computed."""
+PREFIX = "prefix"
+"""Part of a stream's description: number of the tasks that are trained, and steps of the last one, null for all."""
+SCHEDULE = "schedule"
+"""Part of a content: pairs of the position of a task and of what changes there, by names of stored records."""
 BEYOND = "beyond"
 """Part of a stream's description: numbers of the first further task of the search, and behind its last one."""
 EPSILON, STRENGTH = "epsilon", "strength"  # beside the configuration, not in it
@@ -35,7 +41,7 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
     must not change, or stored results would lose their keys.
     """
     learner = known_as(run.learner)
-    identity = learner.identity
+    identity = _begun_as(learner).identity
     declared = learner.declared.declarations(identity)
     values = {each.key: identity[each.name] for each in declared if each.name in identity}
     config = dict.fromkeys(ALWAYS_NAMED) | {
@@ -54,6 +60,10 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
     inside = measured(study, images, run)
     order = study.order_of(run.phase, run.order)
     facts: dict[str, Any] = {"tests": "validation"} if study.validation and run.phase != "eval" else {}
+    if run.phase == MEMORY_PHASE:
+        facts = {"tests": "memory", "tests_of_class": study.hyperparameters.memory}
+    if run.prefix:
+        facts[PREFIX] = list(run.prefix)
     if run.more:
         facts[BEYOND] = [study.tasks, study.tasks + run.more]
     if (further := further_tasks(study, run)) and _depends_on_length(study, learner):
@@ -73,6 +83,7 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
         **({"measure": dict(zip(("every", "images"), inside, strict=True))} if inside else {}),
         **({STRENGTH: values[STRENGTH]} if STRENGTH in values else {}),
         **({PARTS: digest(source)} if source else {}),
+        **({SCHEDULE: changes} if (changes := _changes(learner)) else {}),
     }
 
 
@@ -80,7 +91,8 @@ def run_of(record: RunRecord) -> Run:
     """Returns the run of a record: the inverse of `content`. Raises ValueError and LookupError for unknown names."""
     config = record.content["config"]
     first, last = record.content["stream"].get(BEYOND, (0, 0))
-    unit = record.unit.order, last - first
+    tasks, steps = record.content["stream"].get(PREFIX, (0, None))
+    unit = record.unit.order, last - first, (tasks, steps) if tasks else None
     beside = {name: record.content.get(name) for name in (EPSILON, STRENGTH)}
     method = methods.method(record.method)
     if method.foreign:
@@ -89,8 +101,11 @@ def run_of(record: RunRecord) -> Run:
     usual = {each.key: each.default for each in declared if each.later}
     stored = usual | config | beside
     values = {each.name: stored[each.key] for each in declared}
-    learner = Learner(record.method, Hyperparameters.of(declared, values), record.seed)
-    return Run(record.phase, learner, *unit)
+    schedule = [(0, Hyperparameters.of(declared, values))]
+    names = {each.key: each.name for each in declared}
+    for task, changes in record.content.get(SCHEDULE, ()):
+        schedule.append((task, schedule[-1][1].but(**{names[key]: value for key, value in changes.items()})))
+    return Run(record.phase, learner_of(record.method, record.seed, tuple(schedule)), *unit)
 
 
 def further_tasks(study: Study, run: Run) -> int:
@@ -118,12 +133,29 @@ def known_as(learner: Learner) -> Learner:
 
     So the baseline of a search and a row of A-GEM in a comparison are trained once.
     """
-    other = learner.declared.at_zero
-    if not other or learner.hyperparameters.epsilon != 0:
+    other, learner = learner.declared.at_zero, normal_form(learner)
+    if not other or isinstance(learner, Fork) or learner.hyperparameters.epsilon != 0:
         return learner
     # Only declared hyperparameters, or the key would depend on values that cannot change the result.
     left = learner.hyperparameters.only(each.name for each in methods.method(other).hyperparameters)
     return Learner(other, left, learner.seed)
+
+
+def _begun_as(learner: Learner) -> Learner:
+    """Returns the learner that trained the first task."""
+    while isinstance(learner, Fork):
+        learner = learner.origin
+    return learner
+
+
+def _changes(learner: Learner) -> list[list[Any]]:
+    """Returns the tasks at which values change, with the changed ones by names of stored records."""
+    schedule = schedule_of(learner)
+    keys = {each.name: each.key for each in learner.declared.hyperparameters}
+    return [
+        [task, {keys[name]: value for name, value in vars(now).items() if before.get(name) != value}]
+        for (_, before), (task, now) in pairwise(schedule)
+    ]
 
 
 def determining(images: Mapping[str, Any]) -> dict[str, Any]:

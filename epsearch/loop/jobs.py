@@ -39,6 +39,10 @@ NETWORK = ("params", "statistics")
 """Fields of a result that stay on the worker."""
 
 
+Prefix = tuple[int, int | None]
+"""Number of the first tasks of a stream, and steps of the last of them, None for all of these."""
+
+
 class Run(NamedTuple):
     """A learner and the stream it is trained on. Its result is stored as a record."""
 
@@ -49,6 +53,8 @@ class Run(NamedTuple):
     """The number of the order of its tasks; 0 for the stream's own, or for that of the study."""
     more: int = 0
     """Further tasks that it is trained on after those of D^CV."""
+    prefix: Prefix | None = None
+    """The part of the stream, from its start on, on which it is trained; None for the whole."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,8 @@ class Job:
     """How many tasks are trained, as for `Training`: the search may go on to the others. None for all."""
     more: int = 0
     """Further tasks among these, see `Run`."""
+    prefix: Prefix | None = None
+    """As in `Run`; `until` is its number of tasks."""
     checkpoints: str | None = None
     """Folder or URL of checkpoints, which the driver can reach, too; None for the cache."""
     plugins: tuple[Plugin, ...] = ()
@@ -94,7 +102,7 @@ class Job:
     @property
     def runs(self) -> list[Run]:
         """A run per learner, in the cohort's order."""
-        return [Run(self.phase, learner, self.order, self.more) for learner in self.cohort.learners]
+        return [Run(self.phase, learner, self.order, self.more, self.prefix) for learner in self.cohort.learners]
 
 
 Progress = Callable[[int, float], None]
@@ -192,6 +200,7 @@ def _by_epsearch(job: Job, progress: Progress | None, stream: TaskStream, share:
 def _timed(job: Job, training: "Training", progress: Progress | None, share: float) -> JobResult:
     """Trains the cohort; or, for a certificate, its learner alone, with the difference to its cohort."""
     from trainers.engines.perturbed_start import make_moved
+    from trainers.paths import train_path
     from trainers.population import train_cohort, train_rest
 
     def by_task(steps: Mapping[int, int]) -> None:
@@ -201,7 +210,8 @@ def _timed(job: Job, training: "Training", progress: Progress | None, share: flo
     report, started = None if progress is None else by_task, time.perf_counter()
     if job.certify is None:
         fitting = replace(training, bytes_free=bytes_free(training.chosen, job.at_once, share))
-        return JobResult(job.number, train_cohort(job.cohort, fitting, report), time.perf_counter() - started)
+        # What a fork goes on from may lie on another machine, or be gone: then it is trained first.
+        return JobResult(job.number, train_path(job.cohort, fitting, report), time.perf_counter() - started)
     # A certificate uses no checkpoints, which may be damaged.
     if job.certify.perturbed:
         value = train_rest(job.cohort, training, training.checkpoints(job.cohort), {}, report, make_moved)
@@ -286,6 +296,7 @@ def member_name(run: Run) -> str:
     method = UNSAFE.sub("-", learner.method)[-LONGEST_NAME // 2 :]
     order = f"_order={run.order}" if run.order else ""
     order += f"_more={run.more}" if run.more else ""
+    order += f"_first={run.prefix[0]}_{run.prefix[1] or 'all'}" if run.prefix else ""
     return f"{method}_{safe}{more}_seed={learner.seed}{order}_{run.phase}"
 
 
@@ -308,7 +319,8 @@ def training_of(job: Job, stream: TaskStream) -> "Training":
     from trainers.checkpoints import NEWEST, TRAINING
     from trainers.population import Training
 
-    plain = Training(stream, job.architecture, NumericPath.parse(job.path), job.transfer, job.measure, job.until)
+    path, last = NumericPath.parse(job.path), job.prefix[1] if job.prefix else None
+    plain = Training(stream, job.architecture, path, job.transfer, job.measure, job.until, last_steps=last)
     if job.certify is not None:
         return plain
     # The driver removes checkpoints for all machines, once it has stored the results.

@@ -8,6 +8,7 @@ from epsearch.loop.cohorts import Kind, kind_of
 from epsearch.loop.content import measures_transfer
 from epsearch.loop.jobs import Run
 from epsearch.study.description import Study
+from trainers.forks import Fork, steps_of
 from trainers.streams import StreamRequest
 from trainers.streams.base import TaskStream
 
@@ -54,7 +55,17 @@ class Work:
         later = self._later_steps(run)
         if run.more:
             return later.work - self._later_steps(run._replace(more=run.more - 1)).work
-        return later.work + later.first * self._first_alone
+        if run.prefix is None and not isinstance(run.learner, Fork):
+            return later.work + later.first * self._first_alone
+        steps, (tasks, last) = self.steps(run), run.prefix or (len(later.weights), None)
+        taken = [*steps[: tasks - 1], steps[tasks - 1] if last is None else last]
+        # A fork goes on from what was kept.
+        begun = run.learner.after + 1 if isinstance(run.learner, Fork) else 1 - self._first_alone
+        return sum(weight * count for weight, count in list(zip(later.weights, taken, strict=False))[begun:])
+
+    def steps(self, run: Run) -> list[int]:
+        """Returns the SGD steps of each task of the whole stream of a run."""
+        return steps_of(run.learner, self.stream(run.phase, run.order, run.more))
 
     def _later_steps(self, run: Run) -> "LaterSteps":
         """Returns the steps of a kind of run after the first task, which is shared and cheap."""

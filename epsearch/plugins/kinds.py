@@ -63,6 +63,15 @@ def _figure(name: str, made: Any, source: Source) -> bool:
     return all(callable(getattr(made, part, None)) for part in PARTS)
 
 
+def _protocol(name: str, made: Any, source: Source) -> bool:
+    from epsearch.protocols.protocol import Protocol
+    from epsearch.protocols.registry import PLUGGED
+
+    if isinstance(made, Protocol):
+        PLUGGED[name] = made
+    return isinstance(made, Protocol)
+
+
 def _objective(name: str, made: Any, source: Source) -> bool:
     from results.objectives import PLUGGED
     from trainers.plugins.calls import ForeignError, blamed
@@ -107,6 +116,12 @@ def _strategies() -> Collection[str]:
     return STRATEGIES
 
 
+def _protocols() -> Collection[str]:
+    from epsearch.protocols.registry import PROTOCOLS
+
+    return PROTOCOLS
+
+
 def _objectives() -> Collection[str]:
     from results.labels import OBJECTIVES
 
@@ -132,6 +147,7 @@ KINDS: dict[str, Kind] = {
     "network": _kind("network", "networks", "a function (inputs, outputs) -> torch.nn.Module", _networks, _network),
     "stream": _kind("dataset", "streams", "a function (tasks, examples_per_task) -> stream", _streams, _called),
     "strategy": _kind("strategy", "strategies", "a StrategyKind of search_spaces.strategies", _strategies, _strategy),
+    "protocol": _kind("protocols", "protocols", "a Protocol of epsearch.protocols.protocol", _protocols, _protocol),
     "objective": _kind("objective", "objectives", "a function (accuracies) -> number", _objectives, _objective),
     "metric": _kind("add_metrics", "metrics", "a Metric of results.metrics", _metrics, _metric),
     "figure": _kind("add_figures", "figures", "an object with numbers, draw, caption and tables", _none, _figure),

@@ -15,7 +15,7 @@ from trainers.plugins.calls import ForeignError, blamed, in_one_line, listed, lo
 from trainers.plugins.source import SOURCE, Source, changed
 
 PLUGINS = "plugins"  # in the description of a study's stream: reference -> parts
-OF_THE_DRIVER = ("strategy", "objective")  # which workers do not need
+OF_THE_DRIVER = ("strategy", "objective", "protocol")  # which workers do not need
 WAYS = "network_ways"  # in the description, too: how members of a plug-in network are trained
 REQUIRES = "requires"  # of a module: distributions whose versions affect its results
 OF_DISTRIBUTION = "distribution "  # prefix of such a version among the parts

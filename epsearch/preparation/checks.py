@@ -8,11 +8,11 @@ from epsearch.loop.content import check_searchable
 from epsearch.loop.strategy_driver.driver import make_strategy
 from epsearch.loop.table import table_rows
 from epsearch.plugins.names import column
-from epsearch.preparation import effects
+from epsearch.preparation import effects, protocol_checks
 from epsearch.study import limits
 from epsearch.study.description import Study
 from epsearch.study.hyperparameters import check_column
-from epsearch.study.kinds import Comparison, MemoryStudy, Search, Table
+from epsearch.study.kinds import Comparison, MemoryStudy, ProtocolStudy, Search, Table
 from epsearch.study.limits import check_product
 from epsearch.study.published import of_methods
 from results.labels import A_T, MIN_ACC
@@ -170,6 +170,32 @@ def _check_table(study: Table) -> None:
     check_product("members", limits.MEMBERS, rows=rows, seeds=len(study.units))
 
 
+def _check_protocols(study: ProtocolStudy) -> None:
+    """Checks that there is one hyperparameter to choose, in numbers, and that every protocol can choose it."""
+    method, names = methods.method(study.method), study.space.names
+    if method.union is not None:
+        raise UsageError(f"protocols are for tasks one after another; {study.method} shows them together")
+    if len(names) != 1 or any(not isinstance(one, (int, float)) for one in study.space.parameters[0].choices):
+        raise UsageError(f"protocols choose one number; search one, like epsilon=0..1, got {study.space}")
+    check_searchable(study.method, names)
+    if study.space.names[0] == "steps":
+        raise UsageError("steps cannot be searched; search epochs instead")
+    with refused(ValueError):
+        candidates = study.candidates
+    if len(candidates) < 2:
+        raise UsageError(f"points must be >= 2, or two choices, got {len(candidates)}")
+    if study.hyperparameters.memory == 0 and "memory" in method.names:
+        raise UsageError(f"memory must be >= 1 for {study.method}, which has an episodic memory, got 0")
+    check_product("members", limits.MEMBERS, values=len(candidates), seeds=len(study.units))
+    for name in study.protocols:
+        protocol_checks.check_protocol(study, name)
+
+
+def _of_protocols(study: ProtocolStudy) -> list[Learner]:
+    """Returns a learner of an example, with the first seed."""
+    return [study.learner(study.example, study.seeds[0])]
+
+
 def _check_nothing(study: Study, streams: Mapping[str, TaskStream]) -> None:
     """Accepts all streams."""
 
@@ -190,4 +216,5 @@ CHECKS: dict[str, _Checks] = {
     Search.kind: _Checks(_check_search, effects.check_on, _of_search),
     Comparison.kind: _Checks(_check_comparison, _check_nothing, _rows),
     MemoryStudy.kind: _Checks(_check_memory_study, _check_nothing, _rows),
+    ProtocolStudy.kind: _Checks(_check_protocols, protocol_checks.check_on, _of_protocols),
 }

@@ -113,9 +113,7 @@ def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
     more than MOST_KNOWN of the test examples are known from the cross-validation, unless the study allows that.
     """
     stream = _opened(study, "eval")
-    if not study.searches:
-        return stream, Disjointness()
-    if not study.cv_tasks:  # scored on the evaluation stream itself
+    if not (study.searches and study.cv_tasks):  # else scored on the evaluation stream itself
         CHECKS[study.kind].check_on(study, {"eval": stream})
         return stream, Disjointness()
     searched = _opened(study, "cv")

@@ -12,10 +12,11 @@ from epsearch.failures.errors import UsageError
 from epsearch.findings.reports import REPORTS
 from epsearch.loop.base import Loop
 from epsearch.loop.content import known_as, run_of
+from epsearch.loop.protocols import ProtocolLoop
 from epsearch.loop.search import SearchLoop
 from epsearch.loop.table import Row, TableLoop, table_rows
 from epsearch.study.description import Study
-from epsearch.study.kinds import Comparison, MemoryStudy, Search, Table
+from epsearch.study.kinds import Comparison, MemoryStudy, ProtocolStudy, Search, Table
 from results.labels import settings_text
 from results.ledger.record import RunRecord, content_key
 from results.metrics import METRICS, average_accuracy_curve
@@ -203,6 +204,20 @@ def _of_table(trial: Callable[[Row], Trial]) -> tuple[Callable[[Any], Any], Call
     return of_loop, of_member
 
 
+def _of_protocols(loop: ProtocolLoop) -> tuple[str, tuple[Parameter, ...], list[Trial]]:
+    """Returns a trial a protocol: the members that judge its choices."""
+    names, units = loop.study.protocols, len(loop.study.units)
+    trials = [
+        _filled(Trial("eval", name, (("protocol", name),)), loop.records_of(loop.finals(name)), units, {})
+        for name in names
+    ]
+    return "eval", (Parameter("protocol", choices=names),), trials
+
+
+def _of_no_trial(study: ProtocolStudy, record: RunRecord) -> None:
+    """Returns None: a member may be of several protocols."""
+
+
 def _identity(learner: Learner) -> dict[str, Any]:
     """Returns method and values that tell rows apart, without a method's own, which may have been tuned."""
     declared = (each.name for each in learner.declared.hyperparameters if not each.per_method)
@@ -214,4 +229,5 @@ KINDS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, RunRecord], Trial | 
     Search.kind: (_of_search, _of_member),
     Comparison.kind: _of_table(_comparison_row),
     MemoryStudy.kind: _of_table(_memory_row),
+    ProtocolStudy.kind: (_of_protocols, _of_no_trial),
 }

@@ -25,7 +25,7 @@ from trainers.streams import present
 
 SERVER_SET = tuple(name for name, one in Study.options().items() if one.scope == PLACE)
 """Options with paths, which the service chooses: a client's would be paths of this machine."""
-TITLES = {"search": "run", "comparison": "compare", "memory study": "memory"}
+TITLES = {"search": "run", "comparison": "compare", "memory study": "memory", "protocol study": "protocols"}
 """Maps the title of a study kind to the kind's name."""
 PRIORITIES = (-1000, 1000)
 TAG = re.compile(r"[\w.-]{1,40}")

@@ -19,7 +19,12 @@ TAGS = {
     "service": "The ledger, the people, the changes of all.",
     "monitoring": "For probes and Prometheus.",
 }
-NAMES = {"run": "SearchOptions", "compare": "ComparisonOptions", "memory": "MemoryStudyOptions"}
+NAMES = {
+    "run": "SearchOptions",
+    "compare": "ComparisonOptions",
+    "memory": "MemoryStudyOptions",
+    "protocols": "ProtocolStudyOptions",
+}
 """Kind of study -> name of its options in clients."""
 SECURITY = {
     "token": {"type": "http", "scheme": "bearer", "description": "The secret that `epsearch token` printed."},

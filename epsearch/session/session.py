@@ -16,6 +16,7 @@ from epsearch.ledger.evaluation_log import user_log
 from epsearch.ledger.location import hide_storage
 from epsearch.loop.base import LOGS, Loop
 from epsearch.loop.estimates import Eta, Plan
+from epsearch.loop.protocols import open_protocols
 from epsearch.loop.search import open_search
 from epsearch.loop.table import open_table
 from epsearch.preparation import history
@@ -29,7 +30,7 @@ from epsearch.runners.registry import runner_of
 from epsearch.session.confirmation import confirming, sum_up
 from epsearch.session.lease import StudyLease, hold
 from epsearch.study.description import Study
-from epsearch.study.kinds import Comparison, MemoryStudy, Search
+from epsearch.study.kinds import Comparison, MemoryStudy, ProtocolStudy, Search
 from results.files import writable
 from results.labels import duration_text, on_one_line
 from results.ledger.errors import StoreUnavailable
@@ -51,6 +52,7 @@ LOOPS: dict[str, Callable[[Any, Mapping[str, Any], Store, Sequence[Search]], Loo
     Search.kind: open_search,
     Comparison.kind: open_table,
     MemoryStudy.kind: open_table,
+    ProtocolStudy.kind: open_protocols,
 }
 
 

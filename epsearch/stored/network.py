@@ -13,12 +13,13 @@ from epsearch.failures.errors import UsageError, unknown
 from epsearch.findings.listing import load
 from epsearch.loop.base import Loop
 from epsearch.loop.jobs import Run
+from epsearch.loop.protocols import ProtocolLoop
 from epsearch.loop.search import SearchLoop
 from epsearch.loop.table import Row, TableLoop
 from epsearch.session.reruns import Reruns, train_again
 from epsearch.stored.transfer import check_target
 from epsearch.stored.verification import label_of
-from epsearch.study.kinds import Comparison, MemoryStudy, Search
+from epsearch.study.kinds import Comparison, MemoryStudy, ProtocolStudy, Search
 from results.files import write_atomically
 from results.labels import on_one_line
 from results.ledger.record import Certificate, RunRecord, array_to_json
@@ -120,11 +121,24 @@ def _of_table(loop: TableLoop) -> dict[str, Callable[[int], Learner]]:
     return {name(row): row.learner for row in loop.rows}
 
 
+def _of_protocols(loop: ProtocolLoop) -> dict[str, Callable[[int], Learner]]:
+    """Returns the choices of protocols in the stream's own order of tasks, then every candidate unchanged."""
+    chosen: dict[str, Callable[[int], Learner]] = {
+        name: partial(lambda walk, seed: walk.learner(seed), loop.walks[name, 0])
+        for name in loop.study.protocols
+        if loop.walks[name, 0].done and loop.walks[name, 0].choices
+    }
+    names = loop.study.space.names
+    points = ((value,) for value in loop.study.candidates)
+    return chosen | {point_text(names, point): partial(loop.study.learner, point) for point in points}
+
+
 # Of a loop: name of each row, in order -> its learner with a seed.
 ROWS: dict[str, Callable[[Any], dict[str, Callable[[int], Learner]]]] = {
     Search.kind: _of_search,
     Comparison.kind: _of_table,
     MemoryStudy.kind: _of_table,
+    ProtocolStudy.kind: _of_protocols,
 }
 
 

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 CURVE = "curve"
 """The search chooses the top of a curve."""
+MEMORY_PHASE = "memory"
+"""The evaluation's tasks, tested with as many held-out examples of each class as an episodic memory holds."""
 PAIRS = "pairs"
 """Stored name of the rule of races: each pair of values is compared with its own noise."""
 # Values of identities that do not affect names of studies.
@@ -486,6 +488,7 @@ class Study:
             (*self._in_order(phase, order), *range(self.tasks, self.tasks + more))
             if more
             else self.order_of(phase, order),
+            int(self.hyperparameters.memory) if phase == MEMORY_PHASE else None,
         )
 
     def _in_order(self, phase: str, number: int) -> tuple[int, ...]:

@@ -26,6 +26,7 @@ from epsearch.study.option import (
 )
 from results.labels import A_T, is_objective, objective_label
 from results.ledger.record import Unit
+from search_spaces.grid import grid
 from search_spaces.space import Parameter, Point, Space
 from search_spaces.strategies import STRATEGIES
 from trainers.cohort import Learner
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
     from trainers.foreign.process import Limits
 
 TRIED = "tried"
+PROTOCOLS = (
+    *("cv-tasks", "extrapolated", "first-k", "end-of-training"),
+    *("current-task", "seen-tasks", "hindsight"),
+)
+"""Usual protocols of a study of protocols: those that can choose of every method."""
 CV_TASKS, EXTRAPOLATED = "cv-tasks", "extrapolated"
 """Protocols: the choice is highest on the tasks of the search, or predicted to be so on as many as the evaluation has.
 """
@@ -54,7 +60,84 @@ def _allow_shared() -> Any:
 
 
 @dataclass(frozen=True, init=False, kw_only=True)
-class Search(Study):
+class OneMethod(Study):
+    """Base of studies in which values of one method's hyperparameters are chosen."""
+
+    # fmt: off
+    method: str = option(
+        values.METHOD_NAME, f"Method whose hyperparameter is searched: {', '.join(METHODS)}; or module:attribute.",
+        LEARNING, "soft_agem", level=BASIC, part=METHOD, after="dataset",
+    )
+    search: Space | None = option(
+        values.SPACE, "What is searched, like epsilon=0..1 or lr=log:0.003..0.3 memory=10,25,50.", SEARCHED,
+        usual="ε over --interval", level=BASIC, later=True, extendable=True,
+    )
+    set: tuple[tuple[str, Value], ...] = option(
+        values.METHOD_VALUES, "Hyperparameters of a plug-in method, e.g. pull=0.5 when=odd.", SEARCHED, (),
+        usual="the method's", later=True,
+    )
+    """(name, value) of all of them."""
+    interval: tuple[float, float] = option(
+        values.INTERVAL, "Interval in which ε is searched, LOW HIGH.", SEARCHED, usual="0 1", part=METHOD,
+        extendable=True, after="hyperparameters",
+    )
+    # fmt: on
+
+    @property
+    def space(self) -> Space:
+        """The search space. ε = 0 of ε-SOFT-GEM stands apart: it is A-GEM, another formula."""
+        # No curve over ε must be fitted through a point of another formula.
+        space = self.search or Space((Parameter(EPSILON, *self.interval),))
+        declared = (METHODS | PLUGGED).get(self.method)
+        apart = (0.0,) if declared is not None and declared.at_zero else ()
+        return Space(tuple(replace(each, apart=apart) if each.name == EPSILON else each for each in space.parameters))
+
+    def value(self, name: str) -> Any:
+        """Returns the value of an option, or of a plug-in method's own hyperparameter."""
+        own = dict(self.set)
+        return own[name] if name in own else super().value(name)
+
+    @property
+    def largest_batch(self) -> int:
+        """Examples of the largest SGD step, searched batch sizes included."""
+        if self.foreign:
+            return 1
+        ends = [(each.high, *each.choices) for each in self.space.parameters if each.name == "batch_size"]
+        return max([super().largest_batch, *(int(end) for row in ends for end in row if end is not None)])
+
+    def idle(self, name: str) -> str:
+        """Returns why an option has no effect: ε or λ of another method, or ε while it is searched.
+
+        Options that a cohort shares, such as the memory, are accepted, as scripts set them for all methods.
+        """
+        if name not in hyperparameters() or not hyperparameters()[name].per_learner:
+            return ""
+        if name not in {each.name for each in method(self.method).hyperparameters}:
+            return f"{self.method} does not have it"
+        return "it is searched, and compared with 0" if name == EPSILON and name in self.space.names else ""
+
+    @property
+    def first_task_alone(self) -> bool:
+        """True if a searched hyperparameter affects the first task."""
+        return not {*method(self.method).in_first_task}.isdisjoint(self.space.names)
+
+    def learner(self, point: Point, seed: int) -> Learner:
+        """Returns the learner of a point, with the study's values of other hyperparameters.
+
+        Raises ValueError for unknown hyperparameters and invalid values.
+        """
+        own = self._values_of(self.method)
+        searched = dict(zip(self.space.names, point, strict=True))
+        return Learner.of(self.method, seed, **own | dict(self.set) | searched)
+
+    def _values_of(self, name: str) -> dict[str, Any]:
+        """Returns the study's values of a method's hyperparameters; none of a trainer's."""
+        declared = () if self.foreign else method(name).hyperparameters
+        return {each.name: self.value(each.name) for each in declared}
+
+
+@dataclass(frozen=True, init=False, kw_only=True)
+class Search(OneMethod):
     """A search for the best point of a space, and its evaluation: `epsearch run`."""
 
     kind = "run"
@@ -64,10 +147,6 @@ class Search(Study):
     searches = True
 
     # fmt: off
-    method: str = option(
-        values.METHOD_NAME, f"Method whose hyperparameter is searched: {', '.join(METHODS)}; or module:attribute.",
-        LEARNING, "soft_agem", level=BASIC, part=METHOD, after="dataset",
-    )
     trainer: str | None = option(
         values.TRAINER_NAME,
         "Your own training code in place of a method, module:attribute of a function (values, stream, seed, report).",
@@ -102,15 +181,6 @@ class Search(Study):
         "What is chosen: the top of a curve through all scores, trained like any value, or the best tried value.",
         SEARCHED, CURVE, extendable=True,
     )
-    search: Space | None = option(
-        values.SPACE, "What is searched, like epsilon=0..1 or lr=log:0.003..0.3 memory=10,25,50.", SEARCHED,
-        usual="ε over --interval", level=BASIC, later=True, extendable=True,
-    )
-    set: tuple[tuple[str, Value], ...] = option(
-        values.METHOD_VALUES, "Hyperparameters of a plug-in method, e.g. pull=0.5 when=odd.", SEARCHED, (),
-        usual="the method's", later=True,
-    )
-    """(name, value) of all of them."""
     against: tuple[tuple[str, Value], ...] = option(
         values.METHOD_VALUES, "Values that the choice of a trainer is compared with, like lr=0.1.", SEARCHED, (),
         usual="those it declares, if any", later=True, part=TRAINER,
@@ -143,10 +213,6 @@ class Search(Study):
         extendable=True, after="seeds",
     )
     allow_shared: bool = _allow_shared()
-    interval: tuple[float, float] = option(
-        values.INTERVAL, "Interval in which ε is searched, LOW HIGH.", SEARCHED, usual="0 1", part=METHOD,
-        extendable=True, after="hyperparameters",
-    )
     score_on: str = option(
         values.words("cv", "eval"),
         "Stream that scores ε: cv is the protocol; eval reproduces the printed figures, but is biased upwards without "
@@ -185,15 +251,6 @@ class Search(Study):
     def tried(self) -> int:
         """Largest number of tried values."""
         return self.points * self.repeats
-
-    @property
-    def space(self) -> Space:
-        """The search space. ε = 0 of ε-SOFT-GEM stands apart: it is A-GEM, another formula."""
-        # No curve over ε must be fitted through a point of another formula.
-        space = self.search or Space((Parameter(EPSILON, *self.interval),))
-        declared = (METHODS | PLUGGED).get(self.method)
-        apart = (0.0,) if declared is not None and declared.at_zero else ()
-        return Space(tuple(replace(each, apart=apart) if each.name == EPSILON else each for each in space.parameters))
 
     @property
     def search_units(self) -> tuple[Unit, ...]:
@@ -276,39 +333,10 @@ class Search(Study):
         """Returns whether an option applies: those of a race, a trainer or a method need one."""
         return {RACE: self.race, TRAINER: self.foreign, METHOD: not self.foreign}.get(option.part, True)
 
-    def value(self, name: str) -> Any:
-        """Returns the value of an option, or of a plug-in method's own hyperparameter."""
-        own = dict(self.set)
-        return own[name] if name in own else super().value(name)
-
     def stream_seeds(self, phase: str) -> tuple[int, ...]:
         """Returns the seeds on D^CV ("cv") or D^EV ("eval"), which has the search's if it scores points."""
         searched = self.search_seeds if self.score_on == "eval" else ()
         return self.search_seeds if phase == "cv" else tuple(dict.fromkeys((*searched, *self.final_seeds)))
-
-    @property
-    def largest_batch(self) -> int:
-        """Examples of the largest SGD step, searched batch sizes included."""
-        if self.foreign:
-            return 1
-        ends = [(each.high, *each.choices) for each in self.space.parameters if each.name == "batch_size"]
-        return max([super().largest_batch, *(int(end) for row in ends for end in row if end is not None)])
-
-    def idle(self, name: str) -> str:
-        """Returns why an option has no effect: ε or λ of another method, or ε while it is searched.
-
-        Options that a cohort shares, such as the memory, are accepted, as scripts set them for all methods.
-        """
-        if name not in hyperparameters() or not hyperparameters()[name].per_learner:
-            return ""
-        if name not in {each.name for each in method(self.method).hyperparameters}:
-            return f"{self.method} does not have it"
-        return "it is searched, and compared with 0" if name == EPSILON and name in self.space.names else ""
-
-    @property
-    def first_task_alone(self) -> bool:
-        """True if a searched hyperparameter affects the first task."""
-        return not {*method(self.method).in_first_task}.isdisjoint(self.space.names)
 
     @property
     def maximised(self) -> str:
@@ -342,23 +370,9 @@ class Search(Study):
         ends = (each.choices[0] if each.choices else each.value(each.axis().low) for each in self.space.parameters)
         return tuple(ends) if self.baseline is None else self.baseline
 
-    def learner(self, point: Point, seed: int) -> Learner:
-        """Returns the learner of a point, with the study's values of other hyperparameters.
-
-        Raises ValueError for unknown hyperparameters and invalid values.
-        """
-        own = self._values_of(self.method)
-        searched = dict(zip(self.space.names, point, strict=True))
-        return Learner.of(self.method, seed, **own | dict(self.set) | searched)
-
     def reference(self, row: str, seed: int) -> Learner:
         """Returns the learner of a reference row, with the study's own values, also of what is searched."""
         return Learner.of(row, seed, **self._values_of(row))
-
-    def _values_of(self, name: str) -> dict[str, Any]:
-        """Returns the study's values of a method's hyperparameters; none of a trainer's."""
-        declared = () if self.foreign else method(name).hyperparameters
-        return {each.name: self.value(each.name) for each in declared}
 
 
 @dataclass(frozen=True, init=False, kw_only=True)
@@ -443,7 +457,67 @@ class MemoryStudy(Table):
         return tuple(name for name in super().trainable() if method(name).memory == SAMPLED)
 
 
-KINDS: dict[str, type[Study]] = {kind.kind: kind for kind in (Search, Comparison, MemoryStudy)}
+@dataclass(frozen=True, init=False, kw_only=True)
+class ProtocolStudy(OneMethod):
+    """Several search protocols on one stream, judged alike: `epsearch protocols`."""
+
+    kind = "protocols"
+
+    # fmt: off
+    protocols: tuple[str, ...] = option(
+        values.PROTOCOL_NAMES,
+        "Search protocols with commas between, also first-3 or 25-percent; or module:attribute.",
+        SEARCHED, PROTOCOLS, level=BASIC,
+    )
+    points: int = option(values.whole(2, limits.VALUES), "Values that may be chosen.", SEARCHED, usual=DATASETS)
+    """An even grid over the searched interval."""
+    validation: float = option(
+        values.SHARE, "Share of each task's training examples to choose by, which is held out of training.", STREAM,
+        0.1,
+    )
+    allow_shared: bool = _allow_shared()
+    # fmt: on
+
+    @property
+    def candidates(self) -> tuple[float, ...]:
+        """The numbers that may be chosen, ascending. Raises ValueError as `grid`."""
+        values = (point[0] for point in grid(self.space, self.points))
+        return tuple(sorted(value for value in values if isinstance(value, (int, float))))
+
+    @property
+    def places(self) -> tuple[float, ...]:
+        """Where these values lie on the searched axis, from 0 to 1."""
+        (parameter,) = self.space.parameters
+        if parameter.choices:
+            parameter = Parameter(parameter.name, float(self.candidates[0]), float(self.candidates[-1]))
+        axis = parameter.axis()
+        return tuple((parameter.coordinate(float(one)) - axis.low) / (axis.high - axis.low) for one in self.candidates)
+
+    @property
+    def tried(self) -> int:
+        """Largest number of tried values."""
+        return len(self.candidates)
+
+    @property
+    def example(self) -> Point:
+        """An example of a point."""
+        return self.candidates[-1:]
+
+    @property
+    def searches(self) -> bool:
+        """True if a protocol chooses by tasks that are not judged."""
+        from epsearch.protocols.protocol import SEARCH
+        from epsearch.protocols.registry import protocol
+
+        views = (protocol(name).view for name in self.protocols)
+        return any(view is not None and view.stream == SEARCH for view in views)
+
+    def code(self) -> dict[str, str]:
+        """Returns possible plug-ins: network, method, protocols."""
+        return super().code() | {self.method: "method"} | dict.fromkeys(self.protocols, "protocol")
+
+
+KINDS: dict[str, type[Study]] = {kind.kind: kind for kind in (Search, Comparison, MemoryStudy, ProtocolStudy)}
 
 REQUESTS = tuple(
     {name: each for kind in KINDS.values() for name, each in kind.options().items() if each.scope == REQUEST}

@@ -57,6 +57,20 @@ def plugin(value: Any, name: str, kind: str, known: Collection[str]) -> str:
     return reference
 
 
+def protocols(value: Any, name: str) -> tuple[str, ...]:
+    """Returns names of search protocols, each once, with commas between; plug-ins are loaded."""
+    from epsearch.protocols.registry import PROTOCOLS, protocol  # late: they import numpy
+
+    chosen = tuple(resolve("protocol", one, PROTOCOLS) if ":" in str(one) else str(one) for one in listed(value))
+    for one in chosen:
+        if ":" in one:
+            load_plugin("protocol", one)
+        protocol(one)
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise UsageError(f"{name} must be different protocols, got {', '.join(chosen) or 'none'}")
+    return chosen
+
+
 def plugins(value: Any, name: str, kind: str) -> tuple[str, ...]:
     """Returns several plug-ins, or names of epsearch's own, with blanks or commas between, each once.
 

@@ -5,6 +5,7 @@ from typing import Any
 from search_spaces.published.definition import load_definition
 from trainers.hyperparameters import Value
 from trainers.methods import METHODS, PLUGGED, hyperparameters
+from trainers.methods import method as method_of
 
 
 def published(dataset: str, method: str | None = None) -> dict[str, Any]:
@@ -28,6 +29,20 @@ def published(dataset: str, method: str | None = None) -> dict[str, Any]:
         "sizes": definition.memory_sizes,
         "interval": (definition.interval.low, definition.interval.high),
     }
+
+
+def known_values(dataset: str, method: str, name: str) -> dict[str, float]:
+    """Returns "default", the declared value of a method's hyperparameter, and "published", the data set's; if any.
+
+    Raises UnknownDataset.
+    """
+    declared = next(each for each in method_of(method).hyperparameters if each.name == name)
+    definition = load_definition(dataset)
+    published = of_methods(dataset).get(method, {}).get(name)
+    if published is None and declared.published and not declared.per_method:
+        published = getattr(definition, declared.published, None)
+    values = {"default": declared.default, "published": published}
+    return {which: float(value) for which, value in values.items() if isinstance(value, (int, float))}
 
 
 def of_methods(dataset: str) -> dict[str, dict[str, Value]]:

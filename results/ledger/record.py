@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # a list of studies is read without arrays, whose package tak
     import numpy as np
     from numpy.typing import NDArray
 
-PHASES = ("cv", "eval", "validation")
+PHASES = ("cv", "eval", "validation", "memory")
 STATUSES = ("ok", "diverged")
 WITHIN_POINTS = 11
 """Tests within a task: before its first mini-batch and after each of the first ten."""

@@ -33,6 +33,7 @@ STRENGTH = Hyperparameter(
     published="strength",
     per_method=True,
     label="λ",
+    stability=1,
 )
 FISHER_EVERY = Hyperparameter(
     "fisher_every",

@@ -60,6 +60,7 @@ EPSILON = Hyperparameter(
     per_learner=True,
     published="reported_epsilon",
     label="ε",
+    stability=1,
 )
 TRIGGER = Hyperparameter(
     "trigger",

@@ -74,6 +74,8 @@ class StreamRequest:
     """Whether these examples are the tests, in the place of the test sets."""
     order: Order = 0
     """The order of the tasks: a number, by which it is drawn, 0 for their own; or the tasks."""
+    of_class: int | None = None
+    """How many of the examples that are held out, of each class, are the tests, the first ones; None for all."""
 
     def load(self) -> Images | ImageSet | None:
         """Returns the images from which all its tasks are cut, for `open` on a machine without the data.
@@ -96,7 +98,7 @@ class StreamRequest:
         """
         # Classes are shuffled before examples of them are held out.
         stream = in_order(self._whole(images), self.order)
-        return hold_out(stream, self.validation, self.validates) if self.validation else stream
+        return hold_out(stream, self.validation, self.validates, self.of_class) if self.validation else stream
 
     def _whole(self, images: Images | ImageSet | None) -> TaskStream:
         """Returns the stream with all training examples, as `open`."""

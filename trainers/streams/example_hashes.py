@@ -25,6 +25,16 @@ def example_hashes(stream: TaskStream, seeds: Sequence[int]) -> tuple[ExampleHas
     return _images(cast(ImageStream, stream), seeds) if hasattr(stream, "pixels") else _rows(stream, seeds)
 
 
+def test_hashes(stream: TaskStream, seed: int, task: int) -> Hashes:
+    """Returns the distinct hashes of one task's tests, ascending."""
+    inputs = stream.test(seed, task).inputs
+    if not hasattr(stream, "pixels"):
+        return np.unique(hash_rows(inputs))
+    pixels = cast(ImageStream, stream).pixels
+    hashes = _cached(cast(ImageStream, stream), "hashes") or PixelHashes(pixels)
+    return np.unique(hashes.of(np.unique(inputs)))
+
+
 def _images(stream: ImageStream, seeds: Sequence[int]) -> tuple[ExampleHashes, ExampleHashes]:
     trained, tested = np.zeros((2, len(stream.pixels)), np.bool_)
     for seed in seeds:

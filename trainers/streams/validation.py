@@ -9,22 +9,23 @@ from trainers.streams.base import DataError, Examples, Labels, TaskStream
 from trainers.streams.wrapper import StreamWrapper
 
 
-def hold_out(stream: TaskStream, share: float, validates: bool) -> TaskStream:
+def hold_out(stream: TaskStream, share: float, validates: bool, of_class: int | None = None) -> TaskStream:
     """Returns the stream without a share of each task's training examples, which no batch and no memory has.
 
-    validates: whether its tests are these examples, and not the test set. They are drawn once for each seed and task,
+    validates: whether its tests are these examples, and not the test set; of_class: how many of each class, None for
+    all, as of an episodic memory that is kept to choose by. They are drawn once for each seed and task,
     class by class: of n examples round(share · n), halves upwards, as many for every seed. A class has its part of them
     rounded down, and the classes that lose most by that have one more (largest remainders).
     """
-    return cast(TaskStream, _HeldOut(stream, share, validates))
+    return cast(TaskStream, _HeldOut(stream, share, validates, of_class))
 
 
 class _HeldOut(StreamWrapper):
     """A stream whose tasks train on a part of their examples."""
 
-    def __init__(self, stream: TaskStream, share: float, validates: bool) -> None:
+    def __init__(self, stream: TaskStream, share: float, validates: bool, of_class: int | None) -> None:
         super().__init__(stream)
-        self._share, self._validates = share, validates
+        self._share, self._validates, self._of_class = share, validates, of_class
         self._known: dict[tuple[int, int], Labels] = {}
 
     def held(self, seed: int, task: int) -> Labels:
@@ -45,13 +46,15 @@ class _HeldOut(StreamWrapper):
     def test(self, seed: int, task: int) -> Examples:
         """Returns the examples that are held out, or the test set."""
         if self._validates:
-            return self._stream.train(seed, task, self.held(seed, task))
+            tests = self._stream.train(seed, task, self.held(seed, task))
+            return tests if self._of_class is None else _first_of_class(tests, self._of_class)
         return self._stream.test(seed, task)
 
     def describe(self) -> dict[str, Any]:
         """Returns the stream's facts, the share, and what the tests are where they are no test sets."""
         facts = self._stream.describe() | {"validation": self._share}
-        return facts | ({"tests": "validation"} if self._validates else {})
+        facts |= {"tests": "validation"} if self._validates else {}
+        return facts | ({} if self._of_class is None else {"tests": "memory", "tests_of_class": self._of_class})
 
     def _drawn(self, seed: int, task: int) -> Labels:
         """Returns positions of the examples that are held out."""
@@ -73,3 +76,10 @@ class _HeldOut(StreamWrapper):
         for label, quota in zip(classes, quotas, strict=True):
             held[draws.permutation(np.flatnonzero(labels == label))[:quota]] = True
         return np.asarray(order[held])
+
+
+def _first_of_class(examples: Examples, count: int) -> Examples:
+    """Returns the first examples of each class, in their order."""
+    labels = examples.labels
+    kept = np.sort(np.concatenate([np.flatnonzero(labels == label)[:count] for label in np.unique(labels)]))
+    return Examples(examples.inputs[kept], labels[kept])

@@ -33,7 +33,7 @@ STATIC = {
 GZIPPED = ("plotly.js",)
 """Files that are stored and sent compressed."""
 A_YEAR = 365 * 24 * 3600
-KINDS = {"run": "search", "compare": "comparison", "memory": "memory study"}
+KINDS = {"run": "search", "compare": "comparison", "memory": "memory study", "protocols": "protocol study"}
 """Kind of study -> its title."""
 
 

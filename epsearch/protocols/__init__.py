@@ -1,0 +1,1 @@
+"""Search protocols: which accuracies may choose a value, and when."""

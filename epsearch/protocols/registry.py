@@ -1,0 +1,98 @@
+"""The table of search protocols by name, and the sentence that says what each may see."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from epsearch.failures.errors import UsageError, unknown
+from epsearch.protocols.chosen_once import Known, Predicted
+from epsearch.protocols.per_task import ContinualHyperparameterFramework
+from epsearch.protocols.protocol import EVALUATION, MEMORY, SEARCH, TEST, VALIDATION, Protocol, View
+from results.labels import count_text
+
+LEE = "Lee et al. 2024 (arXiv 2404.06466)"
+FIRST_TASKS, PERCENT = 2, 10.0
+"""Usual k of `first-k`, as in Mai et al.'s survey, and of `k-percent`."""
+
+PROTOCOLS: dict[str, Protocol] = {
+    "cv-tasks": Protocol("cross-validation tasks", "Chaudhry et al. 2019 (arXiv 1812.00420)", View(SEARCH, TEST)),
+    "extrapolated": Predicted("cross-validation tasks, extrapolated", "", View(SEARCH, TEST)),
+    "default": Known("default", LEE, None, of="default"),
+    "published": Known("published value", LEE, None, of="published"),
+    "first-task": Protocol("first task", LEE, View(tasks=1)),
+    "first-k": Protocol("first {k} tasks", "Mai et al. 2021 (arXiv 2101.10423)", View(tasks=FIRST_TASKS)),
+    "k-percent": Protocol(
+        "first {k} % of the steps", "Mesbahi et al. 2024 (arXiv 2404.02113)", View(share=PERCENT / 100)
+    ),
+    "end-of-training": Protocol("end of training", LEE, View()),
+    "end-of-training-on-test": Protocol("end of training, test sets", "", View(tests=TEST)),
+    "current-task": Protocol("current task", LEE, View(), per_task=True, newest=True),
+    "seen-tasks": Protocol("seen tasks", LEE, View(), per_task=True),
+    "seen-tasks-on-memory": Protocol("seen tasks, memory", LEE, View(tests=MEMORY), per_task=True),
+    "chf": ContinualHyperparameterFramework(
+        "continual hyperparameter framework",
+        "De Lange et al. 2021 (arXiv 1909.08383)",
+        View(),
+        per_task=True,
+        newest=True,
+    ),
+    "hindsight": Protocol("hindsight, task by task", "", View(tests=TEST), per_task=True, bound=True),
+}
+"""Name -> protocol. The contract suite runs for every entry."""
+
+PLUGGED: dict[str, Protocol] = {}
+"""Protocols of others, by module:attribute, which this process has loaded."""
+
+NUMBERED: dict[str, tuple[str, Callable[[str, View], View]]] = {
+    "first-k": (r"first-([1-9]\d{0,3})", lambda k, view: replace(view, tasks=int(k))),
+    "k-percent": (r"(\d{1,2}(?:\.\d+)?|100)-percent", lambda k, view: replace(view, share=float(k) / 100)),
+}
+"""Name -> how it is written with a number, and the view with that number."""
+
+
+def protocol(name: str) -> Protocol:
+    """Returns the protocol of a name, ours or plugged. Raises UsageError, with the nearest name.
+
+    >>> protocol("first-4").view.tasks, protocol("first-4").title, protocol("25-percent").view.share
+    (4, 'first 4 tasks', 0.25)
+    """
+    if name in PLUGGED:
+        return PLUGGED[name]
+    for template, (pattern, seen) in NUMBERED.items():
+        usual = FIRST_TASKS if template == "first-k" else PERCENT
+        number = f"{usual:g}" if name == template else _number(pattern, name)
+        if number:
+            one = PROTOCOLS[template]
+            assert one.view is not None
+            return replace(one, title=one.title.format(k=number), view=seen(number, one.view))
+    if name not in PROTOCOLS:
+        raise UsageError(unknown("protocol", name, (*PROTOCOLS, "first-K", "K-percent", "module:attribute")))
+    return PROTOCOLS[name]
+
+
+def _number(pattern: str, name: str) -> str:
+    """Returns the number in a name; "" where it is not written so, or 0."""
+    match = re.fullmatch(pattern, name)
+    return match[1] if match and float(match[1]) else ""
+
+
+def sentence(one: Protocol) -> str:
+    """Returns what a protocol may see before it chooses, and when it chooses.
+
+    >>> sentence(PROTOCOLS["seen-tasks"])
+    'Chooses at every task, by the held-out examples of all tasks so far of the evaluation stream.'
+    """
+    if one.view is None:
+        return "Sees nothing: takes a value that is known before."
+    view = one.view
+    examples = {TEST: "test sets", VALIDATION: "held-out examples", MEMORY: "held-out memory"}[view.tests]
+    where = "search stream, whose tasks are not judged" if view.stream == SEARCH else "evaluation stream"
+    if one.per_task:
+        newest = "the newest task" if one.newest else "all tasks so far"
+        return f"Chooses at every task, by the {examples} of {newest} of the {where}."
+    part = "all tasks" if view.tasks is None else f"the first {count_text(view.tasks, 'task')}"
+    part = part if view.share == 1 else f"the first {100 * view.share:g} % of the steps"
+    return f"Chooses once, by the {examples} of {part} of the {where}."
+
+
+__all__ = ["EVALUATION", "PLUGGED", "PROTOCOLS", "protocol", "sentence"]

@@ -1,0 +1,126 @@
+"""The promises of every search protocol, and that a protocol which breaks one is caught."""
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from epsearch.protocols.protocol import Protocol, Question, Trial, View
+from epsearch.protocols.registry import PROTOCOLS, protocol, sentence
+from epsearch.testing import failures, protocol_checks
+
+EVERY = [*PROTOCOLS, "first-3", "25-percent"]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_protocol_keeps_its_promises(name):
+    assert failures(protocol_checks(name)) == {}
+    assert sentence(protocol(name)).startswith(("Chooses", "Sees nothing")) and sentence(protocol(name)).endswith(".")
+
+
+PLAIN = protocol("end-of-training")
+
+
+@dataclass(frozen=True)
+class Untried(Protocol):
+    """Chooses a value between its trials."""
+
+    def choose(self, question, trials):
+        return super().choose(question, trials) + 0.01
+
+
+@dataclass(frozen=True)
+class Endless(Protocol):
+    """Proposes another value whatever it knows."""
+
+    def propose(self, question, trials):
+        return ((len(trials) + 1) / 10_000,)
+
+
+@dataclass(frozen=True)
+class Outside(Protocol):
+    """Proposes a value beyond the searched ones."""
+
+    def propose(self, question, trials):
+        return () if trials else (question.candidates[-1] + 1,)
+
+
+@dataclass(frozen=True)
+class Forgetful(Protocol):
+    """Has a memory of its own, which a resumed study lacks."""
+
+    def choose(self, question, trials):
+        CALLS.append(1)
+        return trials[len(CALLS) % len(trials)].value
+
+
+@dataclass(frozen=True)
+class Blind(Protocol):
+    """Takes the first value, diverged or not."""
+
+    def choose(self, question, trials):
+        return trials[-1].value
+
+
+CALLS = []
+BROKEN = {
+    Untried: "the_choice_is_a_value_that_was_tried",
+    Endless: "proposals_end_lie_inside_and_are_new",
+    Outside: "proposals_end_lie_inside_and_are_new",
+    Forgetful: "the_same_trials_lead_to_the_same_choice",
+    Blind: "a_value_that_diverged_is_not_chosen",
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)
+def test_a_broken_promise_is_caught(kind):
+    assert BROKEN[kind] in failures(protocol_checks(kind("broken", "", View())))
+
+
+def _question(**more):
+    return replace(Question((0.0, 0.5, 1.0), (0.0, 0.5, 1.0), 2, 10), **more)
+
+
+def _trial(value, *accuracies):
+    """A trial of one seed whose newest row has these accuracies."""
+    import numpy as np
+
+    matrix = np.full((1, len(accuracies), len(accuracies)), np.nan)
+    matrix[0, -1] = accuracies
+    return Trial(value, matrix)
+
+
+def test_current_task_looks_at_the_newest_task_and_seen_tasks_at_all():
+    trials = [_trial(0.0, 0.2, 0.2, 0.9), _trial(1.0, 0.8, 0.8, 0.5)]
+    assert protocol("current-task").choose(_question(), trials) == 0.0
+    assert protocol("seen-tasks").choose(_question(), trials) == 1.0
+
+
+def test_of_equal_scores_the_last_value_stays():
+    trials = [_trial(value, 0.5, 0.5) for value in (0.0, 0.5, 1.0)]
+    assert protocol("seen-tasks").choose(_question(last=0.5), trials) == 0.5
+    assert protocol("seen-tasks").choose(_question(), trials) == 0.0
+
+
+def test_chf_decays_until_the_newest_task_is_learned_nearly_as_well():
+    """By hand: plastic 0 reaches 0.9; 0.72 suffices; 1 and 0.5 do not, 0.25 does."""
+    chf, question, trials = protocol("chf"), _question(stability=1), []
+    reached = {0.0: 0.9, 1.0: 0.3, 0.5: 0.71, 0.25: 0.73}
+    while values := chf.propose(question, trials):
+        trials += [_trial(value, 0.5, reached[value]) for value in values]
+    assert [trial.value for trial in trials] == [0.0, 1.0, 0.5, 0.25]
+    assert chf.choose(question, trials) == 0.25
+
+
+def test_chf_returns_a_value_that_it_has_trained_where_no_try_suffices():
+    chf, question, trials = protocol("chf"), _question(stability=1), []
+    while values := chf.propose(question, trials):
+        trials += [_trial(value, 0.9 if value == 0.0 else 0.1) for value in values]
+    assert len(trials) == 8, "the most plastic value and seven tries"
+    assert chf.choose(question, trials) == 0.0
+
+
+def test_chf_of_the_other_direction_doubles():
+    chf, question, trials = protocol("chf"), _question(candidates=(0.25, 1.0), places=(0.0, 1.0), stability=-1), []
+    while values := chf.propose(question, trials):
+        trials += [_trial(value, 0.9 if value == 1.0 else 0.1) for value in values]
+    assert [trial.value for trial in trials] == [1.0, 0.25, 0.5]
