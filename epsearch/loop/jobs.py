@@ -201,7 +201,7 @@ def _timed(job: Job, training: "Training", progress: Progress | None, share: flo
     """Trains the cohort; or, for a certificate, its learner alone, with the difference to its cohort."""
     from trainers.engines.perturbed_start import make_moved
     from trainers.paths import train_path
-    from trainers.population import train_cohort, train_rest
+    from trainers.population import train_rest
 
     def by_task(steps: Mapping[int, int]) -> None:
         assert progress is not None
@@ -216,13 +216,13 @@ def _timed(job: Job, training: "Training", progress: Progress | None, share: flo
     if job.certify.perturbed:
         value = train_rest(job.cohort, training, training.checkpoints(job.cohort), {}, report, make_moved)
     else:
-        value = train_cohort(job.cohort, training, report)
+        value = train_path(job.cohort, training, report)
     difference = 0.0
     # The ledger has no parameters: to measure their difference, the cohort is trained again.
     if value.fingerprints[0] != job.certify.fingerprint and not job.certify.cohort:
         difference = math.inf
     elif value.fingerprints[0] != job.certify.fingerprint:
-        together = train_cohort(Cohort(job.certify.cohort), training, report)
+        together = train_path(Cohort(job.certify.cohort), training, report)
         row = job.certify.cohort.index(job.cohort.learners[0])
         difference = float(np.abs(value.params[0] - together.params[row]).max())
     return JobResult(job.number, value, time.perf_counter() - started, parameter_difference=difference)

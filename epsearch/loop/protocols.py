@@ -105,7 +105,9 @@ class ProtocolLoop(Loop):
 
     def finals(self, name: str) -> list[Run]:
         """Returns the runs that judge the choices of a protocol, one a unit; none in an order without a choice."""
-        return [run for order in range(self.study.orders) for run in self.walks[name, order].finals()]
+        walks = [self.walks[name, order] for order in range(self.study.orders)]
+        by_order = [{run.learner.seed: run for run in walk.finals()} for walk in walks]
+        return [by_order[unit.order][unit.seed] for unit in self.study.units if by_order[unit.order]]
 
     def measured_by(self, run: Run) -> RunRecord | None:
         """Returns the record that holds what a trial measures: its own, or that of the whole run that it begins."""

@@ -280,7 +280,7 @@ def _check_stream(study: Study) -> None:
             f"{study.dataset} has too few tasks for a search of its own: give --score-on eval, or --cv-tasks",
         ),
         (
-            study.validation > 0 and not study.searches,
+            study.validation > 0 and not study.chooses,
             f"validation is for studies that choose: a search, or compare with --tune; got {study.validation:g}",
         ),
         (

@@ -462,6 +462,7 @@ class ProtocolStudy(OneMethod):
     """Several search protocols on one stream, judged alike: `epsearch protocols`."""
 
     kind = "protocols"
+    chooses = True
 
     # fmt: off
     protocols: tuple[str, ...] = option(

@@ -1,0 +1,346 @@
+"""A study of protocols: views, choices, forks, orders, and every promise broken on purpose."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from epsearch.failures.errors import UsageError
+from epsearch.findings.protocols import protocol_results
+from epsearch.loop import walks
+from epsearch.loop.content import content, run_of
+from epsearch.loop.jobs import Run, execute
+from epsearch.preparation.build import build
+from epsearch.protocols import registry
+from epsearch.protocols.protocol import MEMORY, TEST, Protocol, View
+from epsearch.session.reruns import Reruns
+from epsearch.study.kinds import ProtocolStudy
+from results.ledger.store import Store
+from tests.support.drive import fake_matrices, finish, make
+from trainers.forks import Fork
+
+ONCE = "cv-tasks,first-k,end-of-training"
+PER_TASK = "current-task,seen-tasks,seen-tasks-on-memory,chf,hindsight"
+SMALL = {
+    "dataset": "permuted_digits",
+    "tasks": 7,
+    "cv_tasks": 3,
+    "examples_per_task": 100,
+    "seeds": 2,
+    "points": 3,
+    "memory": 3,
+    "memory_batch": 20,
+    "numeric_path": "cpu-float32-mkl",
+}
+
+
+@pytest.fixture
+def study(tmp_path):
+    return lambda **more: build(ProtocolStudy, SMALL | {"out": tmp_path / "runs"} | more)
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store.open(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as opened:
+        yield opened
+
+
+def matrix(one, tasks):
+    """Makes up accuracies: small ε learns more, large ε forgets less; another seed is a little better."""
+    age = np.maximum(np.arange(tasks)[:, None] - np.arange(tasks), 0)
+    epsilon = getattr(one, "epsilon", 0.0)
+    return np.clip((0.9 - 0.1 * epsilon + 0.01 * one.seed) * np.exp(-0.3 * (1 - epsilon) * age), 0, 1)
+
+
+def results(loop):
+    return {row.name: row for row in protocol_results(loop, {}).rows}
+
+
+def test_every_protocol_runs_to_its_end_and_is_judged_on_every_unit(study, store):
+    loop = make(study(protocols=f"{ONCE},{PER_TASK},default,50-percent", orders=2), store)
+    finish(loop)
+    for name, row in results(loop).items():
+        assert [record.unit for record in row.records] == list(loop.study.units), name
+        assert set(row.choices) == {0, 1} and all(record.phase == "eval" for record in row.records), name
+        assert all(record.tasks == 4 for record in row.records), name
+    again = make(loop.study, store)
+    assert again.done and results(again)["chf"].choices == results(loop)["chf"].choices, "resuming trains nothing"
+
+
+def test_trials_of_a_constant_continue_it_bit_for_bit(study, store):
+    """Every trial that goes on with its value equals the first tasks of the run without an interruption."""
+    loop = make(study(protocols="current-task,seen-tasks,seen-tasks-on-memory,chf,hindsight"), store)
+    finish(loop)
+    compared = 0
+    for record in list(loop.records.values()):
+        stream = record.content["stream"]
+        if "prefix" not in stream or "schedule" in record.content:
+            continue
+        run = run_of(record)._replace(prefix=None)
+        (alone,) = [execute(job) for job in [loop._job(0, ([run], None), 1)]]
+        assert np.array_equal(
+            alone.value.accuracies[0][: record.tasks, : record.tasks], record.accuracies, equal_nan=True
+        )
+        compared += 1
+    assert compared > 3
+
+
+def test_a_fork_goes_on_where_its_states_are_gone(study, store, tmp_path, monkeypatch):
+    loop = make(study(protocols="chf"), store)
+    finish(loop)
+    monkeypatch.setattr("epsearch.loop.jobs.cache_folder", lambda: tmp_path / "empty")
+    for record in [one for one in loop.records.values() if "schedule" in one.content]:
+        (again,) = [execute(loop._job(0, ([run_of(record)], None), 1))]
+        assert str(again.value.fingerprints[0]) == record.fingerprint
+    schedules = [record for record in loop.records.values() if "schedule" in record.content]
+    assert schedules, "the decay changes the value"
+
+
+def test_keys_tell_schedules_prefixes_and_views_apart(study, store):
+    own = make(study(protocols="seen-tasks"), store)
+    learner = own.study.learner((0.5,), 0)
+    changed = walks.fork(learner, 1, epsilon=1.0)
+    runs = [
+        Run("validation", learner),
+        Run("memory", learner),
+        Run("eval", learner),
+        Run("validation", learner, prefix=(2, None)),
+        Run("validation", learner, prefix=(2, 3)),
+        Run("validation", changed),
+        Run("validation", walks.fork(learner, 0, epsilon=1.0)),
+    ]
+    assert len(set(map(own._key, runs))) == len(runs)
+    same = walks.fork(learner, 1, epsilon=0.5)
+    assert own._key(Run("validation", same)) == own._key(runs[0]), "an unchanged value is no other run"
+    for run in runs:
+        record = replace_content(own, run)
+        assert run_of(record) == run
+
+
+def replace_content(loop, run):
+    """A record of a run, with made-up accuracies."""
+    tasks = run.prefix[0] if run.prefix else 4
+    blank = np.full((tasks, tasks), 0.5)
+    from results.ledger.record import RunRecord
+
+    known = content(loop.study, loop.images, run)
+    return RunRecord(
+        key="0" * 64,
+        phase=run.phase,
+        method=known["method"],
+        epsilon=known["epsilon"] or 0.0,
+        seed=known["seed"],
+        accuracies=blank,
+        initial=blank[0],
+        within=np.full((tasks, 11), np.nan),
+        violations=blank[0],
+        status="ok",
+        diverged_task=None,
+        diverged_step=None,
+        steps=1,
+        seconds=1.0,
+        content=known,
+        created="",
+        fingerprint="",
+        cohort="",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "peeks"),
+    [
+        *((name, False) for name in ("cv-tasks", "first-k", "end-of-training", "current-task", "seen-tasks-on-memory")),
+        ("hindsight", True),
+        ("end-of-training-on-test", True),
+    ],
+)
+def test_whether_a_protocol_peeks_follows_from_hashes(study, store, name, peeks):
+    loop = make(study(protocols=name), store)
+    finish(loop, fake_matrices(matrix))
+    evidence = results(loop)[name].evidence
+    assert evidence.peeks is peeks and evidence.judged == 2 * 4 * 355
+    assert evidence.selected > 0
+
+
+def test_a_selection_that_peeks_is_caught(study, store, monkeypatch):
+    """It says that it sees held-out examples, while its stream shows it the test sets."""
+    loop = make(study(protocols="end-of-training"), store)
+    finish(loop, fake_matrices(matrix))
+    assert not results(loop)["end-of-training"].evidence.peeks
+    honest = loop.stream
+    monkeypatch.setattr(loop, "stream", lambda phase, order: honest("eval", order))
+    assert results(loop)["end-of-training"].evidence.peeks
+
+
+def test_a_fork_that_drifts_is_caught(study, store):
+    """Trained once more from its first task, it ends with other parameters."""
+
+    def drifting(job):
+        result = execute(job)
+        marks = [
+            "drift" if isinstance(one, Fork) else known
+            for one, known in zip(job.cohort.learners, result.value.fingerprints, strict=True)
+        ]
+        return replace(result, value=replace(result.value, fingerprints=np.array(marks)))
+
+    loop = make(study(protocols="chf"), store)
+    finish(loop, drifting)
+    stored = [record for record in loop.records.values() if "schedule" in record.content]
+    again = Reruns(loop.study, loop.images, store, [run_of(one) for one in stored], {one.key: one for one in stored})
+    finish(again)
+    assert stored and all(
+        not again.certificates[one.key].within(0.0) or again.results[one.key].value.fingerprints[0] != one.fingerprint
+        for one in stored
+    )
+
+
+def test_an_order_learns_nothing_from_another(study, store, tmp_path):
+    """Other accuracies in order 1 leave the choices in order 0 as they are."""
+
+    def other(one, tasks):
+        return matrix(one, tasks)[::1] * (1.0 - 0.5 * getattr(one, "epsilon", 0.0))
+
+    def by_order(job):
+        return fake_matrices(other if job.order else matrix)(job)
+
+    chosen = []
+    for number, train in enumerate((fake_matrices(matrix), by_order)):
+        with Store.open(f"sqlite:///{tmp_path / str(number)}") as own:
+            loop = make(study(protocols=f"{ONCE},{PER_TASK}", orders=2), own)
+            finish(loop, train)
+            chosen.append({name: row.choices for name, row in results(loop).items()})
+    assert {name: one[0] for name, one in chosen[0].items()} == {name: one[0] for name, one in chosen[1].items()}
+    assert any(chosen[0][name][1] != chosen[1][name][1] for name in chosen[0]), "order 1 has other choices"
+
+
+def test_an_order_that_leaks_is_caught(study, store, monkeypatch):
+    """Trials of order 1 with the members of order 0: the judged members of that order are then not of its choices."""
+    real = walks.Walk._prefixed
+    monkeypatch.setattr(walks.Walk, "_prefixed", lambda self, *how: real(self, *how)._replace(order=0))
+
+    def by_order(job):
+        return fake_matrices(matrix)(job)
+
+    loop = make(study(protocols="seen-tasks", orders=2), store)
+    finish(loop, by_order)
+    with pytest.raises(AssertionError):
+        of_its_order(loop)
+    monkeypatch.setattr(walks.Walk, "_prefixed", real)
+    sound = make(study(protocols="seen-tasks", orders=2), store)
+    finish(sound, by_order)
+    of_its_order(sound)
+
+
+def of_its_order(loop):
+    """Raises AssertionError unless all that chose in an order was trained in that order."""
+    for (_, order), walk in loop.walks.items():
+        orders = {run.order for choice in walk.choices for run in choice.tried}
+        assert orders == {order}, f"order {order} has chosen by members of {orders}"
+
+
+@dataclass(frozen=True)
+class Between(Protocol):
+    """Chooses a value that nobody has trained."""
+
+    def choose(self, question, trials):
+        return 0.123
+
+
+def test_a_value_that_was_never_trained_is_refused(study, store, monkeypatch):
+    monkeypatch.setitem(registry.PROTOCOLS, "between", Between("between", "", View()))
+    loop = make(study(protocols="between"), store)
+    with pytest.raises(UsageError, match="must choose a value that it has tried"):
+        finish(loop, fake_matrices(matrix))
+
+
+def test_choices_follow_the_view(study, store):
+    """By hand: learned alone favours ε = 0, all tasks so far ε = 1."""
+    loop = make(study(protocols=f"{ONCE},{PER_TASK}"), store)
+    finish(loop, fake_matrices(matrix))
+    rows = results(loop)
+    assert rows["current-task"].choices[0] == ((0, 0.0),)
+    for name in ("seen-tasks", "seen-tasks-on-memory", "end-of-training", "cv-tasks", "hindsight", "first-k"):
+        assert rows[name].choices[0] == ((0, 1.0),), name
+    assert rows["chf"].choices[0] == ((0, 1.0),), "0.8 is within a fifth of 0.9"
+
+
+def test_test_sets_are_seen_after_every_other_choice(study, store):
+    loop = make(study(protocols=f"{ONCE},{PER_TASK}"), store)
+    phases = []
+    while not loop.done:
+        jobs = loop.ask()
+        phases.append({job.phase for job in jobs})
+        loop.tell([fake_matrices(matrix)(job) for job in jobs])
+    first = next(number for number, seen in enumerate(phases) if "eval" in seen)
+    assert all(seen == {"eval"} for seen in phases[first:])
+    assert first > 2
+
+
+def test_costs_by_hand(study, store):
+    """3 values × 2 seeds; 10 steps a task (9 where a tenth is held out); choices at tasks 2, 3, 4."""
+    loop = make(study(protocols="cv-tasks,first-k,end-of-training,current-task,default"), store)
+    finish(loop, fake_matrices(matrix))
+    rows = results(loop)
+    steps = {name: row.cost[0].steps for name, row in rows.items()}
+    assert steps == {
+        "cv-tasks": 6 * 27,
+        "first-k": 6 * 18,
+        "end-of-training": 6 * 36,
+        "default": 0,
+        "current-task": 6 * (18 + 9 + 9),
+    }
+    assert rows["current-task"].cost[0].kept == 0 and rows["default"].cost[0].flop == 0
+    assert rows["end-of-training"].cost[0].kept == 4 * 100 * 65, "64 pixels and a label"
+    assert rows["first-k"].cost[0].kept == 2 * 100 * 65
+
+
+def test_a_protocol_of_which_all_trials_diverge_has_no_choice(study, store):
+    def lost(job):
+        return fake_matrices(lambda one, tasks: np.full((tasks, tasks), np.nan))(job)
+
+    loop = make(study(protocols="seen-tasks,default"), store)
+    finish(loop, lost)
+    rows = results(loop)
+    assert rows["seen-tasks"].choices == {} and "all have diverged" in rows["seen-tasks"].remark
+    assert rows["default"].choices, "it needs no trial"
+
+
+def test_views_have_the_tests_that_they_name(study):
+    own = study(protocols="seen-tasks-on-memory", validation=0.4)
+    held, kept, judged = (own.request(phase).open() for phase in ("validation", "memory", "eval"))
+    task = held.tasks[1]
+    assert len(held.test(0, task).labels) == 40 and len(judged.test(0, task).labels) == 355
+    assert np.bincount(kept.test(0, task).labels, minlength=10).max() == 3, "memory examples a class"
+    assert {held.size(0, task), kept.size(0, task), judged.size(0, task)} == {60}
+    assert {registry.protocol(name).view.tests for name in ("seen-tasks-on-memory", "hindsight")} == {MEMORY, TEST}
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"protocols": "first-task"}, "protocol first-task sees 1 task, but epsilon of soft_agem needs 2"),
+        ({"protocols": "first-9"}, "protocol first-9 needs 9 tasks, of 4"),
+        ({"protocols": "published"}, "protocol published has no published value"),
+        ({"protocols": "seen-task"}, "did you mean 'seen-tasks'"),
+        ({"protocols": "cv-tasks,cv-tasks"}, "must be different protocols"),
+        ({"protocols": "seen-tasks", "validation": 0}, "validation must be > 0 for protocol seen-tasks"),
+        ({"protocols": "chf", "search": "lr=0.01..0.1"}, "protocol chf needs a hyperparameter that says"),
+        ({"protocols": "chf", "search": "memory=3,5"}, "protocol chf needs"),
+        ({"protocols": "seen-tasks", "search": "memory=3,5"}, "cannot change memory from task to task"),
+        ({"protocols": "cv-tasks", "search": "epsilon=0..1 lr=0.1,0.2"}, "protocols choose one number"),
+        ({"protocols": "cv-tasks", "search": "trigger=zero,epsilon"}, "protocols choose one number"),
+        ({"protocols": "cv-tasks", "search": "epsilon=0.5"}, "two choices, got 1"),
+        ({"protocols": "cv-tasks", "method": "joint", "search": "lr=0.1,0.2"}, "tasks one after another"),
+    ],
+)
+def test_what_cannot_choose_is_refused_in_one_line(study, options, line):
+    with pytest.raises(UsageError, match=line) as refusal:
+        study(**options)
+    text = str(refusal.value)
+    assert "\n" not in text and len(text.split()) <= 25
+
+
+def test_misleading_is_what_acts_by_replaying_the_same_task(study, store):
+    loop = make(study(protocols="first-task", method="er", search="memory_batch=5,20"), store)
+    finish(loop, fake_matrices(matrix))
+    assert results(loop)["first-task"].remark.startswith("Misleading")
