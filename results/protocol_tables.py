@@ -21,7 +21,7 @@ from results.points import value_text
 from results.protocols import ProtocolResults, ProtocolRow, Schedule
 from results.statistics.regret import Regret, best_constant, best_of_others, regret
 
-MEASURED = ("A_T", "F_T")
+MAIN = ("A_T", "F_T")
 WORST_CASE = "WC-ACC"
 """A metric of tests inside tasks, which few studies measure."""
 
@@ -36,9 +36,9 @@ def regrets(results: ProtocolResults, row: ProtocolRow) -> tuple[Regret, Regret]
     constants = _constants(results)
     place = best_constant(constants)
     nothing = np.full((len(orders), len(seeds)), math.nan)
-    chosen = by_unit(row.records, "A_T", orders, seeds)
+    choices = by_unit(row.records, "A_T", orders, seeds)
     best = nothing if place is None else constants[place]
-    return regret(best, chosen), regret(best_of_others(constants) if len(constants) else nothing, chosen)
+    return regret(best, choices), regret(best_of_others(constants) if len(constants) else nothing, choices)
 
 
 def hindsight(results: ProtocolResults) -> float | None:
@@ -47,7 +47,7 @@ def hindsight(results: ProtocolResults) -> float | None:
     return None if place is None else results.candidates[place]
 
 
-def placed(results: ProtocolResults) -> tuple[ProtocolRow, ...]:
+def in_table_order(results: ProtocolResults) -> tuple[ProtocolRow, ...]:
     """Returns the protocols in their order, bounds at the end."""
     return tuple(sorted(results.rows, key=lambda row: row.bound))
 
@@ -62,7 +62,7 @@ def protocol_table(results: ProtocolResults) -> pd.DataFrame:
     relative_steps (their ratio), flop, kept (bytes), selected, judged, shared (tests); remark, source, sees.
     """
     inside = any(not math.isnan(value) for row in results.rows for value in _worst_cases(row.records))
-    return pd.DataFrame([_row(results, row, inside) for row in placed(results)])
+    return pd.DataFrame([_row(results, row, inside) for row in in_table_order(results)])
 
 
 def order_table(results: ProtocolResults) -> pd.DataFrame:
@@ -73,10 +73,10 @@ def order_table(results: ProtocolResults) -> pd.DataFrame:
     """
     orders, _ = units(results.records)
     rows = []
-    for row in placed(results):
+    for row in in_table_order(results):
         losses = [dict(zip(orders, one.by_order, strict=True)) for one in regrets(results, row)]
         for order, schedule in sorted(row.choices.items()):
-            known = mean_std([record for record in row.records if record.unit.order == order], MEASURED)
+            means = mean_std([record for record in row.records if record.unit.order == order], MAIN)
             cost = row.cost.get(order)
             rows.append(
                 {
@@ -84,9 +84,9 @@ def order_table(results: ProtocolResults) -> pd.DataFrame:
                     "title": row.title,
                     "order": order,
                     "choice": schedule_text(schedule),
-                    "n": known["n"],
-                    "diverged": known["diverged"],
-                    "A_T": known["A_T_mean"],
+                    "n": means["n"],
+                    "diverged": means["diverged"],
+                    "A_T": means["A_T_mean"],
                     "regret": losses[0].get(order, math.nan),
                     "regret_others": losses[1].get(order, math.nan),
                     "steps": math.nan if cost is None else cost.steps,
@@ -102,7 +102,7 @@ def choice_table(results: ProtocolResults) -> pd.DataFrame:
     """Returns one row a value that was chosen: protocol, title, order, task (the first one with it, from 1), value."""
     rows = [
         (row.name, row.title, order, position + 1, value)
-        for row in placed(results)
+        for row in in_table_order(results)
         for order, schedule in sorted(row.choices.items())
         for position, value in schedule
     ]
@@ -113,7 +113,7 @@ def constant_table(results: ProtocolResults) -> pd.DataFrame:
     """Returns one row a candidate: value, n, diverged, A_T and F_T with _mean and _std, best (in hindsight)."""
     best = hindsight(results)
     rows = [
-        {"value": value, **mean_std(results.constants.get(value, ()), MEASURED), "best": value == best}
+        {"value": value, **mean_std(results.constants.get(value, ()), MAIN), "best": value == best}
         for value in results.candidates
     ]
     return pd.DataFrame(rows)
@@ -150,7 +150,7 @@ def _row(results: ProtocolResults, row: ProtocolRow, inside: bool) -> dict[str, 
         "choice_low": min(values, default=math.nan),
         "choice_high": max(values, default=math.nan),
         "most_values": max((len({value for _, value in one}) for one in row.choices.values()), default=0),
-        **mean_std(row.records, MEASURED),
+        **mean_std(row.records, MAIN),
         **{f"{WORST_CASE}_{part}": value for part, value in worst.items()},
         "regret": first.mean,
         "regret_low": first.low,

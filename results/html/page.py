@@ -177,8 +177,12 @@ def tiles(items: Iterable[tuple[str, str, str]]) -> str:
 
 
 def banner(kind: str, label: str, text: str, advice: str) -> str:
-    """Returns a verdict: its kind, which decides the colour, the kind in words, what was found, and what to do."""
-    said = f"<p>{prose(text)}</p>" + (f'<p class="advice">{prose(advice)}</p>' if advice else "")
+    """Returns a verdict: its kind, which decides the colour, the kind in words, what was found, and what to do.
+
+    advice: with blank lines between paragraphs.
+    """
+    more = "".join(f'<p class="advice">{prose(part)}</p>' for part in advice.split("\n\n") if part)
+    said = f"<p>{prose(text)}</p>{more}"
     return f'<div class="banner {escape(kind)}"><div class="label">{escape(label)}</div>{said}</div>'
 
 

@@ -38,7 +38,7 @@ class Regret(NamedTuple):
     """Mean over the seeds of each order; NaN for one without a result."""
 
 
-def regret(best: np.ndarray, chosen: np.ndarray) -> Regret:
+def regret(best: np.ndarray, choices: np.ndarray) -> Regret:
     """Returns the regret of choices [orders, seeds] to a constant [orders, seeds], paired by order and seed.
 
     The mean over orders of the mean over an order's seeds, with Student's t interval mean ± t(n−1)·s/√n over the n
@@ -46,11 +46,11 @@ def regret(best: np.ndarray, chosen: np.ndarray) -> Regret:
     that order alone. Exact for normal means of orders. Every order has the same seeds, so the interval is about these
     seeds: what a seed adds to the difference in all orders alike is not in it.
 
-    >>> found = regret(np.array([[3.0, 5.0], [2.0, 4.0]]), np.array([[2.0, 2.0], [2.0, 4.0]]))
-    >>> found.mean, found.units, found.of_orders, found.by_order
+    >>> one = regret(np.array([[3.0, 5.0], [2.0, 4.0]]), np.array([[2.0, 2.0], [2.0, 4.0]]))
+    >>> one.mean, one.units, one.of_orders, one.by_order
     (1.0, 2, True, (2.0, 0.0))
     """
-    differences = best - chosen
+    differences = best - choices
     by_order = np.array([mean_estimate(row).value for row in differences], dtype=np.float64)
     of_orders = int((~np.isnan(by_order)).sum()) > 1
     values = by_order if of_orders else differences.ravel()

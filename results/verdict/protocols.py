@@ -1,4 +1,4 @@
-"""What a study of protocols says: which protocols lose, how sure that is, and what it could not have seen."""
+"""What a study of protocols says: which protocols lose, how sure that is, and what it could not have evidence."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ from results.labels import MISSING, count_text, number_text
 from results.metrics import METRICS
 from results.orders import units
 from results.points import parameter_label, value_text
-from results.protocol_tables import hindsight, placed, protocol_table, regrets
+from results.protocol_tables import hindsight, in_table_order, protocol_table, regrets
 from results.protocols import ProtocolResults, ProtocolRow
 from results.statistics.paired import CONFIDENCE
 from results.statistics.regret import POWER, Regret
@@ -39,29 +39,27 @@ def standing(results: ProtocolResults, row: ProtocolRow) -> Standing:
 
 
 def answer(results: ProtocolResults) -> tuple[str, ...]:
-    """Returns the answer in sentences: who loses how much, who is not shown to, bounds, and what was not seen.
+    """Returns the answer in sentences: who loses how much, who is not shown to, bounds, and what was not evidence.
 
     One sentence while nothing can be compared.
     """
     best = hindsight(results)
-    compared = [row for row in placed(results) if standing(results, row)]
-    if best is None or not compared:
+    comparable = [row for row in in_table_order(results) if standing(results, row)]
+    if best is None or not comparable:
         return ("No protocol can be compared yet: members of the constant values or of the choices are missing.",)
-    rivals, bounds = ([row for row in compared if row.bound is is_bound] for is_bound in (False, True))
+    rivals, bounds = ([row for row in comparable if row.bound is is_bound] for is_bound in (False, True))
     groups: dict[Standing, list[ProtocolRow]] = {"loses": [], "gains": [], "level": []}
     for row in rivals:
         groups[standing(results, row)].append(row)
     constant = f"the best constant in hindsight, {parameter_label(results.parameter)} = {value_text(best)}"
     sentences = (
-        _listed(results, f"To {constant}, these protocols lose points of A_T ({INTERVAL})", groups["loses"]),
-        _listed(results, f"Better than {constant} (negative regret, {INTERVAL})", groups["gains"]),
-        _listed(
-            results, "Not shown to lose" if groups["loses"] else f"Not shown to lose to {constant}", groups["level"]
-        ),
+        _list(results, f"To {constant}, these protocols lose points of A_T ({INTERVAL})", groups["loses"]),
+        _list(results, f"Better than {constant} (negative regret, {INTERVAL})", groups["gains"]),
+        _list(results, "Not shown to lose" if groups["loses"] else f"Not shown to lose to {constant}", groups["level"]),
         *(_luck(results, row) for row in groups["level"]),
         *(_bound(results, row) for row in bounds),
-        _flattered(rivals),
-        *(_missing(row) for row in placed(results) if row not in compared),
+        _flattery(rivals),
+        *(_gap(row) for row in in_table_order(results) if row not in comparable),
         visibility(results),
     )
     return tuple(filter(None, sentences))
@@ -74,29 +72,29 @@ def visibility(results: ProtocolResults) -> str:
         return ""
     one = len(units(results.records)[0]) < 2
     about = " All of it is about one order of tasks: it says nothing about others." if one else ""
-    return f"{_found(results, sizes)}: a smaller loss may stay unseen.{about}"
+    return f"{_reach(results, sizes)}: a smaller loss may stay unseen.{about}"
 
 
 def sight(row: ProtocolRow) -> str:
-    """Returns in one sentence what a protocol may see, and in a second whether it peeks, by hashes."""
-    return f"{row.sees.rstrip('.')}. {peeking(row)}"
+    """Returns in one sentence what a protocol may see, and whether it peeks, by hashes."""
+    return f"{row.sees.rstrip('.')}; {peeking(row)}."
 
 
 def peeking(row: ProtocolRow) -> str:
-    """Returns whether tests that judge have chosen, too, in a sentence."""
-    seen = row.evidence
-    if seen.peeks:
-        return f"It peeks: {seen.shared:,} of the {seen.judged:,} tests that judge have chosen, too."
-    if not seen.selected:
-        return "It has seen no test, so it does not peek."
-    return f"It does not peek: none of its {seen.selected:,} tests is among the {seen.judged:,} that judge."
+    """Returns whether tests that judge a protocol have chosen, too, as a clause."""
+    evidence = row.evidence
+    if evidence.peeks:
+        return f"it peeks: {evidence.shared:,} of the {evidence.judged:,} tests that judge it also choose"
+    if not evidence.selected:
+        return "it sees no test, so it does not peek"
+    return f"it does not peek: none of its {evidence.selected:,} tests is among the {evidence.judged:,} that judge it"
 
 
 def summary(results: ProtocolResults) -> Summary:
     """Returns the answer in at most twelve lines: the headline, a row for up to `MOST_ROWS` protocols, the limits."""
     rows = [
         (
-            f"{row['title']}{f' ({marks})' if (marks := ', '.join(marked(row))) else ''}",
+            f"{row['title']}{f' ({marks})' if (marks := ', '.join(marks_of(row))) else ''}",
             METRICS["A_T"].mean_std_text(row["A_T_mean"], row["A_T_std"]),
             regret_text(row["regret"], row["regret_low"], row["regret_high"]),
             relative_text(row["relative_steps"]),
@@ -112,12 +110,12 @@ def summary(results: ProtocolResults) -> Summary:
         tasks=f"{wording.units(results.records)}, ± sd",
         metrics=("A_T %", f"regret, {INTERVAL}", "steps to choose"),
         rows=tuple(rows),
-        trust=_found(results, sizes) if sizes else "how small a regret can be seen is not known yet",
+        trust=_reach(results, sizes) if sizes else "how small a regret can be seen is not known yet",
         next_step=f"epsearch report {results.name} --figures pdf",
     )
 
 
-def marked(row: Mapping[Any, Any]) -> tuple[str, ...]:
+def marks_of(row: Mapping[Any, Any]) -> tuple[str, ...]:
     """Returns what sets a row of `protocol_table` apart: "bound", else "peeks", and "misleads", in their order.
 
     A bound peeks by its nature.
@@ -137,12 +135,12 @@ def regret_text(mean: float, low: float, high: float) -> str:
 
 
 def interval_text(low: float, high: float) -> str:
-    """Returns an interval of points; a dash where there is none.
+    """Returns an interval of points; a dash where there is none, and without a spread.
 
-    >>> interval_text(-0.5, 1.0), interval_text(math.nan, math.nan)
-    ('−0.50 to 1.00', '–')
+    >>> interval_text(-0.5, 1.0), interval_text(math.nan, math.nan), interval_text(0.0, 0.0)
+    ('−0.50 to 1.00', '–', '–')
     """
-    return f"{number_text(low, DIGITS)} to {number_text(high, DIGITS)}" if math.isfinite(high - low) else MISSING
+    return f"{number_text(low, DIGITS)} to {number_text(high, DIGITS)}" if low < high else MISSING
 
 
 def relative_text(ratio: float) -> str:
@@ -197,10 +195,10 @@ def _headline(results: ProtocolResults) -> str:
     )
 
 
-def _listed(results: ProtocolResults, begin: str, rows: Iterable[ProtocolRow]) -> str:
+def _list(results: ProtocolResults, begin: str, rows: Iterable[ProtocolRow]) -> str:
     """Returns a sentence on protocols with their regrets, the smallest first; "" without one."""
-    ordered = sorted(((regrets(results, row)[0], row) for row in rows), key=lambda pair: pair[0].mean)
-    return f"{begin}: {', '.join(f'{row.title} {_loss(one)}' for one, row in ordered)}." if ordered else ""
+    pairs = sorted(((regrets(results, row)[0], row) for row in rows), key=lambda pair: pair[0].mean)
+    return f"{begin}: {', '.join(f'{row.title} {_loss(one)}' for one, row in pairs)}." if pairs else ""
 
 
 def _loss(one: Regret) -> str:
@@ -233,13 +231,13 @@ def _bound(results: ProtocolResults, row: ProtocolRow) -> str:
     )
 
 
-def _flattered(rows: Iterable[ProtocolRow]) -> str:
+def _flattery(rows: Iterable[ProtocolRow]) -> str:
     """Returns which protocols peek; "" for none."""
     titles = [row.title for row in rows if row.evidence.peeks]
-    return f"Flattered, as tests that judge have chosen, too: {', '.join(titles)}." if titles else ""
+    return f"Flattered, as tests that judge them also choose: {', '.join(titles)}." if titles else ""
 
 
-def _missing(row: ProtocolRow) -> str:
+def _gap(row: ProtocolRow) -> str:
     """Returns why a protocol is not compared."""
     if not row.choices:
         why = f" ({row.remark.rstrip('.')})" if row.remark else ""
@@ -254,7 +252,7 @@ def _visible(results: ProtocolResults) -> list[float]:
     return sorted(size for size in sizes if not math.isnan(size))
 
 
-def _found(results: ProtocolResults, sizes: Sequence[float]) -> str:
+def _reach(results: ProtocolResults, sizes: Sequence[float]) -> str:
     """Returns which regrets the design finds; sizes: the smallest visible ones, ascending."""
     span = " to ".join(dict.fromkeys(number_text(size, DIGITS) for size in (sizes[0], sizes[-1])))
     varies = ", by protocol," if " to " in span else ""

@@ -25,9 +25,9 @@ def test_regret_is_paired_by_order_and_seed() -> None:
     best = {one.unit: METRICS["A_T"].of(one) for one in results.constants[BEST]}
     lost = {one.unit: best[one.unit] - METRICS["A_T"].of(one) for one in row.records}
     by_order = [np.mean([lost[unit] for unit in lost if unit.order == order]) for order in range(5)]
-    found = protocol_table(results).set_index("protocol").loc["cv-tasks"]
-    assert found["regret"] == pytest.approx(np.mean(by_order)) and found["regret_units"] == 5
-    assert found["regret_deviation"] == pytest.approx(np.std(by_order, ddof=1))
+    result = protocol_table(results).set_index("protocol").loc["cv-tasks"]
+    assert result["regret"] == pytest.approx(np.mean(by_order)) and result["regret_units"] == 5
+    assert result["regret_deviation"] == pytest.approx(np.std(by_order, ddof=1))
     orders = order_table(results).query("protocol == 'cv-tasks'")
     assert orders["regret"].tolist() == pytest.approx(by_order)
     assert hindsight(results) == BEST
@@ -62,15 +62,15 @@ def test_the_choice_over_orders_is_median_and_range() -> None:
 def test_costs_beside_the_training_that_is_judged() -> None:
     row = protocol("a", always(0.1, 0.1), steps=4.0)
     row = replace(row, cost={0: Cost(1000.0, 10.0, 7), 1: Cost(3000.0, 30.0, 9)})
-    found = protocol_table(protocols(row, orders=2)).iloc[0]
-    assert (found["steps"], found["flop"], found["kept"]) == (2000, 20, 8)
-    assert found["judged_steps"] == 3 * STEPS and found["relative_steps"] == pytest.approx(4000 / (6 * STEPS))
+    result = protocol_table(protocols(row, orders=2)).iloc[0]
+    assert (result["steps"], result["flop"], result["kept"]) == (2000, 20, 8)
+    assert result["judged_steps"] == 3 * STEPS and result["relative_steps"] == pytest.approx(4000 / (6 * STEPS))
 
 
 def test_a_member_that_diverged_does_not_make_a_choice_look_dear() -> None:
     """It has taken half of the steps."""
-    found = protocol_table(protocols(protocol("a", always(0.2, 0.2), steps=4.0, diverged=2), orders=2)).iloc[0]
-    assert found["relative_steps"] == 4 and (found["n"], found["diverged"]) == (4, 2)
+    result = protocol_table(protocols(protocol("a", always(0.2, 0.2), steps=4.0, diverged=2), orders=2)).iloc[0]
+    assert result["relative_steps"] == 4 and (result["n"], result["diverged"]) == (4, 2)
 
 
 def test_diverged_members_are_left_out_of_regret_and_counted() -> None:
@@ -92,8 +92,8 @@ def test_what_is_not_trained_yet_is_missing() -> None:
     assert hindsight(results) is None
     first, others = regrets(results, none)
     assert math.isnan(first.mean) and math.isnan(others.mean)
-    found = protocol_table(results).iloc[0]
-    assert found[["regret", "A_T_mean", "steps", "choice_median", "relative_steps"]].isna().all()
+    result = protocol_table(results).iloc[0]
+    assert result[["regret", "A_T_mean", "steps", "choice_median", "relative_steps"]].isna().all()
     assert order_table(results).empty and choice_table(results).empty
     assert constant_table(results)["n"].tolist() == [0] * len(CANDIDATES)
 

@@ -15,11 +15,11 @@ NAN = math.nan
 def test_orders_are_the_units() -> None:
     """Two orders of three seeds: the mean of 2 and 5, with one degree of freedom, whatever the seeds do."""
     best = np.array([[1.0, 2.0, 3.0], [5.0, 5.0, 5.0]])
-    found = regret(best, np.zeros((2, 3)))
-    assert (found.mean, found.units, found.of_orders, found.by_order) == (3.5, 2, True, (2.0, 5.0))
+    result = regret(best, np.zeros((2, 3)))
+    assert (result.mean, result.units, result.of_orders, result.by_order) == (3.5, 2, True, (2.0, 5.0))
     half = stats.t.ppf(0.975, 1) * np.std([2, 5], ddof=1) / math.sqrt(2)
-    assert (found.low, found.high) == pytest.approx((3.5 - half, 3.5 + half))
-    assert found.deviation == pytest.approx(np.std([2, 5], ddof=1))
+    assert (result.low, result.high) == pytest.approx((3.5 - half, 3.5 + half))
+    assert result.deviation == pytest.approx(np.std([2, 5], ddof=1))
 
 
 def test_more_seeds_do_not_narrow_the_interval() -> None:
@@ -30,27 +30,27 @@ def test_more_seeds_do_not_narrow_the_interval() -> None:
 
 def test_orders_weigh_the_same_where_members_are_missing() -> None:
     best = np.array([[1.0, 3.0, 5.0], [7.0, NAN, NAN], [NAN, NAN, NAN]])
-    found = regret(best, np.zeros((3, 3)))
-    assert (found.mean, found.units) == (5.0, 2)
-    assert found.by_order[:2] == (3.0, 7.0) and math.isnan(found.by_order[2])
+    result = regret(best, np.zeros((3, 3)))
+    assert (result.mean, result.units) == (5.0, 2)
+    assert result.by_order[:2] == (3.0, 7.0) and math.isnan(result.by_order[2])
 
 
 def test_with_one_order_seeds_are_the_units() -> None:
     values = [1.0, 2.0, 6.0]
-    found = regret(np.array([values]), np.zeros((1, 3)))
+    result = regret(np.array([values]), np.zeros((1, 3)))
     low, high = stats.t.interval(0.95, 2, np.mean(values), stats.sem(values))
-    assert (found.units, found.of_orders) == (3, False)
-    assert (found.mean, found.low, found.high) == pytest.approx((3.0, low, high))
+    assert (result.units, result.of_orders) == (3, False)
+    assert (result.mean, result.low, result.high) == pytest.approx((3.0, low, high))
     # Also where the other orders have no result yet.
     unfinished = regret(np.array([values, [NAN] * 3]), np.zeros((2, 3)))
-    assert not unfinished.of_orders and unfinished[:5] == pytest.approx(found[:5])
+    assert not unfinished.of_orders and unfinished[:5] == pytest.approx(result[:5])
 
 
 @pytest.mark.parametrize(("table", "mean"), [([[2.0]], 2.0), ([[NAN]], NAN), ([[NAN, NAN], [NAN, NAN]], NAN)])
 def test_fewer_than_two_units_have_no_interval(table: list[list[float]], mean: float) -> None:
-    found = regret(np.array(table), np.zeros_like(table))
-    assert found.mean == pytest.approx(mean, nan_ok=True)
-    assert all(math.isnan(one) for one in (found.low, found.high, found.deviation, found.visible))
+    result = regret(np.array(table), np.zeros_like(table))
+    assert result.mean == pytest.approx(mean, nan_ok=True)
+    assert all(math.isnan(one) for one in (result.low, result.high, result.deviation, result.visible))
 
 
 @pytest.mark.parametrize("units", [2, 3, 5, 10, 40])
@@ -66,8 +66,8 @@ def test_the_smallest_visible_regret_is_found_in_four_of_five_studies() -> None:
     rng = np.random.default_rng(1)
     for orders in (2, 5):
         tables = smallest_visible(1.0, orders) + rng.normal(size=(4000, orders, 1))
-        found = [regret(table, np.zeros((orders, 1))) for table in tables]
-        share = np.mean([one.low > 0 or one.high < 0 for one in found])
+        result = [regret(table, np.zeros((orders, 1))) for table in tables]
+        share = np.mean([one.low > 0 or one.high < 0 for one in result])
         assert share == pytest.approx(0.8, abs=4 * math.sqrt(0.8 * 0.2 / 4000))
 
 

@@ -65,7 +65,7 @@ def test_the_answer_in_words() -> None:
     assert "Not shown to lose: end of training on test 0 (chose that value), cv tasks 0." in sentences[2]
     assert "The bound hindsight, which nobody can reach, lies 1.05 points (" in sentences[3]
     assert " above the best constant." in sentences[3]
-    assert sentences[4] == "Flattered, as tests that judge have chosen, too: end of training on test."
+    assert sentences[4] == "Flattered, as tests that judge them also choose: end of training on test."
     assert "may stay unseen" in sentences[-1] and "one order" not in sentences[-1]
 
 
@@ -104,15 +104,15 @@ def test_protocols_without_a_result_are_named() -> None:
 @pytest.mark.parametrize(
     ("evidence", "text"),
     [
-        ((0, 10, 0), "It has seen no test, so it does not peek."),
-        ((1200, 1000, 0), "It does not peek: none of its 1,200 tests is among the 1,000 that judge."),
-        ((1200, 1000, 3), "It peeks: 3 of the 1,000 tests that judge have chosen, too."),
+        ((0, 10, 0), "it sees no test, so it does not peek"),
+        ((1200, 1000, 0), "it does not peek: none of its 1,200 tests is among the 1,000 that judge it"),
+        ((1200, 1000, 3), "it peeks: 3 of the 1,000 tests that judge it also choose"),
     ],
 )
 def test_peeking_is_said_by_counts(evidence: tuple[int, int, int], text: str) -> None:
     row = replace(protocol("a", always(0.1)), evidence=Evidence(*evidence))
     assert peeking(row) == text
-    assert sight(row) == f"A sees what its name says. {text}"
+    assert sight(row) == f"A sees what its name says; {text}."
 
 
 def test_choices_in_words() -> None:
