@@ -14,9 +14,11 @@ from results.metrics import METRICS
 from results.pages import comparison_numbers
 from results.pages import memory as memory_page
 from results.paper.differences import spread_name
+from results.protocols import ProtocolResults
 from results.search import SearchResults
 from results.table import TableResults
-from results.verdict.summary import summary
+from results.verdict.protocols import summary as protocol_summary
+from results.verdict.summary import Summary, summary
 
 Brief: TypeAlias = tuple[list[RenderableType], dict[str, str]]
 """Lines, and facts below them by name; a next step that is a command begins with the name of the program."""
@@ -24,7 +26,16 @@ Brief: TypeAlias = tuple[list[RenderableType], dict[str, str]]
 
 def search(results: SearchResults) -> Brief:
     """Returns the answer, the evaluation of two metrics, trust and next step."""
-    brief = summary(results)
+    return _in_brief(summary(results))
+
+
+def protocols(results: ProtocolResults) -> Brief:
+    """Returns who loses how much, a line a protocol, and the smallest loss that could have been seen."""
+    return _in_brief(protocol_summary(results))
+
+
+def _in_brief(brief: Summary) -> Brief:
+    """Returns answer, rows and what stands below them."""
     lines: list[RenderableType] = [Text(brief.answer, style="bold")]
     if brief.rows:
         lines.append(table([(f"  {label}", *cells) for label, *cells in brief.rows], brief.tasks, *brief.metrics))

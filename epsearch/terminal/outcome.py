@@ -12,7 +12,7 @@ from rich.text import Text
 from epsearch.api import Outcome
 from epsearch.findings.notebook import SideBySide, StoredStudy
 from epsearch.plugins.registration import added
-from epsearch.study.kinds import Comparison, MemoryStudy, Search
+from epsearch.study.kinds import Comparison, MemoryStudy, ProtocolStudy, Search
 from epsearch.terminal import brief
 from epsearch.terminal.consoles import line, table
 from epsearch.terminal.sheets import sheet_table
@@ -22,14 +22,17 @@ from results.pages.cells import left_out_text
 from results.pages.comparison import comparison_sheet
 from results.pages.comparison_numbers import comparison_table, ranking
 from results.pages.memory import memory_sheet, memory_table
+from results.pages.protocols import protocol_sheet
 from results.pages.search.sections import warnings
 from results.pages.sheet import Sheet
 from results.pages.side_by_side import strategies_sheet
 from results.paper.differences import spread_name
+from results.protocol_tables import choice_table, constant_table, protocol_table
+from results.protocols import ProtocolResults
 from results.search import SearchResults
 from results.search_tables import evaluation_table, left_out, reference_table
 from results.table import TableResults
-from results.verdict import along_tasks, forecast
+from results.verdict import along_tasks, forecast, protocols
 from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json
 from results.verdict.orders import of_rows
@@ -201,7 +204,27 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in row.items()} for row in rows]
 
 
-def _notes(results: TableResults) -> Sequence[str]:
+def _protocols(results: ProtocolResults) -> list[RenderableType]:
+    """Returns the answer in sentences, the table, and what each protocol may see."""
+    sights = [Text(f"{row.title}: {protocols.sight(row)}") for row in results.rows]
+    sheet = protocol_sheet(results, protocol_table(results))
+    return [*map(Text, protocols.answer(results)), Text(""), *_table(sheet), *sights, Text("")]
+
+
+def _protocols_as_json(results: ProtocolResults) -> dict[str, Any]:
+    """Returns the answer, and rows of protocols, of their choices and of the candidates, as in CSV files."""
+    return {
+        "method": results.method,
+        "parameter": results.parameter,
+        "answer": " ".join(protocols.answer(results)),
+        "protocols": _records(protocol_table(results)),
+        "sights": {row.name: protocols.sight(row) for row in results.rows},
+        "choices": _records(choice_table(results)),
+        "constants": _records(constant_table(results)),
+    }
+
+
+def _notes(results: TableResults | ProtocolResults) -> Sequence[str]:
     return results.notes
 
 
@@ -228,4 +251,5 @@ VIEWS: dict[
         lambda results: {"rows": _records(memory_table(results)), "orders": list(of_rows(results))},
         _notes,
     ),
+    ProtocolStudy.kind: (brief.protocols, _protocols, _protocols_as_json, _notes),
 }
