@@ -201,7 +201,9 @@ def _report(
     make_folder(loop.study.folder, _elsewhere(loop.study.storage))
     kind = REPORTS[loop.study.kind]
     results = kind.results(loop, facts(loop, effort) | verification(loop, waiting), waiting)
-    results = replace(results, with_printed=with_printed, **({"latex_metrics": tuple(metrics)} if metrics else {}))
+    # Only what was asked for: not every kind of results has them.
+    asked = {"with_printed": with_printed, "latex_metrics": tuple(metrics)}
+    results = replace(results, **{name: value for name, value in asked.items() if value})
     path = kind.write(results, loop.study.folder)
     write_atomically(loop.study.folder / "study.yaml", loop.study.to_yaml().encode())
     return Outcome(loop.study, results, path, effort or Effort(0, len(loop.records), 0, 0, 0.0))

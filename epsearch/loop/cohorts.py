@@ -1,6 +1,7 @@
 """Cuts members into cohorts for all workers, the longest work first."""
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -12,6 +13,7 @@ Kind: TypeAlias = tuple[str, int, int, Prefix | None, str, Hyperparameters]
 Order: TypeAlias = tuple[Sequence[Run], Certify | None]
 """Members to train together, and the comparison of a certificate."""
 
+ROUNDING = 1e-9  # of numbers of members that are quotients of work
 COHORTS_PER_WORKER = 4  # small, so that workers idle little at the end of a stage, and a crash loses little
 
 
@@ -24,18 +26,25 @@ def cut(runs: Sequence[Run], workers: int, device: str, work: Callable[[Run], fl
     """Cuts runs into cohorts for a number of workers.
 
     work: FLOP of a run. A cohort has runs of one kind; those of a seed stay together, as they share its data. On a CPU
-    a cohort has at most a COHORTS_PER_WORKER-th of a worker's share, and the last ones are smaller; on a GPU each
-    worker has one cohort.
+    a cohort has at most a COHORTS_PER_WORKER-th of a worker's share of all work, and the last ones are smaller; on a
+    GPU each worker has one cohort of a kind.
     """
     kinds: dict[Kind, list[Run]] = {}
     for run in sorted(runs, key=lambda run: run.learner.seed):
         kinds.setdefault(kind_of(run), []).append(run)
+    works = {kind: work(same[0]) for kind, same in kinds.items()}
+    left = sum(works[kind] * len(same) for kind, same in kinds.items())
+    largest = left / (workers * COHORTS_PER_WORKER)
     cohorts: list[list[Run]] = []
-    for same in kinds.values():
+    # Members with the most work first, so that the cohorts that end a stage can be the shortest.
+    for kind, same in sorted(kinds.items(), key=lambda item: -works[item[0]]):
         if same[0].learner.declared.foreign:  # each has a process of its own
             sizes = [1] * len(same)
+        elif device == "cpu":
+            sizes = _sizes(len(same), workers, works[kind], largest, left)
         else:
-            sizes = _sizes(len(same), workers) if device == "cpu" else _even(len(same), workers)
+            sizes = _even(len(same), workers)
+        left -= works[kind] * len(same)
         cuts = [0, *itertools.accumulate(sizes)]
         cohorts += [same[a:b] for a, b in itertools.pairwise(cuts)]
     # The last cohorts are short, so that all workers end at about the same time.
@@ -53,16 +62,22 @@ def _even(count: int, workers: int) -> list[int]:
     return [count * (piece + 1) // pieces - count * piece // pieces for piece in range(pieces)]
 
 
-def _sizes(count: int, workers: int) -> list[int]:
+def _sizes(count: int, workers: int, each: float, largest: float, left: float) -> list[int]:
     """Returns sizes that decrease to single members, as times of cohorts differ.
 
     Guided self-scheduling (Polychronopoulos and Kuck, 1987): each size is a worker's share of the rest.
 
-    >>> _sizes(55, 2)
+    each: work of a member; largest: most work of a cohort; left: work of these and all later members.
+
+    >>> _sizes(55, 2, 1.0, 55 / 8, 55.0)
     [7, 7, 7, 7, 7, 7, 6, 3, 2, 1, 1]
+    >>> _sizes(4, 2, 1.0, 100 / 8, 100.0)
+    [4]
     """
-    most, sizes = -(-count // (workers * COHORTS_PER_WORKER)), list[int]()
+    most, sizes = math.ceil(largest / each - ROUNDING) if each else count, list[int]()
     while count:
-        sizes.append(max(1, min(most, count // workers)))
+        share = int(left / each / workers + ROUNDING) if each else count
+        sizes.append(max(1, min(most, share, count)))
         count -= sizes[-1]
+        left -= sizes[-1] * each
     return sizes

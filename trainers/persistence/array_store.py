@@ -19,8 +19,13 @@ from numpy.typing import NDArray
 from trainers.persistence import checked_files
 
 LARGEST_FOLDER = 4 * 2**30  # bytes; the files that were not used for longest go first
+SLACK = 64
 
 Arrays = dict[str, NDArray[Any]]
+
+
+_written: dict[Path, int] = {}
+"""Folder -> bytes that this process has written into it since it was last looked through."""
 
 
 def load_arrays(folder: Path, content: Mapping[str, Any]) -> Arrays | None:
@@ -38,8 +43,9 @@ def save_arrays(folder: Path, content: Mapping[str, Any], arrays: Mapping[str, N
     """Stores arrays under a JSON-able description, replacing others. A full or forbidden disk is no reason to stop."""
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        checked_files.write(*arrays_file(folder, content), packed(arrays))
-        prune(folder)
+        stored = packed(arrays)
+        checked_files.write(*arrays_file(folder, content), stored)
+        prune(folder, stored.nbytes)
 
 
 def arrays_file(folder: Path, content: Mapping[str, Any]) -> tuple[Path, str]:
@@ -73,8 +79,17 @@ def unpacked(content: bytes) -> Arrays:
         return dict(archive)
 
 
-def prune(folder: Path) -> None:
-    """Removes the files with the oldest last use, which `load_arrays` notes, down to LARGEST_FOLDER bytes."""
+def prune(folder: Path, added: int) -> None:
+    """Removes the files with the oldest last use, which `load_arrays` notes, down to LARGEST_FOLDER bytes.
+
+    added: bytes of the newest file. The folder is looked through at a process's first file and whenever its further
+    ones may have made a difference, so that it may be larger by a SLACK-th for each process.
+    """
+    since = _written.get(folder, LARGEST_FOLDER) + added
+    if since < LARGEST_FOLDER // SLACK:
+        _written[folder] = since
+        return
+    _written[folder] = 0
     paths = (path for path in folder.rglob("*") if not path.is_dir())
     files = sorted(((path.stat(), path) for path in paths), key=lambda pair: -pair[0].st_mtime)
     total = 0

@@ -58,7 +58,7 @@ class Folder:
             checked_files.write(path, mark, content)
         if self._limited:
             with suppress(OSError):
-                prune(self._path)
+                prune(self._path, content.nbytes)
 
     def remove(self, names: Iterable[str]) -> None:
         """Removes existing files, and folders that are then empty."""
