@@ -14,6 +14,7 @@ from results.figures.style import (
     legend_beside,
     on_axis,
     ordered_colours,
+    padded,
     plotly,
     value_axis,
 )
@@ -22,7 +23,7 @@ from results.points import parameter_label, value_text
 from results.protocol_tables import hindsight, in_table_order
 from results.protocols import ProtocolResults, Schedule
 
-APART, MOST_APART = 0.015, 0.6
+APART, MOST_APART = 0.022, 0.6
 """Lines of neighbouring orders are set apart, so that none covers another: by this share of the axis, but those of one
 value within this share of the smallest distance between two values."""
 MOST_ABOVE = 4
@@ -60,8 +61,8 @@ def draw(data: Numbers) -> Any:
     )
     best, log, label = hindsight(results), logarithmic(results), parameter_label(results.parameter)
     colours = dict(zip(orders, ordered_colours(len(orders)), strict=True))
-    values = [*results.candidates, *table["value"]]
-    apart = _apart(table["value"].tolist(), len(orders), log)
+    values = table["value"].tolist()
+    apart = _apart(values, len(orders), log)
     for row, title in enumerate(titles, start=1):
         for place, order in enumerate(orders):
             part = table[(table["title"] == title) & (table["order"] == order)].sort_values("task")
@@ -94,7 +95,11 @@ def draw(data: Numbers) -> Any:
     tasks = int(table["task"].max())
     figure.update_xaxes(range=[0.6, tasks + 0.4], tick0=1, dtick=max(1, round(tasks / 12)))
     figure.update_xaxes(title_text="task", row=len(titles))
-    figure.update_yaxes(title_text=label, **value_axis(values, log))
+    # Of what is drawn: candidates that no protocol takes would press the lines together.
+    places = [on_axis(value, log) for value in (*values, *(() if best is None else (best,)))]
+    more = apart * len(orders)
+    ends = padded(min(places) - more, max(places) + more)
+    figure.update_yaxes(title_text=label, range=ends, **value_axis(values, log))
     figure.update_layout(legend_tracegroupgap=0)
     return figure
 

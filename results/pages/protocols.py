@@ -106,11 +106,11 @@ def protocol_sheet(results: ProtocolResults, table: pd.DataFrame) -> Sheet:
         ("F_T", "%"),
         *(((WORST_CASE, "%"),) if inside else ()),
         ("regret", "points"),
-        *((("to other orders’", "best, points"),) if others else ()),
+        *((("to others’ best", "points"),) if others else ()),
         ("smallest", "visible"),
-        ("cost", "SGD steps, FLOP"),
+        ("cost", "steps, FLOP"),
         ("kept", "bytes"),
-        ("shared tests", "judge and choose"),
+        ("peeks", "at tests"),
     )
     cells = tuple(
         _cells(rows[str(record["protocol"])], record, mark, inside, others)
@@ -137,9 +137,9 @@ def _cells(
         _with_interval(record, "regret"),
         *((_with_interval(record, "regret_others"),) if others else ()),
         (number_text(record["smallest_visible"], DIGITS), ""),
-        (steps, f"{record['steps']:,.0f}", flop_text(record["flop"])) if record["steps"] else (steps, ""),
+        (steps, f"{record['steps']:,.0f}", flop_text(record["flop"])) if record["steps"] > 0 else (steps, ""),
         (bytes_text(record["kept"]) if record["kept"] else "none", "") if cost else none,
-        (f"{row.evidence.shared:,}", f"of {row.evidence.judged:,}"),
+        ("yes" if row.evidence.peeks else "no", f"{row.evidence.shared:,} of {row.evidence.judged:,}"),
     )
     soft = "soft" if row.bound else ""
     cells = [(Line(text, soft), *(Line(one, "soft") for one in below if one)) for text, *below in lines]
@@ -176,13 +176,16 @@ def _remarks(results: ProtocolResults, table: pd.DataFrame) -> Iterator[str]:
     of = "the means of orders, as seeds of an order are no evidence about orders" if len(orders) > 1 else "seeds"
     yield (
         "Regret: A_T of the best constant value in hindsight minus that of the protocol, in points, paired by order "
-        f"and seed; below it the 95 % t interval over {of}. Each interval stands alone: of twenty, one misses."
+        f"and seed; below it the 95 % t interval over {of}. Each interval is about these seeds and stands alone: of "
+        "twenty, one misses."
     )
     if table["regret_others"].notna().any():
         yield (
-            "To other orders’ best: the same to the constant that is best on the other orders, without the luck of "
-            "hindsight."
+            "To others’ best: the same to the constant that is best on the other orders, without the luck of hindsight."
         )
+    if len(orders) > 1:
+        label = parameter_label(results.parameter)
+        yield f"{wording.heading(label)}: the median over orders, the lower one of two, and below it the range."
     yield (
         "Smallest visible: the regret that a two-sided test at 5 % finds in 80 % of such studies, from the standard "
         f"deviation over {'orders' if len(orders) > 1 else 'seeds'}; none where no unit differs."

@@ -1,4 +1,4 @@
-"""What a study of protocols says: which protocols lose, how sure that is, and what it could not have evidence."""
+"""What a study of protocols says: which protocols lose, how sure that is, and what it cannot see."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ def standing(results: ProtocolResults, row: ProtocolRow) -> Standing:
 
 
 def answer(results: ProtocolResults) -> tuple[str, ...]:
-    """Returns the answer in sentences: who loses how much, who is not shown to, bounds, and what was not evidence.
+    """Returns the answer in sentences: who loses how much, who is not shown to, bounds, and what it cannot see.
 
     One sentence while nothing can be compared.
     """
@@ -172,7 +172,7 @@ def choice_text(row: ProtocolRow) -> tuple[str, str]:
     spread = f"{value_text(values[0])} to {value_text(values[-1])}" if values[0] != values[-1] else ""
     changes = [schedule[1][0] + 1 for schedule in schedules if len(schedule) > 1]
     if not changes:
-        return middle, f"{spread} in {count_text(len(schedules), 'order')}" if spread else ""
+        return middle, spread
     counts = sorted(len({value for _, value in schedule}) for schedule in schedules)
     number = str(counts[0]) if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
     return f"{number} values, from task {min(changes)}", f"{spread}, median {middle}"

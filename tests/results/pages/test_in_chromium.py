@@ -13,6 +13,7 @@ import pytest
 from results.html.page import MOST_WORDS
 from results.pages.comparison import write_comparison
 from results.pages.memory import write_memory_study
+from results.pages.protocols import write_protocols
 from results.pages.search.report import write_report
 from results.pages.side_by_side import write_strategies
 from results.verdict.summary import summary
@@ -21,6 +22,7 @@ from tests.support import chromium
 from tests.support.synthetic import study
 from tests.support.synthetic_methods import comparison, memory_study
 from tests.support.synthetic_points import learning_rates, mixed
+from tests.support.synthetic_protocols import protocols
 
 pytestmark = [
     pytest.mark.service,
@@ -30,6 +32,7 @@ WRITERS = {
     "search": lambda folder: write_report(study(repeats=4, points=6, seeds=3), folder),
     "search over several": lambda folder: write_report(mixed(), folder),
     "comparison": lambda folder: write_comparison(comparison(), folder),
+    "protocols": lambda folder: write_protocols(protocols(), folder),
     "memory study": lambda folder: write_memory_study(memory_study(), folder),
     "side by side": lambda folder: write_strategies(
         [replace(learning_rates(), name="first"), replace(learning_rates(strategy="random"), name="second")], folder

@@ -117,7 +117,7 @@ def test_peeking_is_said_by_counts(evidence: tuple[int, int, int], text: str) ->
 
 def test_choices_in_words() -> None:
     assert choice_text(protocol("a", always(0.1, 0.1))) == ("0.1", "")
-    assert choice_text(protocol("a", always(0.5, 0.1, 0.2))) == ("0.2", "0.1 to 0.5 in 3 orders")
+    assert choice_text(protocol("a", always(0.5, 0.1, 0.2))) == ("0.2", "0.1 to 0.5")
     late = [((0, 0.1), (3, 0.5)), ((0, 0.1), (2, 0.2), (4, 0.5))]
     assert choice_text(protocol("a", late)) == ("2 to 3 values, from task 3", "0.1 to 0.5, median 0.2")
     assert choice_text(protocol("a", [])) == ("–", "")
