@@ -72,7 +72,7 @@ def visibility(results: ProtocolResults) -> str:
         return ""
     one = len(units(results.records)[0]) < 2
     about = " All of it is about one order of tasks: it says nothing about others." if one else ""
-    return f"{_reach(results, sizes)}: a smaller loss may stay unseen.{about}"
+    return f"With {wording.units(results.records)}, {_reach(sizes)}: a smaller loss may stay unseen.{about}"
 
 
 def sight(row: ProtocolRow) -> str:
@@ -95,7 +95,7 @@ def summary(results: ProtocolResults) -> Summary:
     rows = [
         (
             f"{row['title']}{f' ({marks})' if (marks := ', '.join(marks_of(row))) else ''}",
-            METRICS["A_T"].mean_std_text(row["A_T_mean"], row["A_T_std"]),
+            METRICS["A_T"].number_text(row["A_T_mean"]),
             regret_text(row["regret"], row["regret_low"], row["regret_high"]),
             relative_text(row["relative_steps"]),
         )
@@ -107,10 +107,10 @@ def summary(results: ProtocolResults) -> Summary:
     sizes = _visible(results)
     return Summary(
         answer=_headline(results),
-        tasks=f"{wording.units(results.records)}, ± sd",
-        metrics=("A_T %", f"regret, {INTERVAL}", "steps to choose"),
+        tasks=wording.units(results.records),
+        metrics=("A_T %", f"regret ({100 * CONFIDENCE:.0f} %)", "cost"),
         rows=tuple(rows),
-        trust=_reach(results, sizes) if sizes else "how small a regret can be seen is not known yet",
+        trust=_reach(sizes) if sizes else "how small a regret can be seen is not known yet",
         next_step=f"epsearch report {results.name} --figures pdf",
     )
 
@@ -184,7 +184,7 @@ def _headline(results: ProtocolResults) -> str:
     rivals = [row for row in results.rows if not row.bound and standing(results, row)]
     if best is None or not rivals:
         return "no protocol can be compared yet"
-    constant = f"best constant in hindsight: {parameter_label(results.parameter)} = {value_text(best)}"
+    constant = f"best constant: {parameter_label(results.parameter)} = {value_text(best)}"
     losing = [row for row in rivals if standing(results, row) == "loses"]
     if not losing:
         return f"{constant}; none of {count_text(len(rivals), 'protocol')} is shown to lose"
@@ -252,9 +252,8 @@ def _visible(results: ProtocolResults) -> list[float]:
     return sorted(size for size in sizes if not math.isnan(size))
 
 
-def _reach(results: ProtocolResults, sizes: Sequence[float]) -> str:
+def _reach(sizes: Sequence[float]) -> str:
     """Returns which regrets the design finds; sizes: the smallest visible ones, ascending."""
     span = " to ".join(dict.fromkeys(number_text(size, DIGITS) for size in (sizes[0], sizes[-1])))
-    varies = ", by protocol," if " to " in span else ""
-    often = f"in {100 * POWER:.0f} % of such studies"
-    return f"{wording.units(results.records)} find a regret of {span} points{varies} {often}"
+    varies = ", by protocol" if " to " in span else ""
+    return f"{100 * POWER:.0f} % of such studies see a regret of {span} points{varies}"
