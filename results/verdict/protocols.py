@@ -220,15 +220,10 @@ def _luck(results: ProtocolResults, row: ProtocolRow) -> str:
 
 
 def _bound(results: ProtocolResults, row: ProtocolRow) -> str:
-    """Returns how far a bound lies above the best constant."""
+    """Returns the regret of a bound, which is negative where the bound is above the best constant."""
     one = regrets(results, row)[0]
-    side = "above" if one.mean < 0 else "below"
-    low, high = sorted((abs(one.low), abs(one.high))) if one.low * one.high > 0 else (math.nan, math.nan)
-    ends = f" ({interval_text(low, high)})" if math.isfinite(low) else ""
-    return (
-        f"The bound {row.title}, which nobody can reach, lies {number_text(abs(one.mean), DIGITS)} points{ends} {side} "
-        "the best constant."
-    )
+    text = regret_text(one.mean, one.low, one.high)
+    return f"The bound {row.title}, which nobody can reach, has a regret of {text}."
 
 
 def _flattery(rows: Iterable[ProtocolRow]) -> str:
