@@ -6,10 +6,9 @@ from typing import TypeAlias
 import numpy as np
 
 from epsearch.findings.facts import unfinished_notes, unit_notes
-from epsearch.loop.content import measured, measures_transfer
 from epsearch.loop.jobs import Run
 from epsearch.loop.protocols import ProtocolLoop
-from epsearch.loop.walks import Choice, Walk
+from epsearch.loop.walks import Walk
 from epsearch.preparation.protocol_checks import remark
 from epsearch.protocols.protocol import EVALUATION
 from epsearch.protocols.registry import sentence
@@ -113,26 +112,9 @@ def _cost(loop: ProtocolLoop, walk: Walk) -> Cost:
     steps, flop = 0.0, 0.0
     for choice in walk.choices:
         for run in choice.tried:
-            of_run = _steps_and_flop(loop, run, choice)
-            steps, flop = steps + of_run[0], flop + of_run[1]
+            of_run = loop.cost_of(run, choice.since)
+            steps, flop = steps + of_run[1], flop + of_run[0]
     return Cost(steps, flop, _kept(loop, walk))
-
-
-def _steps_and_flop(loop: ProtocolLoop, run: Run, choice: Choice) -> tuple[float, float]:
-    """Returns SGD steps and FLOP of the tasks that a trial trains."""
-    from trainers.cost.flops import run_flop  # brings torch along
-
-    stream, study = loop.stream(run.phase, run.order), loop.study
-    inside = measured(study, loop.images, run)
-    training, tests = run_flop(run.learner, stream, study.architecture, measures_transfer(run.phase), inside)
-    tasks, last = run.prefix or (len(stream.tasks), None)
-    steps = loop.steps(run)
-    shares = [1.0] * tasks
-    if last is not None:
-        shares[-1] = last / steps[tasks - 1]
-    parts = range(choice.since, tasks)
-    taken = sum(shares[task] * steps[task] for task in parts)
-    return taken, sum(shares[task] * training[task] + tests[task] for task in parts)
 
 
 def _kept(loop: ProtocolLoop, walk: Walk) -> int:

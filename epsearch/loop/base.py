@@ -247,6 +247,10 @@ class Loop(ABC):
         """
         return tuple(self.records[key] for key in map(self._key, runs) if key in self.records)
 
+    def cost_of(self, run: Run, since: int | None = None) -> tuple[float, float]:
+        """Returns FLOP and SGD steps of the tasks that a run trains, see `Work.cost`."""
+        return self._counted.cost(run, since)
+
     def _find_members(self, known: int, stage: str) -> tuple[int, list[Run]]:
         """Returns the number of members of the stage, and the missing ones; members with equal keys count once."""
         wanted = self._wanted()

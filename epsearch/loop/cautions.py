@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from epsearch.study.description import Study
 from epsearch.study.hyperparameters import EPSILON
-from epsearch.study.kinds import CV_TASKS
+from epsearch.study.kinds import CV_TASKS, Search
 
 FULL_TASKS = {"permuted_mnist": 60_000}  # dataset that was measured -> images of a full task
 SMALL, AT_THE_END = "permuted_digits", 0.9
@@ -78,7 +78,7 @@ def cautions(study: Study, chosen: Mapping[str, object] | None = None) -> tuple[
 
 
 def _searches_epsilon(study: Study) -> bool:
-    if "search" not in study.options() or study.value("method") != METHOD:
+    if study.kind != Search.kind or study.value("method") != METHOD:
         return False
     space = study.value("search")
     return space is None or EPSILON in space.names

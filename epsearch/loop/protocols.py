@@ -76,7 +76,7 @@ class ProtocolLoop(Loop):
         later = sum(walk.later() for walk in self.walks.values())
         judged = len({*map(self._key, self._constants())} - self.records.keys()) if self._open() else 0
         finals = sum(len(self._seeds) for walk in self.walks.values() if not walk.done)
-        return MemberCounts(len(self.records), now, 0, later, later, judged + finals, 0)
+        return MemberCounts(len(self.records), now, later, later, later, judged + finals, 0)
 
     def remaining(self) -> list[tuple[int, list[Run]]]:
         """Returns (number, examples) of the present stage, of later choices, and of the evaluation."""
@@ -119,10 +119,6 @@ class ProtocolLoop(Loop):
     def stream(self, phase: str, order: int) -> TaskStream:
         """Returns the stream of a phase in the order of a number."""
         return self._counted.stream(phase, order, 0)
-
-    def steps(self, run: Run) -> list[int]:
-        """Returns the SGD steps of each task of the whole stream of a run."""
-        return self._counted.steps(run)
 
     @property
     def _names(self) -> tuple[str, ...]:

@@ -155,8 +155,10 @@ class Walk:
         return (self._tasks - self._task - 1) * len(self._study.candidates) * len(self._study.seeds)
 
     def example(self) -> Run:
-        """Returns an example of such a member."""
-        return self._prefixed(self._study.learner(self._study.example, self._study.seeds[0]), self._tasks)
+        """Returns an example of such a member, at a task in the middle."""
+        name, middle = self._study.space.names[0], max(self._tasks // 2, 1)
+        origin = self._study.learner(self._study.example, self._study.seeds[0])
+        return self._prefixed(fork(origin, middle - 1, **{name: self._study.candidates[0]}), middle + 1)
 
     @cached_property
     def _declared(self) -> Hyperparameter:

@@ -67,6 +67,27 @@ class Work:
         """Returns the SGD steps of each task of the whole stream of a run."""
         return steps_of(run.learner, self.stream(run.phase, run.order, run.more))
 
+    def cost(self, run: Run, since: int | None = None) -> tuple[float, float]:
+        """Returns FLOP, tests included, and SGD steps of the tasks that a run trains.
+
+        since: position of the first one; None for the one after what it goes on from.
+        """
+        from trainers.cost.flops import run_flop  # brings torch along
+
+        stream, study = self.stream(run.phase, run.order, run.more), self._study
+        transfer, measure = measures_transfer(run.phase), self._measured(run)
+        training, tests = run_flop(run.learner, stream, study.architecture, transfer, measure)
+        steps = self.steps(run)
+        tasks, last = run.prefix or (len(steps), None)
+        if since is None:
+            since = len(steps) - 1 if run.more else run.learner.after + 1 if isinstance(run.learner, Fork) else 0
+        shares = [1.0] * tasks
+        if last is not None:
+            shares[-1] = last / steps[tasks - 1]
+        parts = range(since, tasks)
+        flop = sum(shares[task] * training[task] + tests[task] for task in parts)
+        return flop, sum(shares[task] * steps[task] for task in parts)
+
     def _later_steps(self, run: Run) -> "LaterSteps":
         """Returns the steps of a kind of run after the first task, which is shared and cheap."""
         from trainers.cost.flops import later_steps  # brings torch along

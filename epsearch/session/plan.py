@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from epsearch.loop.base import Loop
 from epsearch.loop.cautions import cautions
 from epsearch.loop.cohorts import kind_of
-from epsearch.loop.content import measured, measures_transfer
 from epsearch.loop.estimates import Eta, MemberCounts, Plan
 from epsearch.loop.jobs import Job, Run, bytes_free
 from epsearch.preparation.distances import measuring
@@ -19,10 +18,9 @@ from epsearch.runners.registry import Runner, runner_of
 from results.ledger.record import RunRecord
 from results.statistics.paired import student_quantile
 from results.statistics.power import resolution
-from trainers.cost.flops import later_steps, run_flop
+from trainers.cost.flops import later_steps
 from trainers.cost.probe import measure
 from trainers.footprint import bytes_of, free_bytes
-from trainers.forks import steps_of
 from trainers.numeric_path import NumericPath
 from trainers.population import Training
 from trainers.streams import DataError
@@ -139,21 +137,9 @@ def _usable(loop: Loop, counts: MemberCounts) -> int:
 
 def _cost(loop: Loop, runs: Iterable[Run]) -> NDArray[np.float64]:
     """Returns FLOP and SGD steps of one member [2], the mean over kinds of runs."""
-    costs = list[NDArray[np.float64]]()
     # One run of each kind: seeds and hyperparameters per learner do not change the cost of a step.
-    for run in {kind_of(run): run for run in runs}.values():
-        costs.append(_cost_of(loop, run))
-        if run.more:  # it goes on from what was kept of it
-            costs[-1] -= _cost_of(loop, run._replace(more=run.more - 1))
+    costs = [loop.cost_of(run) for run in {kind_of(run): run for run in runs}.values()]
     return np.asarray(np.mean(costs, axis=0))
-
-
-def _cost_of(loop: Loop, run: Run) -> NDArray[np.float64]:
-    """Returns FLOP and SGD steps of a run from its first task [2]."""
-    study, learner = loop.study, run.learner
-    stream, inside = study.request(run.phase, order=run.order, more=run.more).open(), measured(study, loop.images, run)
-    training, tests = run_flop(learner, stream, study.architecture, measures_transfer(run.phase), inside)
-    return np.array([sum(training) + sum(tests), sum(steps_of(learner, stream))], dtype=float)
 
 
 def _eta(runner: Runner, work: tuple[float, float, float], speed: Speed) -> Eta:
