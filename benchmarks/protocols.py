@@ -1,0 +1,122 @@
+"""Search protocols on equal terms: what each may see, what it chooses, and what that loses.
+
+    uv run python benchmarks/protocols.py --data-dir FOLDER [--workers 2] [--until SECONDS] [--out FOLDER]
+
+Trains the studies of benchmarks/protocols.yaml one after another, hours in all. Members lie in a ledger in --out, so
+that the same command goes on where it stopped; benchmarks/results/protocols.json gets every finished study.
+benchmarks/page.py makes docs/protocols.md of it.
+"""
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import machine
+import numpy as np
+import yaml
+
+import epsearch
+from results.files import write_atomically
+from results.metrics import METRICS
+from results.protocol_tables import choice_table, constant_table, protocol_table
+from results.protocols import ProtocolResults
+from results.verdict import protocols as verdict
+
+SPEC = Path(__file__).parent / "protocols.yaml"
+Found = dict[str, Any]
+TINY = {"examples_per_task": 60, "orders": 2, "seeds": 2, "measure_every": 2}
+
+
+def studies(tiny: bool = False) -> Iterator[tuple[str, str, Found]]:
+    """Yields (stream, method, options of `epsearch protocols`) of each study; tiny: for a trial of a minute."""
+    spec = yaml.safe_load(SPEC.read_text(encoding="utf-8"))
+    for stream, of_stream in spec["studies"].items():
+        for method, of_method in spec["methods"].items():
+            own = spec["own"][stream] + spec["own"][method]
+            names = [name for name in (*own, *spec["protocols"]) if [stream, method, name] not in spec["without"]]
+            options = spec["common"] | of_stream | of_method | {"method": method, "protocols": ",".join(names)}
+            name = f"{stream}-{method}{'-tiny' * tiny}".replace("_", "-")
+            yield stream, method, options | {"name": name} | (TINY if tiny else {})
+
+
+def described(stream: str, method: str, options: Found, results: ProtocolResults) -> Found:
+    """Returns a finished study as JSON: tables of the report, and metrics of every judged member."""
+    return {
+        "stream": stream,
+        "method": method,
+        "options": options,
+        "parameter": results.parameter,
+        "answer": list(verdict.answer(results)),
+        "protocols": _records(protocol_table(results)),
+        "sights": {row.name: verdict.sight(row) for row in results.rows},
+        "sources": {row.name: row.source for row in results.rows},
+        "choices": _records(choice_table(results)),
+        "constants": _records(constant_table(results)),
+        "members": {
+            **{row.name: _metrics(row.records) for row in results.rows},
+            **{f"{value:g}": _metrics(records) for value, records in results.constants.items()},
+        },
+    }
+
+
+def _metrics(records: Any) -> Found:
+    """Returns A_T and F_T, percent and fraction, by unit "order seed"; null where undefined."""
+    values: Found = {}
+    for record in records:
+        known = {name: METRICS[name].of(record) for name in ("A_T", "F_T")}
+        unit = f"{record.unit.order} {record.unit.seed}"
+        values[unit] = {name: round(value, 4) if np.isfinite(value) else None for name, value in known.items()}
+    return values
+
+
+def _records(frame: Any) -> list[Found]:
+    """Returns an object a row, null for missing values."""
+    return json.loads(frame.to_json(orient="records"))
+
+
+def write(file: Path, found: list[Found]) -> None:
+    """Writes the finished studies, with what they were measured on."""
+    text = json.dumps({"facts": machine.facts(), "studies": found}, indent=1, ensure_ascii=False)
+    write_atomically(file, f"{text}\n".encode())
+
+
+def train(file: Path, given: argparse.Namespace) -> None:
+    """Trains the studies, and writes each when it is finished. Stops quietly when the time is over."""
+    end, found = time.monotonic() + given.until, list[Found]()
+    for stream, method, options in studies(given.tiny is not None):
+        places = {"data_dir": given.data_dir, "out": given.out, "workers": given.workers}
+        left = end - time.monotonic()
+        if left < 1:
+            return
+        if np.isfinite(left):
+            places["time_budget"] = f"{int(left)}s"
+        try:
+            outcome = epsearch.run(epsearch.ProtocolStudy(**options, **places))
+        except epsearch.Interrupted as stopped:
+            print(f"{options['name']}: {stopped}", flush=True)
+            return
+        found.append(described(stream, method, options, outcome.results))
+        write(file, found)
+        print(f"{options['name']}: {' '.join(found[-1]['answer'])}", flush=True)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments."""
+    one = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    one.add_argument("--data-dir", required=True, help="the folder that has MNIST, or that it is downloaded to")
+    one.add_argument("--workers", type=int, default=2, help="threads that train")
+    one.add_argument("--until", type=float, default=float("inf"), metavar="SECONDS", help="after which none is begun")
+    one.add_argument("--out", default="runs", help="folder of the ledger")
+    one.add_argument("--tiny", type=Path, metavar="FILE", help="tries all of it with 60 images a task, into FILE")
+    return one
+
+
+if __name__ == "__main__":
+    arguments = parser().parse_args()
+    train(arguments.tiny or machine.RESULTS / "protocols.json", arguments)
