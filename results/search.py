@@ -29,10 +29,14 @@ class SearchRound:
     """Why the search departed from its plain rule or stopped; empty otherwise."""
     named: bool = False
     """Whether its one point is the one that the curve names, which had not been tried."""
+    predicted: tuple[float | None, ...] = ()
+    """A_T predicted for as many tasks as the evaluation has, by which the search went on; () where scores did."""
 
     def __post_init__(self) -> None:
         if len(self.scores) != len(self.points):
             raise ValueError(f"scores must match points: {len(self.points)} of these, got {len(self.scores)} scores")
+        if len(self.predicted) not in (0, len(self.points)):
+            raise ValueError(f"predicted must match points: {len(self.points)} of these, got {len(self.predicted)}")
         if self.winners is not None and not all(0 <= i < len(self.points) for i in self.winners):
             raise ValueError(f"winners must be positions in [0, {len(self.points)}), got {self.winners}")
 
@@ -189,7 +193,7 @@ class SearchResults:
     stages: tuple[SearchStage, ...] = ()
     """Of a search whose choice is predicted; empty for others, and before its first stage is over."""
     grown: tuple[RunRecord, ...] = ()
-    """The members of its last stage, with all their tasks."""
+    """The members that it went on with, one for each number of further tasks."""
     leading: bool = False
     """True until a round is finished: `chosen` is then the value that leads."""
 
@@ -252,6 +256,18 @@ class SearchResults:
     def has_spans(self) -> bool:
         """True if the search went along intervals."""
         return any(r.span is not None for r in self.rounds)
+
+    @property
+    def deciding(self) -> tuple[RunRecord, ...]:
+        """The members that made the choice: of a search along tasks those of its last stage, with all their tasks."""
+        tasks = self.stages[-1].tasks if self.stages else 0
+        return tuple(record for record in self.grown if record.tasks == tasks) or self.search
+
+    @property
+    def records(self) -> tuple[RunRecord, ...]:
+        """Every member, each once: with --score-on eval those of the evaluation are members of the search, too."""
+        every = (*self.search, *self.grown, *self.evaluation, *self.beside)
+        return tuple({record.key: record for record in every}.values())
 
     @property
     def beside(self) -> tuple[RunRecord, ...]:

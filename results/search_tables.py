@@ -54,7 +54,7 @@ def search_table(results: SearchResults) -> pd.DataFrame:
     rows = [
         (r.number, *(r.span or (math.nan, math.nan)), rank, list(tried).index(point))
         for r in results.rounds
-        for point, rank in zip(r.points, _ranks(r.winners, r.scores), strict=True)
+        for point, rank in zip(r.points, _ranks(r.winners, r.predicted or r.scores), strict=True)
     ]
     # A point that two rounds tried has the same members in both, so its statistics are computed once and joined.
     table = pd.DataFrame(rows, columns=["repeat", "low", "high", "best", "position"]).join(stats, on="position")

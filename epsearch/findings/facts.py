@@ -13,7 +13,7 @@ from epsearch.plugins.loading import WAYS, all_parts
 from epsearch.session.session import Effort
 from epsearch.study.description import Study
 from results.labels import count_text, duration_text, points_text
-from results.ledger.record import RERUN
+from results.ledger.record import RERUN, steps_taken
 from results.ledger.retry import RetryPolicy
 from search_spaces.published.definition import load_definition
 from trainers.hyperparameters import OF_EVERY_METHOD
@@ -28,7 +28,7 @@ def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
     records = loop.records.values()
     facts = {
         "members": f"{len(records)} in the ledger for this study",
-        **({} if loop.study.foreign else {"SGD steps of all members": f"{sum(record.steps for record in records):,}"}),
+        **({} if loop.study.foreign else {"SGD steps of all members": f"{steps_taken(records):,}"}),
         "training time of all members": duration_text(sum(record.seconds for record in records)),
     }
     if effort is not None and effort.trained:  # not of a session that only wrote the report again

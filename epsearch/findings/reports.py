@@ -15,11 +15,11 @@ from epsearch.loop.table import Row, TableLoop
 from epsearch.plugins.registration import added
 from epsearch.study.description import Study
 from epsearch.study.kinds import Comparison, MemoryStudy, ProtocolStudy, Search
-from results.labels import method_label, settings_text
+from results.labels import count_text, method_label, settings_text
 from results.ledger.record import JOINT, RunRecord
 from results.ledger.retry import RetryPolicy
 from results.metrics import last_task_accuracy
-from results.points import point_of, point_text, value
+from results.points import Point, point_of, point_text, value
 from results.protocols import ProtocolResults
 from results.search import SearchResults
 from results.table import TableResults, TableRow
@@ -166,8 +166,7 @@ def _summary(results: SearchResults) -> "Summary":
 
 
 def _of_search(results: SearchResults) -> Iterable[RunRecord]:
-    # With --score-on eval the members of the evaluation are also members of the search.
-    return {record.key: record for record in (*results.search, *results.evaluation, *results.beside)}.values()
+    return results.records
 
 
 def _of_table(results: TableResults) -> Iterable[RunRecord]:
@@ -190,14 +189,22 @@ def _protocols(loop: ProtocolLoop) -> Groups:
 def _points(loop: "SearchLoop") -> Groups:
     """Returns the members by point, those of the search first, in the order of their values, then reference rows."""
     names = loop.study.space.names
-    by_point: dict[tuple[str, tuple[Any, ...]], list[RunRecord]] = {}
+    by_point: dict[tuple[str, tuple[Any, ...], int], list[RunRecord]] = {}
     for record in loop.records.values():
         if record.method in loop.study.reference_rows:
             continue
-        by_point.setdefault((record.phase, point_of(record, names)), []).append(record)
-    ordered = sorted(by_point, key=lambda key: (key[0], [(isinstance(v, str), v is None, v or 0) for v in key[1]]))
-    points = {(phase, point_text(names, point)): tuple(by_point[phase, point]) for phase, point in ordered}
+        by_point.setdefault((record.phase, point_of(record, names), record.further), []).append(record)
+    ordered = sorted(
+        by_point, key=lambda key: (key[0], [(isinstance(v, str), v is None, v or 0) for v in key[1]], *key[2:])
+    )
+    points = {(key[0], _label(names, key[1], by_point[key])): tuple(by_point[key]) for key in ordered}
     return points | {(loop.study.scored_on, method_label(row)): each for row, each in loop.references().items()}
+
+
+def _label(names: Sequence[str], point: Point, members: Sequence[RunRecord]) -> str:
+    """Returns a point in words, with the number of tasks of members that went on to further ones."""
+    on = f", {count_text(members[0].tasks, 'task')}" if members[0].further else ""
+    return f"{point_text(names, point)}{on}"
 
 
 def _rows(loop: TableLoop) -> Groups:

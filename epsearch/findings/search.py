@@ -73,19 +73,23 @@ def search_so_far(loop: SearchLoop, waiting: RetryPolicy | None = None) -> Searc
 
 def _so_far(loop: SearchLoop, chosen: Point, score: float, waiting: RetryPolicy | None) -> SearchResults:
     """Returns the results with open rounds and their members."""
-    rounds = tuple(map(_search_round, loop.rounds()))
+    rounds = tuple(_search_round(loop, one) for one in loop.rounds())
     return replace(_results(loop, chosen, score, {}, waiting), rounds=rounds, search=loop.search_records())
 
 
 def _finished_rounds(loop: SearchLoop) -> tuple[SearchRound, ...]:
     """Returns the rounds with all their members: in others, points differ in their number of seeds."""
     unfinished = {part.strategy.rounds[-1].points for part in (loop, *loop.earlier) if not part.strategy.done}
-    finished = [_search_round(round) for round in loop.rounds() if round.points not in unfinished]
+    finished = [_search_round(loop, round) for round in loop.rounds() if round.points not in unfinished]
     return tuple(replace(round, number=number) for number, round in enumerate(finished, start=1))
 
 
-def _search_round(round: Round) -> SearchRound:
-    return SearchRound(round.number, round.points, round.scores, round.span, round.winners, round.note, round.named)
+def _search_round(loop: SearchLoop, round: Round) -> SearchRound:
+    """Returns a round with the scores that were measured, beside those that are predicted."""
+    own = SearchRound(round.number, round.points, round.scores, round.span, round.winners, round.note, round.named)
+    if not loop.study.extrapolates:
+        return own
+    return replace(own, scores=tuple(map(loop.mean_of, round.points)), predicted=round.scores)
 
 
 def _of_rounds(loop: SearchLoop, rounds: Sequence[SearchRound]) -> tuple[RunRecord, ...]:

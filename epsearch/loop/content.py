@@ -11,7 +11,7 @@ from epsearch.loop.jobs import Job, JobResult, Run
 from epsearch.plugins.loading import PLUGINS, WAYS
 from epsearch.study.description import MEMORY_PHASE, Study
 from epsearch.study.parsers import AUTO
-from results.ledger.record import ORDER, RunRecord, content_key
+from results.ledger.record import BEYOND, ORDER, RunRecord, content_key
 from trainers import methods
 from trainers.cohort import PROTOCOL_VERSION, Learner
 from trainers.forks import Fork, learner_of, normal_form, schedule_of
@@ -26,8 +26,6 @@ PREFIX = "prefix"
 """Part of a stream's description: number of the tasks that are trained, and steps of the last one, null for all."""
 SCHEDULE = "schedule"
 """Part of a content: pairs of the position of a task and of what changes there, by names of stored records."""
-BEYOND = "beyond"
-"""Part of a stream's description: numbers of the first further task of the search, and behind its last one."""
 EPSILON, STRENGTH = "epsilon", "strength"  # beside the configuration, not in it
 # As in the first ledgers: named in every configuration, as null where the method has none.
 ALWAYS_NAMED = ("memory", "memory_batch", "trigger", "scale", "satisfied")
@@ -90,9 +88,8 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
 def run_of(record: RunRecord) -> Run:
     """Returns the run of a record: the inverse of `content`. Raises ValueError and LookupError for unknown names."""
     config = record.content["config"]
-    first, last = record.content["stream"].get(BEYOND, (0, 0))
     tasks, steps = record.content["stream"].get(PREFIX, (0, None))
-    unit = record.unit.order, last - first, (tasks, steps) if tasks else None
+    unit = record.unit.order, record.further, (tasks, steps) if tasks else None
     beside = {name: record.content.get(name) for name in (EPSILON, STRENGTH)}
     method = methods.method(record.method)
     if method.foreign:

@@ -22,7 +22,7 @@ class MemberCounts(NamedTuple):
     least: int
     """Smallest number in later rounds of the search."""
     usual: int
-    """Usual number in later rounds of the search, by searches of known curves."""
+    """Usual number in later rounds of the search, by searches of known curves; without further tasks."""
     most: int
     """Largest number in later rounds of the search."""
     final: int

@@ -108,11 +108,13 @@ class SearchLoop(Loop):
         """The best point of this search, or of an earlier one with the same seeds.
 
         If a curve made the choice, it covers all versions of the study. If the strategy may exclude points with high
-        means, only the present search counts.
+        means, only the present search counts. Its value is a mean that was measured, also where predictions choose.
         """
         own, choice = self.strategy.best, self.driver.choice
-        if self.stages and own is not None:
-            return replace(own, point=self.stages[-1].choice, value=self.stages[-1].predicted[0])
+        if self.study.extrapolates and own is not None:
+            point = self.stages[-1].choice if self.stages else own.point
+            mean = self.mean_of(point)
+            return None if mean is None else replace(own, point=point, value=mean)
         named = choice is not None and own is not None and own.point == choice.point
         if named or (strategy(self.study.strategy).decides_alone and own is not None):
             return own
@@ -153,8 +155,8 @@ class SearchLoop(Loop):
             return f"the curve names {point_text(names, choice.point)}"
         if best is None:
             return ""
-        if self.study.extrapolates:
-            return f"highest so far {point_text(names, best.point)} (predicted {objective} {100 * best.value:.2f} %)"
+        if self.study.extrapolates and (own := self.strategy.best) is not None:
+            return f"highest so far {point_text(names, own.point)} (predicted {objective} {100 * own.value:.2f} %)"
         return f"highest mean {point_text(names, best.point)} ({objective} {self._with_spread(best)} %)"
 
     def _with_spread(self, best: Best) -> str:
@@ -206,7 +208,8 @@ class SearchLoop(Loop):
         units, most = len(self.study.units), self.study.further_tasks
         if self.strategy.done:
             return len(self._growing) * units * (most - len(self.stages))
-        return (len(self.driver.assigned_seeds()) + self.driver.later() + 1) * units * most
+        named = int(self.study.choose == CURVE)
+        return (len(self.driver.assigned_seeds()) + self.driver.later() + named) * units * most
 
     def usual_points(self, *strategies: str) -> tuple[int | None, ...]:
         """Returns the usual number of points of a search by each strategy ("": its own).
@@ -251,6 +254,12 @@ class SearchLoop(Loop):
         study = self.study
         return self._run(study.scored_on, study.example, study.units[0], study.further_tasks)
 
+    def mean_of(self, point: Point) -> float | None:
+        """Returns the mean score of a point on the tasks of the search; None where a member is missing or diverged."""
+        stored = [self._record(point, unit) for unit in self.study.units]
+        scores = [of_record(self.study.objective, one) for one in stored if one is not None and one.status == "ok"]
+        return sum(scores) / len(scores) if len(scores) == len(stored) else None
+
     def scores(self) -> "NDArray[np.float64]":
         """Returns the scores of all points, on the stream that scores."""
         return self._scores(len(self.records), self.stage)
@@ -276,10 +285,8 @@ class SearchLoop(Loop):
         return tuple({record.key: record for record in records}.values())
 
     def grown_records(self) -> tuple[RunRecord, ...]:
-        """Returns the members of the last finished stage of a search along tasks, with all their tasks."""
-        if not self.stages:
-            return ()
-        return self.records_of(self._along(self.stages[-1].points, len(self.stages) - 1))
+        """Returns the stored members of a search along tasks that went on to further tasks, one for each number."""
+        return tuple(record for record in self.records.values() if record.further)
 
     def evaluation_records(self) -> tuple[RunRecord, ...]:
         """Returns the stored members of the evaluation: chosen point and baseline."""

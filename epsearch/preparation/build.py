@@ -13,7 +13,7 @@ from epsearch.preparation.trainers import declare, of_trainer
 from epsearch.study import file, limits
 from epsearch.study.description import Study
 from epsearch.study.hyperparameters import stored_space
-from epsearch.study.kinds import KINDS, REQUESTS, Search
+from epsearch.study.kinds import EXTRAPOLATED, KINDS, REQUESTS, Search
 from epsearch.study.limits import check_product
 from epsearch.study.names import register_trainer, trainer
 from epsearch.study.option import RACE, TRAINER
@@ -169,15 +169,27 @@ def _parsed(
             raise UsageError(f"{config}: {unknown('option', key, allowed)}")
     if (named := {**written, **given}.get("trainer")) is not None:
         declare(trainer(named, "trainer"))
-    written |= {name: value for name, value in given.items() if value is not None}
-    if "most_cv_tasks" in kind.options() and ".." in (cv := str(written.get("cv_tasks", ""))):
-        written["cv_tasks"], _, written["most_cv_tasks"] = cv.partition("..")
+    sources = written, {name: value for name, value in given.items() if value is not None}
+    written = {name: value for source in sources for name, value in _ends(kind, source).items()}
+    for tasks in (str(source.get("cv_tasks", "")) for source in sources):
+        if ".." in tasks and written.get("protocol") != EXTRAPOLATED and "protocol" in kind.options():
+            raise UsageError(f"cv-tasks must be one number without --protocol extrapolated, got {tasks}")
     parsed = _values(kind, written, method)
     if given.get("interval") is not None:
         if given.get("search") is not None:
             raise UsageError("interval is that of ε alone; give it within --search, like epsilon=0..0.5")
         parsed.pop("search", None)  # of the file, as the command line wins
     return parsed
+
+
+def _ends(kind: type[Study], written: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns values with those of both options of which cv-tasks 3..10 is short."""
+    first, between, last = str(written.get("cv_tasks", "")).partition("..")
+    if not between or "most_cv_tasks" not in kind.options():
+        return dict(written)
+    if written.get("most_cv_tasks") is not None:
+        raise UsageError(f"cv-tasks {first}..{last} is short for most-cv-tasks {last}, too; leave one of them out")
+    return {**written, "cv_tasks": first, "most_cv_tasks": last}
 
 
 def _values(kind: type[Study], written: Mapping[str, Any], method: str | None = None) -> dict[str, Any]:

@@ -166,9 +166,9 @@ def _searched(loop: SearchLoop) -> tuple[Parameter, ...]:
 def _of_member(study: Search, record: RunRecord) -> Trial | None:
     """Returns the trial of a member; hyperparameters that it does not use have the baseline's values.
 
-    None for a reference row, which is no point.
+    None for a reference row, which is no point, and for a member on further tasks: it is that of the first ones.
     """
-    if record.method in study.reference_rows:
+    if record.method in study.reference_rows or record.further:
         return None
     values = zip(point_of(record, study.space.names), study.example, strict=True)
     return _at(record.phase, study.space.names, tuple(usual if value is None else value for value, usual in values))

@@ -7,6 +7,8 @@ from results.statistics import power
 from results.verdict.summary import command_in
 
 GIB = 2**30
+ALONE, WITH = "without further tasks", "with all of them"
+"""Ends of what a search along tasks may train."""
 
 
 def in_words(plan: Plan) -> dict[str, str]:
@@ -34,7 +36,7 @@ def in_brief(plan: Plan) -> dict[str, str]:
     """Returns subject -> text on one line each: members, time, memory, power of the test, advice."""
     caution = next(filter(None, map(command_in, plan.cautions)), "")
     lines = {
-        "members": f"{_number(plan)} to train, {plan.counts.known} in the ledger",
+        "members": f"{_number(plan, 'to train')}, {plan.counts.known} in the ledger",
         "time": _short_time(plan),
         "memory": _short_memory(plan),
         "power": power.in_brief(plan.resolutions[0]),
@@ -47,17 +49,22 @@ def in_brief(plan: Plan) -> dict[str, str]:
 def in_a_line(plan: Plan) -> str:
     """Returns members and time, for the start of a run."""
     time = "" if plan.eta is None else f", {_short_time(plan)}"
-    members = "no member to train" if not plan.counts.largest else f"{_number(plan)} members"
+    members = "no member to train" if not plan.counts.largest else _number(plan, "members")
     return f"{members}{time}; epsearch plan with these options says more"
 
 
-def _number(plan: Plan) -> str:
-    """Returns how many members are to train."""
+def _number(plan: Plan, noun: str) -> str:
+    """Returns how many members are to train; noun: what they are.
+
+    How far a search along tasks goes on is not known before: it says what it trains if nothing does, and if all do.
+    """
     counts = plan.counts
+    about = "about " if counts.fewest < counts.expected else ""
+    if plan.study.further_tasks and counts.fewest < counts.largest:
+        return f"{about}{counts.expected} {noun} {ALONE}, at most {counts.largest} {WITH}"
     if counts.fewest < counts.expected < counts.largest:
-        more = " with more tasks" if plan.study.further_tasks else ""
-        return f"about {counts.expected}, at most {counts.largest}{more}"
-    return f"{'at most ' if counts.fewest < counts.largest else ''}{counts.largest}"
+        return f"{about}{counts.expected}, at most {counts.largest} {noun}"
+    return f"{'at most ' if counts.fewest < counts.largest else ''}{counts.largest} {noun}"
 
 
 def _short_time(plan: Plan) -> str:
@@ -65,6 +72,8 @@ def _short_time(plan: Plan) -> str:
     if plan.eta is None:
         return plan.unmeasured or "nothing is left to train"
     total, low, high = map(duration_text, (plan.eta.seconds, plan.eta.low, plan.eta.high))
+    if plan.study.further_tasks and low != high:
+        return f"about {total} {ALONE}, at most {high} {WITH}"
     return f"about {total}{f' ({low} to {high})' if low != high else ''}"
 
 
@@ -76,19 +85,16 @@ def _short_memory(plan: Plan) -> str:
 def _members(plan: Plan) -> str:
     """Returns the numbers of members to train, by stage, and of stored ones."""
     counts = plan.counts
+    along = " and on further tasks" if plan.study.further_tasks else ""
     parts = (
         f"{counts.now} now",
-        *([f"{_span(counts.least, counts.most)} in later rounds"] if counts.most else []),
+        *([f"{_span(counts.least, counts.most)} in later rounds{along}"] if counts.most else []),
         *([f"{counts.final} in the evaluation"] if counts.final else []),
         *([f"{counts.certified} trained once more, alone"] if counts.certified else []),
     )
-    count = str(counts.largest)
-    if counts.fewest < counts.expected < counts.largest:
-        more = " with more tasks" if plan.study.further_tasks else ""
-        count = f"usually about {counts.expected}, at most {count}{more}"
-    elif counts.fewest < counts.largest:
-        count = f"at most {count}"
-    return f"{count} to train ({', '.join(parts)}); {counts.known} in the ledger"
+    number = _number(plan, "to train")
+    usually = "usually " if number.startswith("about ") else ""
+    return f"{usually}{number} ({', '.join(parts)}); {counts.known} in the ledger"
 
 
 def _protocol(plan: Plan) -> str:
@@ -157,6 +163,8 @@ def _time(plan: Plan) -> str:
     )
     runner = runner_of(plan.study)
     span = f", {low} to {high}" if low != high else ""
+    if span and plan.study.further_tasks:
+        span = f" {ALONE}, at most {high} {WITH}"
     text = (
         f"about {total} from here{span}: {start} to start {runner.workers}, "
         f"{training} of training with {count_text(plan.at_once, 'cohort')} at a time, {report} for the report"

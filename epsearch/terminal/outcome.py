@@ -134,7 +134,8 @@ def _search(results: SearchResults) -> list[RenderableType]:
 def _search_as_json(results: SearchResults) -> dict[str, Any]:
     """Returns choice, answer, rounds, evaluation, and the data of the verdict.
 
-    Scores of points are mean A_T in [0, 1]; the evaluation has metrics in the paper's units.
+    Scores of points are mean A_T in [0, 1] on the tasks of the search, and `predicted` what is predicted of it for as
+    many tasks as the evaluation has, where that chooses; the evaluation has metrics in the paper's units.
     """
     return {
         "method": results.method,
@@ -143,6 +144,7 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
         "strategy": results.strategy,
         "chosen": dict(zip(results.parameters, results.chosen, strict=True)),
         "chosen_score": results.chosen_score,
+        **({"chosen_predicted": results.stages[-1].predicted[0]} if results.stages else {}),
         "choice": None if results.choice is None else results.choice.as_json(results.parameters),
         "answer": answer(results),
         "rounds": [
@@ -151,6 +153,7 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
                 "interval": each.span,
                 "points": [dict(zip(results.parameters, point, strict=True)) for point in each.points],
                 "scores": each.scores,
+                **({"predicted": each.predicted} if each.predicted else {}),
                 "note": each.note,
                 "named": each.named,
             }

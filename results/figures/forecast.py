@@ -80,10 +80,12 @@ def caption(data: Numbers) -> str:
     """Returns the caption: what is predicted of what, and by which model."""
     results, prediction, _ = data
     best = point_text(results.parameters, (prediction.values[prediction.model.choice],))
+    last = results.stages[-1] if results.stages else None
+    stage = "" if last is None or last.tasks == results.search[0].tasks else ", with the values of its last stage"
     return (
-        f"A_T after {prediction.seen} tasks of the search, and predicted for {prediction.tasks}, by what each value "
-        f"learns and forgets. Predicted highest: {best}. The interval has the noise between seeds and the error of the "
-        "model (docs/along.md)."
+        f"A_T after {prediction.seen} tasks of the search{stage}, and predicted for {prediction.tasks}, by what each "
+        f"value learns and forgets. Predicted highest: {best}. The interval has the noise between seeds and the error "
+        "of the model (docs/along.md)."
     )
 
 

@@ -16,7 +16,7 @@ from results.points import value_text
 from results.search import SearchResults
 from results.search_tables import by_seed, reference_label
 from results.statistics.spread import spread, within_errors
-from results.verdict import wording
+from results.verdict import along_tasks, wording
 from results.verdict.peak import peak as peak_of
 from results.verdict.peak import table
 
@@ -65,6 +65,7 @@ def numbers(results: SearchResults, metric: str = "A_T") -> ParameterCurve:
         objective=results.objective,
         references=_references(results, metric),
         indistinct=indistinct_rounds(results),
+        scope=along_tasks.scope(results),
     )
 
 
@@ -86,8 +87,8 @@ def caption(curve: ParameterCurve) -> str:
         agem = curve.zero_is_agem and curve.baseline == 0
         which = f"ε = 0, where the formula switches to A-GEM {value}" if agem else f"the {curve.baseline_text} {value}"
         text += f" Diamond and dashed line: {which}."
-    text += _references_caption(curve)
-    return f"{text} {_curve_caption(curve)}"
+    parts = (text + _references_caption(curve), curve.scope, _curve_caption(curve))
+    return " ".join(part for part in parts if part)
 
 
 def tables(curve: ParameterCurve) -> dict[str, pd.DataFrame]:
@@ -160,6 +161,8 @@ def _curve_caption(curve: ParameterCurve) -> str:
 def _star(curve: ParameterCurve) -> str:
     """Returns what the star is: the choice, and by which rule it was made."""
     chosen = f"Star: the {curve.role} {curve.label} = {value_text(curve.chosen)}"
+    if curve.scope:
+        return f"{chosen}, by predicted A_T."
     if curve.metric != curve.objective:
         return f"{chosen}, by {curve.objective}."
     if curve.by_curve:

@@ -91,6 +91,8 @@ class ParameterCurve(NamedTuple):
     """One row a reference row: row (its name), n, mean, half_width (of the 95 % interval of the mean)."""
     indistinct: tuple[int, ...] = ()
     """Numbers of later rounds whose values differ by noise alone, see `noise.indistinct_rounds`."""
+    scope: str = ""
+    """Which stage of a search along tasks the values are from, in a sentence; "" for other searches."""
 
     @property
     def label(self) -> str:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,6 +23,8 @@ JOINT = "joint"
 """The method of joint training, whose runs may lack whole rows of accuracies."""
 ORDER = "order"
 """Part of a content: the number of a drawn order of tasks; none in the stream's own."""
+BEYOND = "beyond"
+"""Part of a stream's description: numbers of the first further task of the search, and behind its last one."""
 INSIDE = "inside"
 """Field of tests inside tasks, which few records have: it is in the column of `within`, as the second part of it."""
 ALONE, RERUN = "alone", "rerun"
@@ -141,6 +143,12 @@ class RunRecord:
     def tasks(self) -> int:
         """T, the number of tasks of the stream."""
         return int(self.accuracies.shape[0])
+
+    @property
+    def further(self) -> int:
+        """How many tasks a search along tasks went on to with it, behind those of the whole stream."""
+        first, last = self.content.get("stream", {}).get(BEYOND, (0, 0))
+        return int(last - first)
 
     @property
     def unit(self) -> Unit:
@@ -276,6 +284,19 @@ def content_key(content: Mapping[str, Any]) -> str:
     Under it the ledger stores the result that the content determines; of a row it is the checksum.
     """
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def steps_taken(records: Iterable[RunRecord]) -> int:
+    """Returns the SGD steps that members took, each step once.
+
+    A member on further tasks goes on from the one on fewer, whose steps are among its own.
+    """
+    taken: dict[str, int] = {}
+    for record in records:
+        stream = {name: part for name, part in record.content.get("stream", {}).items() if name != BEYOND}
+        first = content_key({**record.content, "stream": stream}) if record.further else record.key
+        taken[first] = max(taken.get(first, 0), record.steps)
+    return sum(taken.values())
 
 
 def same_result(first: RunRecord, second: RunRecord) -> bool:

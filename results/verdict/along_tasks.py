@@ -12,6 +12,33 @@ def evaluated_tasks(results: SearchResults) -> int:
     return int(results.config["tasks"]) - int(results.config["cv_tasks"])
 
 
+def first_tasks(results: SearchResults) -> str:
+    """Returns on how many tasks a search chose: its own, or from how many it predicted."""
+    first = results.search[0].tasks
+    if not results.stages:
+        return count_text(first, "task")
+    last = results.stages[-1].tasks
+    more = f" to {last}" if last > first else ""
+    return f"predicted for {evaluated_tasks(results)} tasks from {first}{more}"
+
+
+def scope(results: SearchResults) -> str:
+    """Returns which stage scores of the search are from, in a sentence for a caption; "" where they chose."""
+    if not results.stages:
+        return ""
+    chosen = f"the choice is by A_T predicted for {evaluated_tasks(results)} tasks from {results.stages[-1].tasks}"
+    return f"All values are shown after {count_text(results.search[0].tasks, 'task')}, the first stage; {chosen}."
+
+
+def of_first(results: SearchResults, verdict: str) -> str:
+    """Returns a verdict on the tasks of the first stage with the remark that these did not choose; "" without one."""
+    return (
+        f"Of {count_text(int(results.config['cv_tasks']), 'task')} alone, which did not choose: {verdict}"
+        if verdict
+        else ""
+    )
+
+
 def in_brief(results: SearchResults) -> str:
     """Returns for how many tasks the choice is predicted, from how many, and whether another may be better."""
     last = results.stages[-1]

@@ -65,8 +65,7 @@ def answer(results: SearchResults, judged: bool = True) -> str:
 def _along_tasks(results: SearchResults, verdict: str) -> tuple[str, ...]:
     """Returns the predicted choice, and the verdict on the tasks of the first stage, which did not choose."""
     tried = f"{wording.tried(results)} were tried in {wording.rounds(results)}."
-    tasks = count_text(int(results.config["cv_tasks"]), "task")
-    return along_tasks.in_words(results), tried, f"Of {tasks} alone, which did not choose: {verdict}" if verdict else ""
+    return along_tasks.in_words(results), tried, along_tasks.of_first(results, verdict)
 
 
 def _joined(sentences: Iterable[str]) -> str:

@@ -50,7 +50,7 @@ def forecast(results: SearchResults) -> Forecast | None:
 
     Also None with one seed, for an inert search, and below `FEWEST_TASKS` tasks.
     """
-    members = results.grown or results.search
+    members = results.deciding
     if results.score_on != "cv" or results.objective != A_T or not results.is_curve or not members:
         return None
     seen, tasks = members[0].tasks, _evaluated_tasks(results)

@@ -22,12 +22,12 @@ NAME = "first"
 
 
 @cache
-def finished() -> Path:
-    """The out folder of the study NAME: SQLite ledger and report."""
+def finished(**options: object) -> Path:
+    """The out folder of the study NAME: SQLite ledger and report; options: other ones than those of STUDY."""
     folder = Path(tempfile.mkdtemp(prefix="ledgers-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with patch.dict(os.environ, {"EPSEARCH_CACHE": str(folder / "cache")}):
-        api.run(build(Search, STUDY | {"out": folder / "runs", "name": NAME}))
+        api.run(build(Search, STUDY | options | {"out": folder / "runs", "name": NAME}))
     return folder / "runs"
 
 

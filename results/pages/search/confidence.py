@@ -13,7 +13,7 @@ from results.search import EvaluatedChoice, Race, SearchResults
 from results.statistics.bootstrap import FEWEST_SEEDS
 from results.statistics.paired import ALPHA, sign_flip_name
 from results.statistics.spread import PairedTest, share_of_luck
-from results.verdict import wording
+from results.verdict import along_tasks, wording
 from results.verdict.assessment import Assessment, TrustedPoint, trust
 from results.verdict.peak import Peak
 
@@ -50,7 +50,8 @@ def how_far(results: SearchResults) -> str:
 def verdict(results: SearchResults) -> str:
     """Returns the banner with the verdict."""
     said = trust(results).verdict
-    return page.banner(said.kind, KIND_LABELS[said.kind], said.text, said.advice)
+    text, advice = (along_tasks.of_first(results, said.text), "") if results.stages else (said.text, said.advice)
+    return page.banner(said.kind, KIND_LABELS[said.kind], text, advice)
 
 
 def evaluation_notes(evaluated: Sequence[EvaluatedChoice], this: int = 0) -> Iterator[str]:
@@ -80,7 +81,8 @@ def _facts(results: SearchResults, trusted: Assessment) -> Iterator[tuple[str, s
     if not math.isnan(trusted.probability):
         share = f"{100 * trusted.probability:.0f} % of resamples of the {trusted.seeds} seeds"
         luck = f"{100 * share_of_luck(len(trusted.points)):.0f} %"
-        yield "The choice is the best tried in", f"{share} (about {luck} for the best of equal ones)"
+        stage = f" on {count_text(results.search[0].tasks, 'task')}" if results.stages else ""
+        yield f"The choice is the best tried{stage} in", f"{share} (about {luck} for the best of equal ones)"
     # With few seeds even the clearest difference has a large p: without this line that reads as "no difference".
     if trusted.comparisons:
         holm = f", {trusted.smallest_p_holm:.3g} after Holm's correction for {trusted.comparisons}"

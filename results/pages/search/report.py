@@ -48,8 +48,10 @@ def write_report(results: SearchResults, folder: Path) -> Path:
     """
     if not results.rounds:
         raise ValueError(f"study {results.name!r} has no finished round to report; allowed: at least one")
-    shown, runs = figures(results), (*results.search, *results.evaluation, *results.beside)
-    return write_page(folder / "report.html", partial(_page, results, shown), tables(results), shown, runs=runs)
+    shown = figures(results)
+    return write_page(
+        folder / "report.html", partial(_page, results, shown), tables(results), shown, runs=results.records
+    )
 
 
 def tables(results: SearchResults) -> dict[str, pd.DataFrame]:

@@ -14,7 +14,7 @@ from results.labels import (
     signed_text,
     strategy_label,
 )
-from results.ledger.record import RunRecord
+from results.ledger.record import RunRecord, steps_taken
 from results.metrics import METRICS, mean_std
 from results.pages.cells import paired_text
 from results.pages.search.confidence import KIND_LABELS, evaluation_notes
@@ -70,26 +70,26 @@ def what_was_run(results: SearchResults) -> str:
     share = results.config.get("validation")
     tried = count_text(len(results.points), f"different {'point' if len(results.parameters) > 1 else 'value'}")
     of = "" if len(results.parameters) > 1 else f" of {wording.subject(results)}"
-    # With --score-on eval the search has trained members of the evaluation, too: no step is counted twice.
-    runs = {record.key: record for record in (*members, *results.evaluation, *results.beside)}
     shared = len({record.key for record in members} & {record.key for record in results.evaluation})
     items = {
         "Dataset": dataset_label(results.dataset),
         "Trainer" if results.trainer_repeats is not None else "Method": method_label(results.method),
         **({} if results.trainer_repeats is not None else {"Network": network_label(results.config)}),
         f"{subject} chosen on": STREAM_LABELS[results.score_on]
-        + (f", {count_text(members[0].tasks, 'task')}" if members else ""),
+        + (f", {along_tasks.first_tasks(results)}" if members else ""),
         **({"Held out to choose by": f"{100 * share:g} % of each task's training examples"} if share else {}),
         "Strategy": strategy_label(results.strategy),
         **dict(_domains(results)),
         wording.heading(wording.round_nouns(results)): f"{len(results.searching)} ({tried}{of})",
         "Seeds": ", ".join(map(str, results.seeds)),
         **({"Orders of tasks": f"{results.orders}, each with every seed"} if results.orders > 1 else {}),
-        "Members trained": f"{len(members)} in the search, {len(results.evaluation)} in the evaluation"
+        "Members trained": f"{len(members)} in the search, "
+        + (f"{count_text(len(results.grown), 'further task')} of these, " if results.grown else "")
+        + f"{len(results.evaluation)} in the evaluation"
         + (f" (of these {shared} are members of the search)" if shared else "")
         + (f", {len(results.beside)} of reference rows" if results.beside else ""),
         **({"Before it was extended": "; ".join(results.earlier)} if results.earlier else {}),
-        **({} if results.trainer_repeats is not None else {"SGD steps": f"{sum(r.steps for r in runs.values()):,}"}),
+        **({} if results.trainer_repeats is not None else {"SGD steps": f"{steps_taken(results.records):,}"}),
     }
     return page.section("What was run", page.facts(items), unfolds=True)
 
@@ -117,7 +117,7 @@ def search(results: SearchResults) -> str:
         *((metric, METRICS[metric].display_unit) for metric in _metrics(results)),
         ("n", "seeds"),
         ("diverged", "seeds"),
-        ("rank", "of its round"),
+        ("rank", "of its round, predicted" if results.stages else "of its round"),
     ]
     remark = "Mean ± standard deviation over the seeds that did not diverge. F_T: lower is better."
     heading = "The search, point by point"

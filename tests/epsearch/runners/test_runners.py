@@ -48,6 +48,7 @@ TABLES = ("chosen", "chosen_score", "rounds", "evaluation")
     [
         {},
         pytest.param({"race": True, "seeds": 3}, marks=pytest.mark.cluster),
+        pytest.param({"protocol": "extrapolated", "cv_tasks": "3..5", "tasks": 9}, marks=pytest.mark.cluster),
         *(
             pytest.param({"strategy": name, "seeds": 3}, marks=pytest.mark.cluster)
             for name in STRATEGIES
