@@ -59,12 +59,17 @@ def _number(plan: Plan, noun: str) -> str:
     How far a search along tasks goes on is not known before: it says what it trains if nothing does, and if all do.
     """
     counts = plan.counts
-    about = "about " if counts.fewest < counts.expected else ""
-    if plan.study.further_tasks and counts.fewest < counts.largest:
+    if _may_grow(plan):
+        about = "about " if counts.fewest < counts.expected else ""
         return f"{about}{counts.expected} {noun} {ALONE}, at most {counts.largest} {WITH}"
     if counts.fewest < counts.expected < counts.largest:
-        return f"{about}{counts.expected}, at most {counts.largest} {noun}"
+        return f"about {counts.expected}, at most {counts.largest} {noun}"
     return f"{'at most ' if counts.fewest < counts.largest else ''}{counts.largest} {noun}"
+
+
+def _may_grow(plan: Plan) -> bool:
+    """Returns whether members may still go on to further tasks."""
+    return plan.study.further_tasks > 0 and plan.counts.fewest < plan.counts.largest
 
 
 def _short_time(plan: Plan) -> str:
@@ -72,8 +77,8 @@ def _short_time(plan: Plan) -> str:
     if plan.eta is None:
         return plan.unmeasured or "nothing is left to train"
     total, low, high = map(duration_text, (plan.eta.seconds, plan.eta.low, plan.eta.high))
-    if plan.study.further_tasks and low != high:
-        return f"about {total} {ALONE}, at most {high} {WITH}"
+    if _may_grow(plan):
+        return f"about {total}, with all further tasks at most {high}"
     return f"about {total}{f' ({low} to {high})' if low != high else ''}"
 
 
@@ -163,7 +168,7 @@ def _time(plan: Plan) -> str:
     )
     runner = runner_of(plan.study)
     span = f", {low} to {high}" if low != high else ""
-    if span and plan.study.further_tasks:
+    if _may_grow(plan):
         span = f" {ALONE}, at most {high} {WITH}"
     text = (
         f"about {total} from here{span}: {start} to start {runner.workers}, "

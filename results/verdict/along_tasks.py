@@ -30,15 +30,6 @@ def scope(results: SearchResults) -> str:
     return f"All values are shown after {count_text(results.search[0].tasks, 'task')}, the first stage; {chosen}."
 
 
-def of_first(results: SearchResults, verdict: str) -> str:
-    """Returns a verdict on the tasks of the first stage with the remark that these did not choose; "" without one."""
-    return (
-        f"Of {count_text(int(results.config['cv_tasks']), 'task')} alone, which did not choose: {verdict}"
-        if verdict
-        else ""
-    )
-
-
 def in_brief(results: SearchResults) -> str:
     """Returns for how many tasks the choice is predicted, from how many, and whether another may be better."""
     last = results.stages[-1]

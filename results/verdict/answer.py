@@ -38,7 +38,7 @@ def answer(results: SearchResults, judged: bool = True) -> str:
     """
     verdict, moved = trust(results).verdict, certificates.rounding_warning(results)
     first = (
-        _along_tasks(results, verdict.text * judged)
+        (along_tasks.in_words(results), _tried(results), verdict.text * judged, verdict.advice * judged)
         if results.stages
         else (
             _choice(results),
@@ -62,10 +62,9 @@ def answer(results: SearchResults, judged: bool = True) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _along_tasks(results: SearchResults, verdict: str) -> tuple[str, ...]:
-    """Returns the predicted choice, and the verdict on the tasks of the first stage, which did not choose."""
-    tried = f"{wording.tried(results)} were tried in {wording.rounds(results)}."
-    return along_tasks.in_words(results), tried, along_tasks.of_first(results, verdict)
+def _tried(results: SearchResults) -> str:
+    """Returns how many values were tried in how many rounds, in a sentence."""
+    return f"{wording.tried(results)} were tried in {wording.rounds(results)}."
 
 
 def _joined(sentences: Iterable[str]) -> str:

@@ -34,7 +34,7 @@ def judge(results: SearchResults, peak: Peak | None) -> tuple[Verdict, tuple[Poi
         scored = (s for s, row in zip(results.points, scores, strict=True) if not np.isnan(row).all())
         return Verdict(INERT, math.nan, math.nan, *nothing), tuple(s for s in scored if s != results.chosen)
     if peak is not None:
-        return with_evaluation(results, _on_the_curve(results, peak, scores)), ()
+        return with_evaluation(results, _of_first_stage(results, _on_the_curve(results, peak, scores))), ()
     judged = verdict_of_points(
         scores,
         _diverged(results),
@@ -42,7 +42,7 @@ def judge(results: SearchResults, peak: Peak | None) -> tuple[Verdict, tuple[Poi
         label="value" if len(results.parameters) == 1 else "point",
         members=_members(results),
     )
-    return with_evaluation(results, judged), tuple(results.points[k] for k in judged.rivals)
+    return with_evaluation(results, _of_first_stage(results, judged)), tuple(results.points[k] for k in judged.rivals)
 
 
 REJECTED, UNCONFIRMED = "rejects", "does not confirm"
@@ -82,6 +82,15 @@ def with_evaluation(results: SearchResults, judged: Verdict) -> Verdict:
         advice = f"Take {name}, or evaluate both with more seeds: the chosen {label} is not shown to be better."
     text = f"The evaluation {against} the choice: {size} on {count_text(pair.n, 'seed')}."
     return judged._replace(text=f"{text} {judged.text}", advice=advice)
+
+
+def _of_first_stage(results: SearchResults, judged: Verdict) -> Verdict:
+    """Returns the verdict, of a search along tasks as one on the tasks of its first stage, which did not choose."""
+    if not results.stages:
+        return judged
+    tasks = count_text(int(results.config["cv_tasks"]), "task")
+    advice = judged.advice if judged.kind == "diverging" else ""  # the choice is not by these scores
+    return judged._replace(text=f"Of {tasks} alone, which did not choose: {judged.text}", advice=advice)
 
 
 def _inert(results: SearchResults, scores: np.ndarray) -> tuple[str, str] | None:

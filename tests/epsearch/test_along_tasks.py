@@ -114,7 +114,9 @@ def test_the_plan_says_what_further_tasks_may_cost(epsearch):
     assert plan["words"]["members"].startswith(
         "usually about 16 to train without further tasks, at most 40 with all of them (10 now, "
     )
-    assert "without further tasks, at most " in plan["brief"]["time"] and "in later rounds and on" in str(plan["words"])
+    assert ", with all further tasks at most " in plan["brief"]["time"]
+    assert "in later rounds and on further tasks" in plan["words"]["members"]
+    assert " without further tasks, at most " in plan["words"]["time"]
     narrowing = epsearch("plan", *arguments(strategy="narrowing", repeats=2), "--json").json
     assert narrowing["brief"]["members"].startswith("about ") and "without further tasks" in str(narrowing["words"])
     plain = epsearch("plan", *arguments(most_cv_tasks=3), "--json").json
@@ -230,3 +232,13 @@ def test_a_run_that_is_killed_on_a_further_task_goes_on_to_the_same_tables(runs,
     for name in ("evaluation", "search", "stages", "trust"):
         assert load_table(tmp_path / "killed", name).equals(load_table(runs, name))
     assert json.loads(done.stdout)["effort"]["reused"] == len(contents)
+
+
+def test_the_evaluation_speaks_of_the_choice_and_the_first_stage_of_itself(epsearch, runs):
+    found = epsearch("report", NAME, "--json").json
+    first = "Of 3 tasks alone, which did not choose: "
+    before, verdict = found["trust"]["text"].split(first)
+    row, baseline = found["evaluation"][:2] if len(found["evaluation"]) > 1 else found["evaluation"] * 2
+    assert ("The evaluation " in before) == (row["A_T_mean"] < baseline["A_T_mean"]) and "The evaluation" not in verdict
+    assert "best tried" not in found["trust"]["advice"], "by scores that did not choose"
+    assert f"{before}{first}" in found["answer"] and found["answer"].count(first) == 1

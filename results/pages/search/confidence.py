@@ -13,7 +13,7 @@ from results.search import EvaluatedChoice, Race, SearchResults
 from results.statistics.bootstrap import FEWEST_SEEDS
 from results.statistics.paired import ALPHA, sign_flip_name
 from results.statistics.spread import PairedTest, share_of_luck
-from results.verdict import along_tasks, wording
+from results.verdict import wording
 from results.verdict.assessment import Assessment, TrustedPoint, trust
 from results.verdict.peak import Peak
 
@@ -50,8 +50,7 @@ def how_far(results: SearchResults) -> str:
 def verdict(results: SearchResults) -> str:
     """Returns the banner with the verdict."""
     said = trust(results).verdict
-    text, advice = (along_tasks.of_first(results, said.text), "") if results.stages else (said.text, said.advice)
-    return page.banner(said.kind, KIND_LABELS[said.kind], text, advice)
+    return page.banner(said.kind, KIND_LABELS[said.kind], said.text, said.advice)
 
 
 def evaluation_notes(evaluated: Sequence[EvaluatedChoice], this: int = 0) -> Iterator[str]:
