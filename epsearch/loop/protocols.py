@@ -164,6 +164,7 @@ class ProtocolLoop(Loop):
         while moved:
             self._read(self._wanted())
             moved = any([walk.advance() for walk in self._open()])
+            self._members.cache_clear()  # another question may come with the same words and as many records
 
     def _cut(self, run: Run, share: float) -> Prefix:
         """Returns where a share of the steps of a run ends."""
