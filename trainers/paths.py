@@ -68,7 +68,8 @@ def _wanted(cohort: Cohort, until: int, checkpoints: Checkpoints, states: States
         if found := checkpoints.last(one, before):
             task, arrays = found
             states.setdefault(one.origin if isinstance(one, Fork) and task == one.after else one, {})[task] = arrays
-        elif isinstance(one, Fork) and one.after not in (tasks := wanted.setdefault(one.origin, set())):
+        elif isinstance(one, Fork):
+            tasks = wanted.setdefault(one.origin, set())
             tasks.add(one.after)
             want(one.origin, min(tasks) + 1)
 

@@ -14,6 +14,7 @@ from tests.support.made_images import made_images
 from tests.support.numeric_paths import COMPILED, MKL, TWIN, rows_equal
 from tests.support.toy_streams import toy
 from trainers import Architecture, Cohort
+from trainers.footprint import bytes_of
 from trainers.forks import fork, steps_of
 from trainers.numeric_path import NumericPath
 from trainers.paths import train_path
@@ -105,10 +106,11 @@ def test_nothing_is_trained_twice_and_all_steps_are_reported():
     [(None, [1, 1, 1]), (1, [0, 1, 1]), (2, [1, 1, 1]), (3, [1, 0, 0])],
     ids=["nothing", "the earliest", "one between", "the latest"],
 )
-def test_what_is_kept_of_an_origin_is_used_as_far_as_it_goes(until, trained, tmp_path):
+@pytest.mark.parametrize("afters", [(0, 2), (2, 0)])
+def test_what_is_kept_of_an_origin_is_used_as_far_as_it_goes(until, trained, afters, tmp_path):
     """In a folder, where the newest task is kept alone. trained: how often the origin's tasks are trained once more."""
     one, counted = learner("ewc"), Counter()
-    chosen = [fork(one, 0, lr=0.03), fork(one, 2, lr=0.03)]
+    chosen = [fork(one, after, lr=0.03) for after in afters]
     expected = along(chosen)
     if until is not None:
         train([one], STREAM, MKL, folder=tmp_path, until=until)
@@ -197,20 +199,42 @@ def test_a_fork_that_was_trained_further_begins_with_its_origin_all_the_same(tmp
     assert same(train([changed], STREAM, MKL, store=tmp_path, keep="newest", until=2), expected, 1)
 
 
-def test_learners_that_do_not_fit_together_say_so(tmp_path):
-    """Origins, too: what the training of these says is not lost."""
-    one = learner("ewc")
-    chosen = [fork(fork(one, 0, lr=rate), 1, lr=0.01) for rate in (0.02, 0.03, 0.04)]
-    whole = along(chosen)
-
-    def free(count):
-        from trainers.footprint import bytes_of
-
-        return bytes_of(Cohort(tuple(chosen[:count])), STREAM, SMALL, TWIN)
-
-    halves = along(chosen, TWIN, bytes_free=free(2))
+def test_origins_that_do_not_fit_together_say_so():
+    """What is trained last does not say it: these learners begin after different tasks, each alone."""
+    first, second = learner("ewc", lr=0.02), learner("ewc", lr=0.03)
+    chosen = [fork(first, 0, lr=0.01), fork(fork(second, 0, lr=0.05), 1, lr=0.01)]
+    enough = bytes_of(Cohort((first,)), STREAM, SMALL, TWIN)
+    assert enough < bytes_of(Cohort((first, second)), STREAM, SMALL, TWIN)
+    halves, whole = along(chosen, TWIN, bytes_free=enough), along(chosen, TWIN)
     assert halves.note and not whole.note
-    assert same(halves, along(chosen, TWIN), 3)
+    assert np.allclose(halves.accuracies, whole.accuracies, atol=0.051, equal_nan=True)
+    assert not train([first], STREAM, TWIN, bytes_free=enough).note
+
+
+@pytest.mark.parametrize("afters", [(1, 3), (3, 1)])
+def test_it_begins_with_the_last_task_before_all_that_forks_need(afters, tmp_path):
+    """Where every task but some is kept: a later one would leave the earlier of these out."""
+    one, stream, counted = learner("ewc"), toy(range(5), examples=62), Counter()
+    train([one], stream, MKL, store=tmp_path, keep="all")
+    for task in (1, 3):
+        (file,) = tmp_path.rglob(f"*_{task}_*.fork")
+        file.unlink()
+    chosen = [fork(one, after, lr=0.03) for after in afters]
+    result = along(chosen, stream=stream, store=tmp_path, progress=counted.update)
+    assert counted == Counter({1: STEPS, 2: 2 * STEPS, 3: 2 * STEPS, 4: 2 * STEPS})
+    assert same(result, along(chosen, stream=stream), 2)
+
+
+@pytest.mark.parametrize("method", ["ewc", "er"])
+def test_a_cut_is_that_of_the_forks_alone(method, tmp_path):
+    one, cut = learner(method), {"until": 3, "last_steps": 4}
+    chosen = [fork(one, 1, lr=0.03), fork(one, 1)]
+    result = along(chosen, store=tmp_path, keep="newest", **cut)
+    assert result.steps.tolist() == [2 * STEPS + 4] * 2
+    assert rows_equal(result, 1, train([one], STREAM, MKL, **cut), 0)
+    assert same(along(chosen, **cut), result, 2)
+    # What was kept is the origin's second task, and nothing of the task that was cut.
+    assert [file.name.split("_")[1] for file in tmp_path.rglob("*.kept")] == ["1"]
 
 
 @pytest.mark.parametrize(
