@@ -29,6 +29,15 @@ class Evidence:
         """True if a test that judges has chosen, too."""
         return self.shared > 0
 
+    @property
+    def text(self) -> str:
+        """Whether tests that judge have chosen, too, one sentence."""
+        if self.peeks:
+            return f"It peeks: {self.shared:,} of the {self.judged:,} tests that judge have chosen, too."
+        if not self.selected:
+            return "It has seen no test, so it does not peek."
+        return f"It does not peek: none of its {self.selected:,} tests is among the {self.judged:,} that judge."
+
 
 @dataclass(frozen=True)
 class Cost:

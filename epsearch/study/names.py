@@ -59,16 +59,22 @@ def plugin(value: Any, name: str, kind: str, known: Collection[str]) -> str:
 
 def protocols(value: Any, name: str) -> tuple[str, ...]:
     """Returns names of search protocols, each once, with commas between; plug-ins are loaded."""
-    from epsearch.protocols.registry import PROTOCOLS, protocol  # late: they import numpy
-
-    chosen = tuple(resolve("protocol", one, PROTOCOLS) if ":" in str(one) else str(one) for one in listed(value))
-    for one in chosen:
-        if ":" in one:
-            load_plugin("protocol", one)
-        protocol(one)
+    chosen = tuple(protocol(one, name) for one in listed(value))
     if not chosen or len(set(chosen)) < len(chosen):
         raise UsageError(f"{name} must be different protocols, got {', '.join(chosen) or 'none'}")
     return chosen
+
+
+def protocol(value: Any, name: str) -> str:
+    """Returns the name of a search protocol; a plug-in is loaded. Raises UsageError, with the nearest name."""
+    from epsearch.protocols import registry  # late: it imports numpy
+
+    known = str(value)
+    if ":" in known:
+        known = resolve("protocol", known, registry.PROTOCOLS)
+        load_plugin("protocol", known)
+    registry.protocol(known)
+    return known
 
 
 def plugins(value: Any, name: str, kind: str) -> tuple[str, ...]:

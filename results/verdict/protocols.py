@@ -84,12 +84,7 @@ def sight(row: ProtocolRow) -> str:
 
 def peeking(row: ProtocolRow) -> str:
     """Returns whether tests that judge have chosen, too, in a sentence."""
-    seen = row.evidence
-    if seen.peeks:
-        return f"It peeks: {seen.shared:,} of the {seen.judged:,} tests that judge have chosen, too."
-    if not seen.selected:
-        return "It has seen no test, so it does not peek."
-    return f"It does not peek: none of its {seen.selected:,} tests is among the {seen.judged:,} that judge."
+    return row.evidence.text
 
 
 def summary(results: ProtocolResults) -> Summary:

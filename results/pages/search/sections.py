@@ -79,6 +79,7 @@ def what_was_run(results: SearchResults) -> str:
         **({} if results.trainer_repeats is not None else {"Network": network_label(results.config)}),
         f"{subject} chosen on": STREAM_LABELS[results.score_on]
         + (f", {count_text(members[0].tasks, 'task')}" if members else ""),
+        **({"The choice may see": results.seen} if results.seen else {}),
         **({"Held out to choose by": f"{100 * share:g} % of each task's training examples"} if share else {}),
         "Strategy": strategy_label(results.strategy),
         **dict(_domains(results)),
