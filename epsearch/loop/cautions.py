@@ -4,6 +4,7 @@ The figures are those of benchmarks/results/parabola.json, with the exact gradie
 """
 
 from collections.abc import Mapping
+from typing import cast
 
 from epsearch.study.description import Study
 from epsearch.study.hyperparameters import EPSILON
@@ -51,7 +52,7 @@ def cautions(study: Study, chosen: Mapping[str, object] | None = None, seen: int
 
     Measured ones are there for the datasets, methods and kinds of study of these measurements alone.
     """
-    misleading = of_protocol(study, seen) if isinstance(study, OneMethod) else ""
+    misleading = of_protocol(cast(OneMethod, study), seen)  # only these kinds see a part of the tasks
     return (*filter(None, [misleading]), *_measured(study, chosen))
 
 

@@ -161,6 +161,7 @@ class ProtocolLoop(Loop):
         while moved:
             self._read(self._wanted())
             moved = any([walk.advance() for walk in self._open()])
+            self._members.cache_clear()  # a stage may ask for more members than it did, with no new record
 
     def _score_of(self, run: Run) -> float:
         record = self.records.get(self._key(run))

@@ -72,7 +72,7 @@ class SearchLoop(Loop):
         self._stages = lru_cache(1)(self._find_stages)  # the same while its arguments are
         self._keeps = study.further_tasks > 0  # whether members are kept, to go on with further tasks
         self._phase = study.scored_on
-        self._run, self._judged = cache(self._make_run), cache(self._make_judged)  # used often; learners check values
+        self._made = cache(self._make_run)  # used often, and a learner checks its values
 
     def catch_up(self) -> Self:
         """Reads the baseline and the reference rows first, which are always trained, then advances."""
@@ -428,13 +428,19 @@ class SearchLoop(Loop):
         """Returns the evaluation of points with all seeds."""
         return [self._judged(point, seed) for point in points for seed in self.study.final_units]
 
-    def _make_judged(self, point: Point, unit: Unit) -> Run:
-        """Returns the run of a point and a unit in the evaluation."""
-        return self._run(point, unit)._replace(phase="eval", prefix=None)
+    def _run(self, point: Point, unit: int, more: int = 0) -> Run:
+        """Returns the run that scores a point and a unit, the same object every time."""
+        return self._made(True, point, unit, more)
 
-    def _make_run(self, point: Point, unit: Unit, more: int = 0) -> Run:
-        """Returns the run that scores a point and a unit."""
-        run = Run(self._phase, self.study.learner(point, unit.seed), unit.order, more)
+    def _judged(self, point: Point, unit: int) -> Run:
+        """Returns the run of a point and a unit in the evaluation, the same object every time."""
+        return self._made(self.study.scores_judge, point, unit, 0)
+
+    def _make_run(self, scores: bool, point: Point, unit: Unit, more: int) -> Run:
+        learner = self.study.learner(point, unit.seed)
+        if not scores:
+            return Run("eval", learner, unit.order)
+        run = Run(self._phase, learner, unit.order, more)
         if (share := self.study.view.share) < 1:
             return run._replace(prefix=self._cut(run, share))
         first = self.study.first_tasks

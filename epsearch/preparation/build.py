@@ -46,7 +46,7 @@ def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = 
     for options that do not fit each other. Data are checked by `data.prepare`.
     """
     parsed = _parsed(kind, given, config)
-    if kind is Search and not chooses_by_scores(parsed.get("protocol", CV_TASKS)):
+    if "protocol" in kind.options() and not chooses_by_scores(parsed.get("protocol", CV_TASKS)):
         return cast(AnyStudy, _of_one_protocol(parsed))
     study, usual = _described(kind, parsed)
     _check(study)
@@ -127,6 +127,9 @@ def _of_one_protocol(parsed: Mapping[str, Any]) -> ProtocolStudy:
             raise UsageError(
                 f"{option.replace('_', '-')} is not for protocol {name}, which searches otherwise; leave it out"
             )
+    view = protocol(name).view
+    if view is None or view.tests == TEST:  # nothing chooses by what is held out
+        parsed = {"validation": 0.0, **parsed}
     return build(
         ProtocolStudy, {option: value for option, value in parsed.items() if option in own} | {"protocols": (name,)}
     )
@@ -324,7 +327,7 @@ def _check_stream(study: Study) -> None:
             f"{study.dataset} has too few tasks for a search of its own: give --score-on eval, or --cv-tasks",
         ),
         (
-            study.validation > 0 and not study.searches,
+            study.validation > 0 and not study.chooses,
             f"validation is for studies that choose: a search, or compare with --tune; got {study.validation:g}",
         ),
         (

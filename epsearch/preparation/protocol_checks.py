@@ -21,12 +21,12 @@ def check_protocol(study: ProtocolStudy, name: str) -> None:
     one, declared = protocol(name), declared_of(study)
     view = one.view
     if reason := one.needs(question_of(study)):
-        raise UsageError(f"{reason}; leave it out")
+        raise UsageError(f"{reason}; choose another")
     if view is None:
         return
     _check_view(study, name, view)
     if one.per_task and _is_fixed(study, declared):
-        raise UsageError(f"protocol {name} cannot change {declared.name} from task to task; leave it out")
+        raise UsageError(f"protocol {name} cannot change {declared.name} from task to task; choose another")
 
 
 def check_search(study: Search) -> None:
@@ -95,14 +95,13 @@ def _check_held_out(study: OneMethod, name: str, view: View) -> None:
 
 def _check_tasks(study: OneMethod, name: str, seen: int) -> None:
     """Checks that what is chosen can act on as many tasks as a protocol sees. Raises UsageError."""
-    way = "leave it out" if isinstance(study, ProtocolStudy) else "choose another"
     for chosen in study.space.names:
         least = methods.method(study.method).tasks_needed(chosen)
         least = max(least, FEWEST_TASKS) if name == "extrapolated" else least
         if seen < least:
             raise UsageError(
                 f"protocol {name} sees {count_text(seen, 'task')}, but {chosen} of {study.method} needs {least} to "
-                f"act; {way}"
+                f"act; choose another"
             )
 
 

@@ -306,6 +306,11 @@ class Study:
         return False
 
     @property
+    def chooses(self) -> bool:
+        """True if anything is chosen by scores."""
+        return self.searches
+
+    @property
     def tried(self) -> int:
         """Largest number of tried values; 1 without a search."""
         return 1

@@ -553,6 +553,11 @@ class ProtocolStudy(OneMethod):
         return self.candidates[-1:]
 
     @property
+    def chooses(self) -> bool:
+        """True: by protocols."""
+        return True
+
+    @property
     def searches(self) -> bool:
         """True if a protocol chooses by tasks that are not judged."""
         from epsearch.protocols.protocol import SEARCH
