@@ -10,8 +10,6 @@ from epsearch.failures.errors import UsageError, refused, unknown
 from epsearch.ledger.location import check_no_file_of, ledger_url
 from epsearch.machine import cuda_present
 from epsearch.preparation.trainers import declare, of_trainer
-from epsearch.protocols.protocol import EVALUATION, TEST
-from epsearch.protocols.registry import chooses_by_scores, on_tests, protocol
 from epsearch.study import file, limits
 from epsearch.study.description import Study
 from epsearch.study.hyperparameters import stored_space
@@ -46,7 +44,7 @@ def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = 
     for options that do not fit each other. Data are checked by `data.prepare`.
     """
     parsed = _parsed(kind, given, config)
-    if "protocol" in kind.options() and not chooses_by_scores(parsed.get("protocol", CV_TASKS)):
+    if "protocol" in kind.options() and not _chooses_by_scores(parsed.get("protocol", CV_TASKS)):
         return cast(AnyStudy, _of_one_protocol(parsed))
     study, usual = _described(kind, parsed)
     _check(study)
@@ -103,6 +101,14 @@ def _described(kind: type[AnyStudy], explicit: Mapping[str, Any]) -> tuple[AnySt
     return kind.of(values), usual
 
 
+# Late, as they import numpy, and most stored studies are read without.
+def _chooses_by_scores(name: str) -> bool:
+    """Returns whether a protocol makes a search."""
+    from epsearch.protocols.registry import chooses_by_scores
+
+    return name == CV_TASKS or chooses_by_scores(name)
+
+
 def _of_protocol(values: Mapping[str, Any], explicit: Collection[str]) -> dict[str, Any]:
     """Returns protocol, scoring stream and held-out share of a search as they go together.
 
@@ -111,6 +117,11 @@ def _of_protocol(values: Mapping[str, Any], explicit: Collection[str]) -> dict[s
     name = values["protocol"]
     if values["score_on"] == "eval" and name == CV_TASKS:  # the older option alone
         name = at_the_end(values["validation"])
+    if name == CV_TASKS:
+        return {}
+    from epsearch.protocols.protocol import EVALUATION, TEST
+    from epsearch.protocols.registry import protocol
+
     view = protocol(name).view
     if view is None or view.stream != EVALUATION:
         return {}
@@ -120,6 +131,9 @@ def _of_protocol(values: Mapping[str, Any], explicit: Collection[str]) -> dict[s
 
 def _of_one_protocol(parsed: Mapping[str, Any]) -> ProtocolStudy:
     """Returns the study of the protocol alone that a search names. Raises UsageError for options of a search only."""
+    from epsearch.protocols.protocol import TEST
+    from epsearch.protocols.registry import protocol
+
     name, own = parsed["protocol"], ProtocolStudy.options()
     usual = _defaults(Search, {"dataset": own["dataset"].default, **parsed})
     for option, value in parsed.items():
@@ -219,6 +233,8 @@ def _parsed(
         written["cv_tasks"], _, written["most_cv_tasks"] = cv.partition("..")
     parsed = _values(kind, written, method)
     if (tests := parsed.pop("on", None)) is not None:
+        from epsearch.protocols.registry import on_tests
+
         parsed["protocol"] = on_tests(parsed.get("protocol", CV_TASKS), tests)
     if given.get("interval") is not None:
         if given.get("search") is not None:

@@ -21,6 +21,8 @@ from trainers.methods.rules import MEMORY
 
 # Methods that show tasks together, as bounds of what others reach.
 REFERENCE_ROWS = tuple(name for name, one in METHODS.items() if one.union is not None)
+USUAL = "cv-tasks"
+"""The protocol of nearly all stored searches, which are listed without a table of protocols."""
 # The methods of a comparison share these, as it is paired.
 SHARED = (*(one.name for one in OF_EVERY_METHOD if not one.per_method), MEMORY.name)
 
@@ -67,9 +69,11 @@ def protocols(value: Any, name: str) -> tuple[str, ...]:
 
 def protocol(value: Any, name: str) -> str:
     """Returns the name of a search protocol; a plug-in is loaded. Raises UsageError, with the nearest name."""
+    known = str(value)
+    if known == USUAL:
+        return known
     from epsearch.protocols import registry  # late: it imports numpy
 
-    known = str(value)
     if ":" in known:
         known = resolve("protocol", known, registry.PROTOCOLS)
         load_plugin("protocol", known)
