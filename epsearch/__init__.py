@@ -140,9 +140,16 @@ def __getattr__(name: str) -> Any:
 
 
 def _build(kind: type[Any], given: Mapping[str, Any]) -> Any:
+    from epsearch.failures.errors import UsageError
     from epsearch.preparation.build import build  # late: it brings torch along
 
-    return build(kind, given)
+    study = build(kind, given)
+    if not isinstance(study, kind):  # a Search of a protocol that is no search
+        (name,) = study.protocols
+        raise UsageError(
+            f"protocol {name} makes no Search; use ProtocolStudy(protocols={name!r}), with the same options"
+        )
+    return study
 
 
 register_titles()

@@ -18,6 +18,7 @@ STREAM_LABELS = {
     "cv": "cross-validation stream",
     "eval": "evaluation stream",
     "validation": "validation examples of the evaluation stream",
+    "memory": "held-out memory of the evaluation stream",
 }
 
 

@@ -29,6 +29,20 @@ class Evidence:
         """True if a test that judges has chosen, too."""
         return self.shared > 0
 
+    @property
+    def clause(self) -> str:
+        """Whether tests that judge also choose, a clause."""
+        if self.peeks:
+            return f"it peeks: {self.shared:,} of the {self.judged:,} tests that judge it also choose"
+        if not self.selected:
+            return "it sees no test, so it does not peek"
+        return f"it does not peek: none of its {self.selected:,} tests is among the {self.judged:,} that judge it"
+
+    @property
+    def text(self) -> str:
+        """The clause as a sentence."""
+        return f"I{self.clause[1:]}."
+
 
 @dataclass(frozen=True)
 class Cost:

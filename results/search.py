@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from results.ledger.record import Certificate, RunRecord
 from results.points import EPSILON, Point, Value, group, is_agem, is_number
+from results.protocols import Evidence
 
 __all__ = ["Choice", "EvaluatedChoice", "Point", "Race", "SearchResults", "SearchRound", "SearchStage", "Value"]
 
@@ -194,6 +195,10 @@ class SearchResults:
     """Of a search whose choice is predicted; empty for others, and before its first stage is over."""
     grown: tuple[RunRecord, ...] = ()
     """The members that it went on with, one for each number of further tasks."""
+    sees: str = ""
+    """Which accuracies the choice may see, one sentence; "" where nobody says so."""
+    evidence: Evidence | None = None
+    """How many tests that judge have chosen, too; None before the end, and for tasks of their own."""
     leading: bool = False
     """True until a round is finished: `chosen` is then the value that leads."""
 
@@ -203,6 +208,11 @@ class SearchResults:
         for name, values in sizes.items():
             if values is not None and len(values) != len(self.parameters):
                 raise ValueError(f"{name} must have {len(self.parameters)} values, got {len(values)}")
+
+    @property
+    def seen(self) -> str:
+        """What the choice may see, and whether it peeks, in words; "" where nobody says so."""
+        return " ".join(filter(None, (self.sees, self.evidence.text if self.evidence else "")))
 
     @property
     def printed_beside(self) -> bool:

@@ -1,24 +1,18 @@
 """The results of a study of protocols: choices, evidence by hashes, costs."""
 
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
 
-import numpy as np
-
+from epsearch.findings.evidence import HashesOfTasks, evidence
 from epsearch.findings.facts import unfinished_notes, unit_notes
+from epsearch.loop.cautions import of_protocol
 from epsearch.loop.jobs import Run
 from epsearch.loop.protocols import ProtocolLoop
 from epsearch.loop.walks import Walk
-from epsearch.preparation.protocol_checks import remark
 from epsearch.protocols.protocol import EVALUATION
 from epsearch.protocols.registry import sentence
 from results.ledger.retry import RetryPolicy
 from results.protocols import Cost, Evidence, ProtocolResults, ProtocolRow
 from trainers.streams.base import TaskStream
-from trainers.streams.hashes import Hashes
-
-Tested: TypeAlias = tuple[str, int, int]
-"""Phase, number of the order, seed."""
 
 
 def protocol_results(
@@ -26,7 +20,7 @@ def protocol_results(
 ) -> ProtocolResults:
     """Returns the results so far; for the arguments see `Report.results`; it never waits for the ledger."""
     study = loop.study
-    evidence = _Evidence(loop)
+    known: HashesOfTasks = {}
     return ProtocolResults(
         name=study.name,
         dataset=study.dataset,
@@ -35,14 +29,14 @@ def protocol_results(
         log=study.space.parameters[0].log,
         candidates=tuple(map(float, study.candidates)),
         constants={float(value): loop.records_of(loop.constants(value)) for value in study.candidates},
-        rows=tuple(_row(loop, name, evidence) for name in study.protocols),
+        rows=tuple(_row(loop, name, known) for name in study.protocols),
         config=study.shown(),
         facts=facts,
         notes=(*unit_notes(study), *unfinished_notes(loop)),
     )
 
 
-def _row(loop: ProtocolLoop, name: str, evidence: "_Evidence") -> ProtocolRow:
+def _row(loop: ProtocolLoop, name: str, known: HashesOfTasks) -> ProtocolRow:
     walks = [loop.walks[name, order] for order in range(loop.study.orders)]
     one = walks[0].protocol
     failures = dict.fromkeys(f"{walk.failure}." for walk in walks if walk.failure)
@@ -53,49 +47,18 @@ def _row(loop: ProtocolLoop, name: str, evidence: "_Evidence") -> ProtocolRow:
         source=one.source,
         per_task=one.per_task,
         bound=one.bound,
-        evidence=evidence.of(walks),
+        evidence=_evidence(loop, walks, known),
         choices={walk.order: walk.schedule for walk in walks if walk.done and walk.choices},
         records=loop.records_of(loop.finals(name)),
         cost={walk.order: _cost(loop, walk) for walk in walks if walk.done and walk.choices},
-        remark=" ".join([remark(loop.study, one), *failures]).strip(),
+        remark=" ".join([of_protocol(loop.study, walks[0].seen_tasks), *failures]).strip(),
     )
 
 
-class _Evidence:
-    """Compares by hashes the tests that chose with those that judge."""
-
-    def __init__(self, loop: ProtocolLoop) -> None:
-        self._loop, self._hashes = loop, dict[tuple[str, int, int, int], Hashes]()
-
-    def of(self, walks: Iterable[Walk]) -> Evidence:
-        """Returns the evidence of one protocol in all orders."""
-        selected, judged, shared = 0, 0, 0
-        for walk in walks:
-            chosen = self._distinct(part for run in _runs(walk) for part in self._tests(run))
-            finals = self._loop.constants(self._loop.study.candidates[0])
-            judges = self._distinct(part for run in finals if run.order == walk.order for part in self._tests(run))
-            selected, judged = selected + len(chosen), judged + len(judges)
-            shared += len(np.intersect1d(chosen, judges, assume_unique=True))
-        return Evidence(selected, judged, shared)
-
-    def _tests(self, run: Run) -> list[Hashes]:
-        """Returns the hashes of the tests of each task that a run measures."""
-        tasks = len(self._loop.study.stream_tasks(run.phase)) if run.prefix is None else run.prefix[0]
-        return [self._of_task(run.phase, run.order, run.learner.seed, position) for position in range(tasks)]
-
-    def _of_task(self, phase: str, order: int, seed: int, position: int) -> Hashes:
-        """Returns the hashes of a task's tests, as the network sees them."""
-        from trainers.streams.example_hashes import test_hashes  # brings the streams along
-
-        key = phase, order, seed, position
-        if key not in self._hashes:
-            stream = self._loop.stream(phase, order)
-            self._hashes[key] = test_hashes(stream, seed, stream.tasks[position])
-        return self._hashes[key]
-
-    @staticmethod
-    def _distinct(parts: Iterable[Hashes]) -> Hashes:
-        return np.unique(np.concatenate([np.zeros(0, np.uint64), *{id(part): part for part in parts}.values()]))
+def _evidence(loop: ProtocolLoop, walks: Iterable[Walk], known: HashesOfTasks) -> Evidence:
+    """Returns the evidence of one protocol in all orders."""
+    judging = loop.constants(loop.study.candidates[0])
+    return evidence(loop, ((_runs(walk), [run for run in judging if run.order == walk.order]) for walk in walks), known)
 
 
 def _runs(walk: Walk) -> list[Run]:

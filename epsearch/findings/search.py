@@ -7,6 +7,7 @@ import numpy as np
 
 from epsearch.failures.errors import UsageError
 from epsearch.findings.evaluations import evaluations
+from epsearch.findings.evidence import evidence
 from epsearch.findings.facts import full_size, unfinished_notes, unit_notes
 from epsearch.findings.listing import opened
 from epsearch.ledger.damage import unused_in_words
@@ -16,6 +17,7 @@ from epsearch.loop.jobs import is_self_reported
 from epsearch.loop.search import SearchLoop
 from epsearch.loop.strategy_driver import race
 from epsearch.plugins.loading import NOISY, PLUGINS
+from epsearch.protocols.registry import protocol, sentence
 from epsearch.study.kinds import Search
 from results.labels import count_text
 from results.ledger.record import RunRecord
@@ -144,6 +146,9 @@ def _results(
         disjointness=_disjointness(loop),
         earlier=tuple(part.heading() for part in loop.earlier),
         comparable=comparable(study, chosen),
+        sees=sentence(protocol(study.protocol)),
+        # Of tasks of their own `disjointness` says the same, from before the training.
+        evidence=evidence(loop, loop.tests()) if loop.done and study.scored_on != "cv" else None,
     )
 
 
@@ -202,7 +207,7 @@ def _notes(loop: SearchLoop) -> list[str]:
         notes.append(f"Search and evaluation, or training and tests, share data: {loop.disjointness.sentence}.")
     if loop.disjointness.warning:
         notes.append(f"{loop.disjointness.warning}.")
-    notes += cautions(loop.study, loop.chosen())
+    notes += cautions(loop.study, loop.chosen(), loop.seen_tasks)
     of_points = (record for record in loop.records.values() if record.method not in loop.study.reference_rows)
     diverged = [record for record in of_points if record.status == "diverged"]
     if diverged:

@@ -17,7 +17,7 @@ from epsearch.loop.claims import Claims
 from epsearch.loop.cohorts import Order, cut
 from epsearch.loop.content import content, further_tasks, measured, measures_transfer, records, run_key
 from epsearch.loop.estimates import MemberCounts
-from epsearch.loop.jobs import Job, JobResult, Run, delete_checkpoints
+from epsearch.loop.jobs import Job, JobResult, Prefix, Run, delete_checkpoints
 from epsearch.loop.work import Work
 from epsearch.plugins.loading import of_workers
 from epsearch.study.description import Disjointness, Study
@@ -25,9 +25,11 @@ from results.ledger.record import Certificate, RunRecord, Summary
 from search_spaces.space import Value
 from search_spaces.strategy import Best
 from trainers.cohort import Cohort
+from trainers.forks import cut_of
 from trainers.notes import redirect_notes
 from trainers.plugins.source import SOURCE
 from trainers.streams import StreamRequest
+from trainers.streams.base import TaskStream
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,6 +87,11 @@ class Loop(ABC):
     def inert(self) -> bool:
         """True if all values have equal scores, bit for bit."""
         return False
+
+    @property
+    def seen_tasks(self) -> int | None:
+        """How many first tasks of the evaluation choose; None for all, or for tasks of the search."""
+        return None
 
     def chosen(self) -> dict[str, Value] | None:
         """Returns the best point so far, by names of hyperparameters."""
@@ -331,6 +338,14 @@ class Loop(ABC):
             logs=(study.folder / LOGS).absolute() if study.foreign else None,
             certify=certify,
         )
+
+    def stream(self, phase: str, order: int) -> TaskStream:
+        """Returns the stream of a phase in the order of a number."""
+        return self._counted.stream(phase, order, 0)
+
+    def _cut(self, run: Run, share: float) -> Prefix:
+        """Returns where a share of the steps of a run ends."""
+        return cut_of(run.learner, self.stream(run.phase, run.order), share)
 
     def _request(self, phase: str, order: int, more: int) -> StreamRequest:
         """Returns the request for the stream of a phase in the order of a number, with so many further tasks."""

@@ -1,13 +1,16 @@
-"""Cautions for searches of ε, from measurements on the paper's streams (docs/parabola.md).
+"""Cautions for searches: of ε, from measurements on the paper's streams (docs/parabola.md), and of one task.
 
 The figures are those of benchmarks/results/parabola.json, with the exact gradient; a test compares them.
 """
 
 from collections.abc import Mapping
+from typing import cast
 
 from epsearch.study.description import Study
 from epsearch.study.hyperparameters import EPSILON
-from epsearch.study.kinds import CV_TASKS, Search
+from epsearch.study.kinds import CV_TASKS, OneMethod, Search
+from trainers import methods
+from trainers.methods.rules import RESERVOIR
 
 FULL_TASKS = {"permuted_mnist": 60_000}  # dataset that was measured -> images of a full task
 SMALL, AT_THE_END = "permuted_digits", 0.9
@@ -44,11 +47,33 @@ ZERO = (
 )
 
 
-def cautions(study: Study, chosen: Mapping[str, object] | None = None) -> tuple[str, ...]:
-    """Returns the cautions for a study; chosen: values that its search chose, by name.
+def cautions(study: Study, chosen: Mapping[str, object] | None = None, seen: int | None = None) -> tuple[str, ...]:
+    """Returns the cautions for a study; chosen: values that its search chose, by name; seen: see `of_protocol`.
 
-    There are none for other datasets, methods or kinds of study than the measured ones.
+    Measured ones are there for the datasets, methods and kinds of study of these measurements alone.
     """
+    misleading = of_protocol(cast(OneMethod, study), seen)  # only these kinds see a part of the tasks
+    return (*filter(None, [misleading]), *_measured(study, chosen))
+
+
+def of_protocol(study: OneMethod, seen: int | None) -> str:
+    """Returns why a choice by few tasks misleads; "" where it does not.
+
+    seen: how many first tasks of the evaluation choose; None for all, or for tasks of the search. What acts on the
+    first of them only by replaying it says nothing on how much of earlier tasks is to be kept.
+    """
+    if seen != 1 or study.foreign:
+        return ""
+    method = methods.method(study.method)
+    replayed = [name for name in study.space.names if name in method.names and method.memory == RESERVOIR]
+    if not replayed:
+        return ""
+    act = f"{' and '.join(replayed)} act{'s' * (len(replayed) == 1)}"
+    return f"Misleading: on one task {act} only by replaying the same task."
+
+
+def _measured(study: Study, chosen: Mapping[str, object] | None) -> tuple[str, ...]:
+    """Returns what was measured of searches of ε; for the arguments see `cautions`."""
     if not _searches_epsilon(study):
         return ()
     if study.dataset == SMALL:

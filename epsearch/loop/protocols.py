@@ -5,15 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 from epsearch.loop.base import Loop
 from epsearch.loop.estimates import MemberCounts
-from epsearch.loop.jobs import Prefix, Run
+from epsearch.loop.jobs import Run
 from epsearch.loop.walks import Walk
 from epsearch.study.kinds import ProtocolStudy, Search
 from results.labels import count_text
 from results.ledger.record import RunRecord
 from results.metrics import average_accuracy
 from search_spaces.space import Value
-from trainers.forks import Fork, cut_of
-from trainers.streams.base import TaskStream
+from trainers.forks import Fork
 
 if TYPE_CHECKING:
     import numpy as np
@@ -116,10 +115,6 @@ class ProtocolLoop(Loop):
             return record
         return self.records.get(self._key(run._replace(prefix=None)))
 
-    def stream(self, phase: str, order: int) -> TaskStream:
-        """Returns the stream of a phase in the order of a number."""
-        return self._counted.stream(phase, order, 0)
-
     @property
     def _names(self) -> tuple[str, ...]:
         return self.study.protocols
@@ -165,10 +160,6 @@ class ProtocolLoop(Loop):
             self._read(self._wanted())
             moved = any([walk.advance() for walk in self._open()])
             self._members.cache_clear()  # another question may come with the same words and as many records
-
-    def _cut(self, run: Run, share: float) -> Prefix:
-        """Returns where a share of the steps of a run ends."""
-        return cut_of(run.learner, self.stream(run.phase, run.order), share)
 
     def _score_of(self, run: Run) -> float:
         record = self.records.get(self._key(run))

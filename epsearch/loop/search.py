@@ -71,6 +71,7 @@ class SearchLoop(Loop):
         self._scores = lru_cache(1)(lambda known, stage: self.driver.scores())  # the same while these two are
         self._stages = lru_cache(1)(self._find_stages)  # the same while its arguments are
         self._keeps = study.further_tasks > 0  # whether members are kept, to go on with further tasks
+        self._phase = study.scored_on
         self._made = cache(self._make_run)  # used often, and a learner checks its values
 
     def catch_up(self) -> Self:
@@ -126,6 +127,20 @@ class SearchLoop(Loop):
         """True if all values have equal scores, bit for bit."""
         return all_equal(self.scores())
 
+    @property
+    def seen_tasks(self) -> int | None:
+        """How many first tasks of the evaluation score points; None for all, or for tasks of the search."""
+        prefix = self._run(self.study.example, self.study.units[0]).prefix
+        return None if prefix is None or self._phase == "cv" else prefix[0]
+
+    def tests(self) -> list[tuple[list[Run], list[Run]]]:
+        """Returns the runs whose scores chose, and those that judge, of every order of tasks."""
+        both = self._scored(self.driver.assigned_seeds()), self._final(self._evaluated())
+        return [
+            ([run for run in both[0] if run.order == order], [run for run in both[1] if run.order == order])
+            for order in range(self.study.orders)
+        ]
+
     def chosen(self) -> dict[str, Value] | None:
         """Returns the best point so far, by names of hyperparameters; None if there is none."""
         best = self.best
@@ -172,12 +187,19 @@ class SearchLoop(Loop):
         study = self.study
         values = "ε" if study.space.names == ("epsilon",) else f"values of {', '.join(study.space.names)}"
         rounds, seeds = count_text(study.repeats, self.driver.unit), study.units_text(len(study.search_seeds))
-        most = f" or up to {study.cv_tasks + study.further_tasks}" if study.further_tasks else ""
         return (
             f"{study.strategy}: {rounds} × {study.points} {values} × {'up to ' * study.race}{seeds} on "
-            f"{count_text(study.cv_tasks, 'task')}{most}, then {count_text(study.tasks - study.cv_tasks, 'task')}"
+            f"{self._scored_tasks()}, then {count_text(study.tasks - study.cv_tasks, 'task')}"
             f"{study.held_out}{'; beside ' * bool(study.reference_rows)}{' and '.join(study.reference_rows)}"
         )
+
+    def _scored_tasks(self) -> str:
+        """Returns the tasks that score points, in words."""
+        study = self.study
+        if study.view.share < 1:
+            return f"{100 * study.view.share:g} % of the steps"
+        tasks = count_text(study.first_tasks or len(study.stream_tasks(self._phase)), "task")
+        return tasks + (f" or up to {study.cv_tasks + study.further_tasks}" if study.further_tasks else "")
 
     def _orders(self, workers: int) -> list[Order]:
         """Returns the cohorts of the stage without early jobs; certificates come with the evaluation."""
@@ -197,7 +219,7 @@ class SearchLoop(Loop):
         if self.evaluating:
             return MemberCounts(len(self.records), now, 0, 0, 0, 0, len(self._uncertified()))
         baseline = self._unstored(self._final(study.compared))
-        final = 0 if study.scored_on == "eval" else len(study.final_units) + len(baseline)
+        final = 0 if study.scores_judge else len(study.final_units) + len(baseline)
         final += len(self._unstored(self._references))
         least, later = (0, 0) if self.strategy.done else self.driver.later_members()
         usual = self._usual(now, least, later)
@@ -237,7 +259,7 @@ class SearchLoop(Loop):
         """Returns (number, examples) for the search, including certificates, for the evaluation, and reference rows."""
         counts, references = self.counts(), self._references_left()
         missing = [run for run in self.missing() if run not in references]
-        example = [self._run(self.study.scored_on, self.study.example, self.study.units[0])]
+        example = [self._run(self.study.example, self.study.units[0])]
         by_row = ([run for run in runs if run in references] for runs in self._by_row.values())
         rows = [(len(runs), runs) for runs in by_row]  # apart, as each costs otherwise
         if self.evaluating:
@@ -252,7 +274,7 @@ class SearchLoop(Loop):
     def _longest(self) -> Run:
         """An example of a member on as many further tasks as there may be."""
         study = self.study
-        return self._run(study.scored_on, study.example, study.units[0], study.further_tasks)
+        return self._run(study.example, study.units[0], study.further_tasks)
 
     def mean_of(self, point: Point) -> float | None:
         """Returns the mean score of a point on the tasks of the search; None where a member is missing or diverged."""
@@ -270,8 +292,8 @@ class SearchLoop(Loop):
         Points of later rounds are unknown, and count as the example of the study.
         """
         study = self.study
-        one, phases = study.units[0], (study.scored_on, "eval")
-        each, final = (self._work(self._run(phase, study.example, one)) for phase in phases)
+        each = self._work(self._run(study.example, study.units[0]))
+        final = self._work(self._judged(study.example, study.units[0]))
         known = {*self.missing(), *(references := self._references_left())}
         points = 0 if self.evaluating else counts.final - len(references)
         fixed = sum(self._work(run) for run in known) + points * final + counts.certified * each
@@ -299,7 +321,7 @@ class SearchLoop(Loop):
 
     def evaluated_content(self, point: Point) -> dict[str, Any]:
         """Returns the content of the evaluation of a point, with its first seed."""
-        return content(self.study, self.images, self._run("eval", point, self.study.final_units[0]))
+        return content(self.study, self.images, self._judged(point, self.study.final_units[0]))
 
     def dropped(self) -> tuple[Point, ...]:
         """Returns the points that a race dropped and for which no other search has trained further seeds."""
@@ -362,7 +384,7 @@ class SearchLoop(Loop):
 
     def _along(self, points: Iterable[Point], more: int) -> list[Run]:
         """Returns the members of points with so many further tasks."""
-        return [self._run(self.study.scored_on, point, unit, more) for point in points for unit in self.study.units]
+        return [self._run(point, unit, more) for point in points for unit in self.study.units]
 
     def tell(self, results: Sequence[JobResult]) -> None:
         """Stores results, see `Loop`; once the search is over, removes what was kept for further tasks."""
@@ -391,7 +413,7 @@ class SearchLoop(Loop):
         """The runs of each reference row: on the stream that scores, with the seeds of the search."""
         study = self.study
         return {
-            row: [Run(study.scored_on, study.reference(row, unit.seed), unit.order) for unit in study.units]
+            row: [Run(self._phase, study.reference(row, unit.seed), unit.order) for unit in study.units]
             for row in study.reference_rows
         }
 
@@ -407,29 +429,40 @@ class SearchLoop(Loop):
 
     def _scored(self, shares: Mapping[Point, Sequence[int]]) -> list[Run]:
         """Returns the runs that score points; shares: seeds of each point."""
-        return [self._run(self.study.scored_on, point, seed) for point, seeds in shares.items() for seed in seeds]
+        return [self._run(point, seed) for point, seeds in shares.items() for seed in seeds]
 
     def _final(self, points: Iterable[Point]) -> list[Run]:
         """Returns the evaluation of points with all seeds."""
-        return [self._run("eval", point, seed) for point in points for seed in self.study.final_units]
+        return [self._judged(point, seed) for point in points for seed in self.study.final_units]
 
-    def _run(self, phase: str, point: Point, unit: int, more: int = 0) -> Run:
-        """Returns the run of a point and a unit, the same object every time."""
-        return self._made(phase, point, unit, more)
+    def _run(self, point: Point, unit: int, more: int = 0) -> Run:
+        """Returns the run that scores a point and a unit, the same object every time."""
+        return self._made(True, point, unit, more)
 
-    def _make_run(self, phase: str, point: Point, unit: Unit, more: int) -> Run:
-        return Run(phase, self.study.learner(point, unit.seed), unit.order, more)
+    def _judged(self, point: Point, unit: int) -> Run:
+        """Returns the run of a point and a unit in the evaluation, the same object every time."""
+        return self._made(self.study.scores_judge, point, unit, 0)
+
+    def _make_run(self, scores: bool, point: Point, unit: Unit, more: int) -> Run:
+        learner = self.study.learner(point, unit.seed)
+        if not scores:
+            return Run("eval", learner, unit.order)
+        run = Run(self._phase, learner, unit.order, more)
+        if (share := self.study.view.share) < 1:
+            return run._replace(prefix=self._cut(run, share))
+        first = self.study.first_tasks
+        return run if first is None else run._replace(prefix=(first, None))
 
     def _record(self, point: Point, unit: int, more: int = 0) -> RunRecord | None:
         """Returns the record of a point and a unit in the search; None if there is none.
 
         more: further tasks.
         """
-        return self.records.get(self._key(self._run(self.study.scored_on, point, unit, more)))
+        return self.records.get(self._key(self._run(point, unit, more)))
 
     def _early(self) -> list[Order]:
         """Returns the baseline, to train before the search ends; on a GPU nothing, as one large cohort is faster."""
-        if self.study.scored_on == "eval" or self.study.device != "cpu":
+        if self.study.scores_judge or self.study.device != "cpu":
             return []
         return [([run], None) for run in self._unstored(self._final(self.study.compared))]
 

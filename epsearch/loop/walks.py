@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from epsearch.failures.errors import UsageError
 from epsearch.loop.jobs import Prefix, Run
-from epsearch.protocols.protocol import EVALUATION, MEMORY, SEARCH, TEST, Question, Trial
+from epsearch.protocols.protocol import EVALUATION, TEST, Question, Trial
 from epsearch.protocols.registry import protocol
-from epsearch.study.description import MEMORY_PHASE
 from epsearch.study.kinds import ProtocolStudy
 from epsearch.study.published import known_values
 from results.ledger.record import RunRecord
@@ -22,9 +21,6 @@ from trainers import methods
 from trainers.cohort import Learner
 from trainers.forks import fork, normal_form
 from trainers.hyperparameters import Hyperparameter
-
-PHASES = {TEST: "eval", MEMORY: MEMORY_PHASE}
-"""Tests of a view -> phase of the evaluation's tasks."""
 
 
 class Choice(NamedTuple):
@@ -95,9 +91,14 @@ class Walk:
     def phase(self) -> str:
         """The phase whose members it sees."""
         view = self.protocol.view
-        if view is None or view.stream == SEARCH:
-            return "cv"
-        return PHASES.get(view.tests, "validation")
+        return "cv" if view is None else view.phase
+
+    @property
+    def seen_tasks(self) -> int | None:
+        """How many first tasks of the evaluation choose, once; None for tasks of the search, and for other choices."""
+        view = self.protocol.view
+        once = view is not None and view.stream == EVALUATION and not self.protocol.per_task
+        return self._task + 1 if once else None
 
     @property
     def is_whole(self) -> bool:

@@ -155,4 +155,4 @@ KINDS: dict[str, Kind] = {
 }
 
 # Options besides `dataset` that name code; those of `compare` name several methods.
-NAMING = ("methods", "settings", *(kind.option for kind in KINDS.values() if kind.option != "dataset"))
+NAMING = ("methods", "settings", "protocol", *(kind.option for kind in KINDS.values() if kind.option != "dataset"))

@@ -1,10 +1,10 @@
 """Builds studies from options, YAML files and definitions, and from stored rows."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from epsearch.failures.errors import UsageError, refused, unknown
 from epsearch.ledger.location import check_no_file_of, ledger_url
@@ -13,7 +13,7 @@ from epsearch.preparation.trainers import declare, of_trainer
 from epsearch.study import file, limits
 from epsearch.study.description import Study
 from epsearch.study.hyperparameters import stored_space
-from epsearch.study.kinds import EXTRAPOLATED, KINDS, REQUESTS, Search
+from epsearch.study.kinds import CV_TASKS, EXTRAPOLATED, KINDS, REQUESTS, ProtocolStudy, Search, at_the_end
 from epsearch.study.limits import check_product
 from epsearch.study.names import register_trainer, trainer
 from epsearch.study.option import RACE, TRAINER
@@ -29,6 +29,8 @@ from trainers.methods import own_hyperparameters
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 
+HELD_OUT = ProtocolStudy.options()["validation"].default
+"""Share that is held out where held-out examples choose."""
 MOVED_STARTS = 2
 """Default number of members of residual networks whose rounding noise is measured."""
 
@@ -37,10 +39,14 @@ def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = 
     """Returns the effective study: the command line over the YAML file over the dataset's definition.
 
     given: values by option, as text or of the field's type, None for the default; config: a YAML file of options. The
-    default name consists of the dataset and a hash of the options. Raises UsageError, one line, for invalid values and
-    files, and for options that do not fit each other. Data are checked by `data.prepare`.
+    default name consists of the dataset and a hash of the options. A search by a protocol that chooses otherwise than
+    by scores, once, becomes a study of this protocol. Raises UsageError, one line, for invalid values and files, and
+    for options that do not fit each other. Data are checked by `data.prepare`.
     """
-    study, parsed, usual = _described(kind, given, config)
+    parsed = _parsed(kind, given, config)
+    if "protocol" in kind.options() and not _chooses_by_scores(parsed.get("protocol", CV_TASKS)):
+        return cast(AnyStudy, _of_one_protocol(parsed))
+    study, usual = _described(kind, parsed)
     _check(study)
     _check_idle(study, parsed, usual)
     if study.name is not None:
@@ -65,21 +71,21 @@ def unsearched(given: Mapping[str, Any]) -> Search:
 
     Raises UsageError.
     """
-    study, *_ = _described(Search, given, None)
+    study, _ = _described(Search, _parsed(Search, given, None))
     _check_stream(study)
     return study
 
 
-def _described(
-    kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None
-) -> tuple[AnyStudy, dict[str, Any], dict[str, Any]]:
-    """Returns an unchecked study, the explicit values, and all defaults. Raises UsageError.
+def _described(kind: type[AnyStudy], explicit: Mapping[str, Any]) -> tuple[AnyStudy, dict[str, Any]]:
+    """Returns an unchecked study, and all defaults; explicit: parsed values. Raises UsageError.
 
     Its name may be None.
     """
-    parsed = {"dataset": kind.options()["dataset"].default, **_parsed(kind, given, config)}
+    parsed = {"dataset": kind.options()["dataset"].default, **explicit}
     usual = _defaults(kind, parsed)
     values = usual | parsed
+    if "score_on" in values:
+        values |= _of_protocol(values, parsed)
     if values.get("trainer") is not None:
         values |= of_trainer(values, parsed)
     elif "moved_starts" in usual.keys() - parsed and values["network"] in IMAGE_NETWORKS:
@@ -92,7 +98,55 @@ def _described(
         values["settings"] = _settings(values, "settings" in parsed)
     values["storage"] = ledger_url(values["out"], values["storage"])
     values["device"] = _device(values["device"])
-    return kind.of(values), parsed, usual
+    return kind.of(values), usual
+
+
+# Late, as they import numpy, and most stored studies are read without.
+def _chooses_by_scores(name: str) -> bool:
+    """Returns whether a protocol makes a search."""
+    from epsearch.protocols.registry import chooses_by_scores
+
+    return name == CV_TASKS or chooses_by_scores(name)
+
+
+def _of_protocol(values: Mapping[str, Any], explicit: Collection[str]) -> dict[str, Any]:
+    """Returns protocol, scoring stream and held-out share of a search as they go together.
+
+    explicit: names of the options that were set; the usual share is held out where held-out examples choose.
+    """
+    name = values["protocol"]
+    if values["score_on"] == "eval" and name == CV_TASKS:  # the older option alone
+        name = at_the_end(values["validation"])
+    if name == CV_TASKS:
+        return {}
+    from epsearch.protocols.protocol import EVALUATION, TEST
+    from epsearch.protocols.registry import protocol
+
+    view = protocol(name).view
+    if view is None or view.stream != EVALUATION:
+        return {}
+    held_out = {} if view.tests == TEST or "validation" in explicit else {"validation": HELD_OUT}
+    return {"protocol": name, "score_on": "eval"} | held_out
+
+
+def _of_one_protocol(parsed: Mapping[str, Any]) -> ProtocolStudy:
+    """Returns the study of the protocol alone that a search names. Raises UsageError for options of a search only."""
+    from epsearch.protocols.protocol import TEST
+    from epsearch.protocols.registry import protocol
+
+    name, own = parsed["protocol"], ProtocolStudy.options()
+    usual = _defaults(Search, {"dataset": own["dataset"].default, **parsed})
+    for option, value in parsed.items():
+        if option not in (*own, "protocol") and value != usual[option]:
+            raise UsageError(
+                f"{option.replace('_', '-')} is not for protocol {name}, which searches otherwise; leave it out"
+            )
+    view = protocol(name).view
+    if view is None or view.tests == TEST:  # nothing chooses by what is held out
+        parsed = {"validation": 0.0, **parsed}
+    return build(
+        ProtocolStudy, {option: value for option, value in parsed.items() if option in own} | {"protocols": (name,)}
+    )
 
 
 def places(given: Mapping[str, Any], config: Path | None = None) -> tuple[str | None, Path, LedgerUrl]:
@@ -117,6 +171,8 @@ def extend_search(stored: Search, given: Mapping[str, Any], config: Path | None 
     parsed["device"] = _device(parsed.get("device", stored.device))
     if parsed.get("race", stored.race) != stored.race:
         parsed = {name: option.default for name, option in Search.options().items() if option.part == RACE} | parsed
+    named = {name: stored.value(name) for name in ("protocol", "score_on", "validation")}
+    parsed |= _of_protocol(named | parsed, ("validation",))
     study = stored.but(**parsed | {"out": stored.out, "storage": stored.storage})
     _check(study)
     return study
@@ -169,17 +225,30 @@ def _parsed(
             raise UsageError(f"{config}: {unknown('option', key, allowed)}")
     if (named := {**written, **given}.get("trainer")) is not None:
         declare(trainer(named, "trainer"))
-    sources = written, {name: value for name, value in given.items() if value is not None}
-    written = {name: value for source in sources for name, value in _ends(kind, source).items()}
-    for tasks in (str(source.get("cv_tasks", "")) for source in sources):
-        if ".." in tasks and written.get("protocol") != EXTRAPOLATED and "protocol" in kind.options():
-            raise UsageError(f"cv-tasks must be one number without --protocol extrapolated, got {tasks}")
+    written = _joined(kind, written, {name: value for name, value in given.items() if value is not None})
     parsed = _values(kind, written, method)
+    if (tests := parsed.pop("on", None)) is not None:
+        from epsearch.protocols.registry import on_tests
+
+        parsed["protocol"] = on_tests(parsed.get("protocol", CV_TASKS), tests)
     if given.get("interval") is not None:
         if given.get("search") is not None:
             raise UsageError("interval is that of ε alone; give it within --search, like epsilon=0..0.5")
         parsed.pop("search", None)  # of the file, as the command line wins
     return parsed
+
+
+def _joined(kind: type[Study], file: Mapping[str, Any], line: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the values of a YAML file and of the command line, which wins. Raises UsageError."""
+    sources = file, line
+    written = {name: value for source in sources for name, value in _ends(kind, source).items()}
+    for one, other in (("protocol", "score_on"), ("score_on", "protocol")):
+        if one in line and other not in line:
+            written.pop(other, None)
+    for tasks in (str(source.get("cv_tasks", "")) for source in sources):
+        if ".." in tasks and written.get("protocol") != EXTRAPOLATED and "protocol" in kind.options():
+            raise UsageError(f"cv-tasks must be one number without --protocol extrapolated, got {tasks}")
+    return written
 
 
 def _ends(kind: type[Study], written: Mapping[str, Any]) -> dict[str, Any]:

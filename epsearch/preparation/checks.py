@@ -60,6 +60,7 @@ def _check_search(study: Search) -> None:
     if study.foreign:
         with refused(ValueError):
             make_strategy(study)
+        protocol_checks.check_search(study)
         return
     if study.hyperparameters.memory_batch is None and "memory_batch" in study.space.names:
         raise UsageError("memory-batch must be a number where it is searched, as the baseline has it, got all")
@@ -67,6 +68,7 @@ def _check_search(study: Search) -> None:
         raise UsageError(f"memory must be >= 1 for {study.method}, which has an episodic memory, got 0")
     with refused(ValueError):
         make_strategy(study)
+    protocol_checks.check_search(study)
     effects.check_search(study)
 
 
@@ -82,9 +84,10 @@ def _check_points(study: Search) -> None:
     """Checks that there are tests inside tasks where they are wanted, and an earlier task where it is scored."""
     if study.measure is not None and methods.method(study.method).union is not None:
         raise UsageError(f"tests inside tasks are for tasks one after another; {study.method} shows them together")
-    tasks = len(study.stream_tasks(study.scored_on))
+    tasks = study.first_tasks or len(study.stream_tasks(study.scored_on))
     if study.objective == MIN_ACC and tasks < 2:
-        raise UsageError(f"objective {MIN_ACC} needs two tasks in the search, got cv-tasks {tasks}")
+        got = f"cv-tasks {tasks}" if study.scored_on == "cv" else f"{tasks} by protocol {study.protocol}"
+        raise UsageError(f"objective {MIN_ACC} needs two tasks in the search, got {got}")
 
 
 def _check_references(study: Search) -> None:
@@ -213,7 +216,7 @@ def _rows(study: Table) -> list[Learner]:
 
 
 CHECKS: dict[str, _Checks] = {
-    Search.kind: _Checks(_check_search, effects.check_on, _of_search),
+    Search.kind: _Checks(_check_search, protocol_checks.check_search_on, _of_search),
     Comparison.kind: _Checks(_check_comparison, _check_nothing, _rows),
     MemoryStudy.kind: _Checks(_check_memory_study, _check_nothing, _rows),
     ProtocolStudy.kind: _Checks(_check_protocols, protocol_checks.check_on, _of_protocols),

@@ -1,6 +1,6 @@
 """Refuses hyperparameters that cannot affect the results of a study, before anything is trained."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,16 +43,16 @@ def check_tuning(study: Comparison) -> None:
             _check_tasks(study, "cv", method, "strength", f"to tune the λ of {method}")
 
 
-def check_on(study: Search, streams: Mapping[str, TaskStream]) -> None:
+def check_on(study: Search, stream: TaskStream, seen: int) -> None:
     """Checks searched values by the sizes of the stream that scores them. Raises UsageError.
 
-    streams: D^CV ("cv") and D^EV ("eval"). A search is refused only where all of its values are too large to differ.
+    seen: how many of its first tasks do. A search is refused only where all of its values are too large to differ.
     """
     for name in () if study.foreign else study.space.names:
         if name not in LIMITS:
             continue
         limited, limit_of = LIMITS[name]
-        limit = limit_of(study, streams[study.score_on])
+        limit = limit_of(study, stream, seen)
         low = _values(study, limited)[0]
         if limit is None or low <= limit[0]:
             continue
@@ -100,40 +100,40 @@ Limit = tuple[int, str]
 """(the largest value with an effect, why larger values have the same)."""
 
 
-def _of_memory(study: Search, stream: TaskStream) -> Limit | None:
+def _of_memory(study: Search, stream: TaskStream, seen: int) -> Limit | None:
     """Returns the limit of a memory: a class's examples in a task; of a reservoir, all examples."""
     if _is_reservoir(study):
         places = stream.classes * len(stream.tasks)
-        total = max(sum(_examples_of_steps(study, stream, seed)) for seed in study.seeds)
+        total = max(sum(_examples_of_steps(study, stream, seen, seed)) for seed in study.seeds)
         return -(-total // places) - 1, f"more keep all {total} examples of the stream"
     # The memory of the last task is never used.
-    largest = max(max(_sizes(stream, seed)[:-1]) for seed in study.seeds)
+    largest = max(max(_sizes(stream, seen, seed)[:-1]) for seed in study.seeds)
     if _values(study, "memory")[0] * stream.classes < largest:  # so at least one class has more: no need to count
         return None
-    most = max(int(counts.max()) for seed in study.seeds for counts in _counts(stream, seed))
+    most = max(int(counts.max()) for seed in study.seeds for counts in _counts(stream, seen, seed))
     return most - 1, f"more keep every example, as no task shows more than {most} of a class"
 
 
-def _of_memory_batch(study: Search, stream: TaskStream) -> Limit | None:
+def _of_memory_batch(study: Search, stream: TaskStream, seen: int) -> Limit | None:
     """Returns the limit of a reference batch, drawn without replacement: the largest memory."""
     place, low = int(_values(study, "memory")[1]), _values(study, "memory_batch")[0]
     if _is_reservoir(study):
         places = place * stream.classes * len(stream.tasks)
-        stored = max(min(places, sum(_examples_of_steps(study, stream, seed))) for seed in study.seeds)
-    elif low < sum(min(place, size) for size in _sizes(stream, study.seeds[0])[:-1]):  # were all of one class
+        stored = max(min(places, sum(_examples_of_steps(study, stream, seen, seed))) for seed in study.seeds)
+    elif low < sum(min(place, size) for size in _sizes(stream, seen, study.seeds[0])[:-1]):  # were all of one class
         return None
     else:
-        kept = ((np.minimum(counts, place).sum() for counts in _counts(stream, seed)) for seed in study.seeds)
+        kept = ((np.minimum(counts, place).sum() for counts in _counts(stream, seen, seed)) for seed in study.seeds)
         stored = max(int(sum(of_tasks)) for of_tasks in kept)
     return stored - 1, f"more draw the whole memory, which holds at most {stored}"
 
 
-def _of_fisher(study: Search, stream: TaskStream) -> Limit | None:
+def _of_fisher(study: Search, stream: TaskStream, seen: int) -> Limit | None:
     """Returns the limit of steps between estimates of the Fisher information: the steps of a task."""
     rule = methods.method(study.method).rule
     if not isinstance(rule, Penalty) or rule.refresh is None:
         return None
-    examples = max(max(_sizes(stream, seed)[:-1]) for seed in study.seeds)
+    examples = max(max(_sizes(stream, seen, seed)[:-1]) for seed in study.seeds)
     most = study.hyperparameters.but(
         batch_size=int(_values(study, "batch_size")[0]), epochs=int(_values(study, "epochs")[1])
     )
@@ -142,7 +142,7 @@ def _of_fisher(study: Search, stream: TaskStream) -> Limit | None:
 
 
 # Searched hyperparameter -> (the one with a limit, its limit).
-LIMITS: dict[str, tuple[str, Callable[[Search, TaskStream], Limit | None]]] = {
+LIMITS: dict[str, tuple[str, Callable[[Search, TaskStream, int], Limit | None]]] = {
     "memory": ("memory", _of_memory),
     "memory_batch": ("memory_batch", _of_memory_batch),
     "fisher_every": ("fisher_every", _of_fisher),
@@ -155,24 +155,24 @@ def _is_reservoir(study: Search) -> bool:
     return methods.method(study.method).memory == RESERVOIR
 
 
-def _counts(stream: TaskStream, seed: int) -> list[NDArray[np.int64]]:
-    """Returns training examples per class, an array per task but the last, whose memory is never used.
+def _counts(stream: TaskStream, seen: int, seed: int) -> list[NDArray[np.int64]]:
+    """Returns training examples per class, an array per first task but the last, whose memory is never used.
 
     Classes without an example are left out.
     """
-    labels_of_tasks = (stream.train(seed, task, stream.order(seed, task)).labels for task in stream.tasks[:-1])
+    labels_of_tasks = (stream.train(seed, task, stream.order(seed, task)).labels for task in stream.tasks[: seen - 1])
     return [np.unique(labels, return_counts=True)[1] for labels in labels_of_tasks]
 
 
-def _sizes(stream: TaskStream, seed: int) -> list[int]:
-    """Returns the number of training examples of each task."""
-    return [stream.size(seed, task) for task in stream.tasks]
+def _sizes(stream: TaskStream, seen: int, seed: int) -> list[int]:
+    """Returns the number of training examples of each of the first tasks."""
+    return [stream.size(seed, task) for task in stream.tasks[:seen]]
 
 
-def _examples_of_steps(study: Search, stream: TaskStream, seed: int) -> list[int]:
+def _examples_of_steps(study: Search, stream: TaskStream, seen: int, seed: int) -> list[int]:
     """Returns the number of different examples that the steps of each task show at most."""
     most = study.hyperparameters.but(batch_size=int(_values(study, "batch_size")[1]))
-    return [examples_of_first(size, most) for size in _sizes(stream, seed)]
+    return [examples_of_first(size, most) for size in _sizes(stream, seen, seed)]
 
 
 def _values(study: Search, name: str) -> tuple[float, float]:

@@ -1,37 +1,53 @@
-"""Checks of a study of protocols: refuses a protocol that sees nothing by which it could choose."""
+"""Checks of protocols: refuses one that sees nothing by which it could choose."""
 
 from collections.abc import Mapping
 
 from epsearch.failures.errors import UsageError
-from epsearch.protocols.protocol import EVALUATION, SEARCH, TEST, Protocol, Question
+from epsearch.preparation import effects
+from epsearch.protocols.protocol import EVALUATION, TEST, Question, View
 from epsearch.protocols.registry import protocol
-from epsearch.study.kinds import ProtocolStudy
+from epsearch.study.kinds import OneMethod, ProtocolStudy, Search
 from epsearch.study.published import known_values
 from results.labels import count_text
-from results.statistics.extrapolation import FEWEST_TASKS
 from trainers import methods
 from trainers.forks import cut_of
 from trainers.hyperparameters import BATCH_SIZE, Hyperparameter
-from trainers.methods.rules import RESERVOIR
 from trainers.streams.base import TaskStream
 
 
 def check_protocol(study: ProtocolStudy, name: str) -> None:
     """Checks that a protocol can choose on the tasks of a study. Raises UsageError."""
-    one, tasks = protocol(name), study.tasks - study.cv_tasks
-    declared, view = declared_of(study), one.view
+    one, declared = protocol(name), declared_of(study)
+    view = one.view
     if reason := one.needs(question_of(study)):
-        raise UsageError(f"{reason}; leave it out")
+        raise UsageError(f"{reason}; choose another")
     if view is None:
         return
-    if view.stream == EVALUATION and view.tests != TEST and not study.validation:
-        raise UsageError(f"validation must be > 0 for protocol {name}, which sees held-out examples, got 0")
-    in_view = study.cv_tasks if view.stream == SEARCH else tasks
-    if view.tasks is not None and view.tasks > in_view:
-        raise UsageError(f"protocol {name} needs {count_text(view.tasks, 'task')}, of {in_view} in the evaluation")
-    _check_tasks(study, name, in_view if view.tasks is None else view.tasks)
+    _check_view(study, name, view)
     if one.per_task and _is_fixed(study, declared):
-        raise UsageError(f"protocol {name} cannot change {declared.name} from task to task; leave it out")
+        raise UsageError(f"protocol {name} cannot change {declared.name} from task to task; choose another")
+
+
+def check_search(study: Search) -> None:
+    """Checks that the protocol of a search sees by what it could choose. Raises UsageError."""
+    name, view = study.protocol, study.view
+    if not study.scores_part:
+        _check_held_out(study, name, view)
+        return
+    for wrong, line in (
+        (study.foreign, "a method of epsearch, got a trainer of your own"),
+        (
+            not study.foreign and methods.method(study.method).union is not None,
+            f"tasks one after another; {study.method} shows them together",
+        ),
+        (
+            bool(study.reference_rows),
+            f"no reference-rows, which learn all tasks, got {', '.join(study.reference_rows)}",
+        ),
+    ):
+        if wrong:
+            raise UsageError(f"protocol {name} needs {line}")
+    _check_view(study, name, view)
 
 
 def check_on(study: ProtocolStudy, streams: Mapping[str, TaskStream]) -> None:
@@ -42,29 +58,53 @@ def check_on(study: ProtocolStudy, streams: Mapping[str, TaskStream]) -> None:
     for name in study.protocols:
         view = protocol(name).view
         if view is not None and view.share < 1:
-            learner = study.learner(study.example, study.seeds[0])
-            _check_tasks(study, name, cut_of(learner, streams["eval"], view.share)[0])
+            _check_tasks(study, name, tasks_seen(study, streams["eval"], view))
 
 
-def _check_tasks(study: ProtocolStudy, name: str, seen: int) -> None:
-    """Checks that the hyperparameter can act on as many tasks as a protocol sees. Raises UsageError."""
-    chosen = declared_of(study).name
-    least = methods.method(study.method).tasks_needed(chosen)
-    least = max(least, FEWEST_TASKS) if name == "extrapolated" else least
-    if seen < least:
-        raise UsageError(
-            f"protocol {name} sees {count_text(seen, 'task')}, but {chosen} of {study.method} needs {least} to act; "
-            "leave it out"
-        )
+def check_search_on(study: Search, streams: Mapping[str, TaskStream]) -> None:
+    """Checks as `check_on` the protocol of a search, and `effects.check_on` on what it sees. Raises UsageError."""
+    stream = streams[study.score_on]
+    seen = tasks_seen(study, stream, study.view)
+    if study.view.share < 1:
+        _check_tasks(study, study.protocol, seen)
+    effects.check_on(study, stream, seen)
 
 
-def remark(study: ProtocolStudy, one: Protocol) -> str:
-    """Returns why the choice of a protocol misleads; "" where it does not."""
-    method, view = methods.method(study.method), one.view
-    of_memory = method.memory == RESERVOIR and study.space.names[0] in method.names
-    if view is not None and view.stream == EVALUATION and view.tasks == 1 and of_memory:
-        return f"Misleading: on one task {study.space.names[0]} acts only by replaying the same task."
-    return ""
+def tasks_seen(study: Search | ProtocolStudy, stream: TaskStream, view: View) -> int:
+    """Returns how many first tasks of a stream a view has, the last of them perhaps in part."""
+    if view.share < 1:
+        return cut_of(study.learner(study.example, study.seeds[0]), stream, view.share)[0]
+    return len(stream.tasks) if view.tasks is None else view.tasks
+
+
+def _check_view(study: OneMethod, name: str, view: View) -> None:
+    """Checks that a view has held-out examples, and tasks enough. Raises UsageError."""
+    _check_held_out(study, name, view)
+    of, in_view = view.stream, len(study.stream_tasks(view.phase))
+    if view.tasks is not None and view.tasks > in_view:
+        raise UsageError(f"protocol {name} needs {count_text(view.tasks, 'task')}, of {in_view} in the {of}")
+    _check_tasks(study, name, in_view if view.tasks is None else view.tasks)
+
+
+def _check_held_out(study: OneMethod, name: str, view: View) -> None:
+    """Raises UsageError where a view has held-out examples, and none are held out."""
+    if view.stream == EVALUATION and view.tests != TEST and not study.validation:
+        raise UsageError(f"validation must be > 0 for protocol {name}, which sees held-out examples, got 0")
+
+
+def _check_tasks(study: OneMethod, name: str, seen: int) -> None:
+    """Checks that what is chosen can act on as many tasks as a protocol sees. Raises UsageError."""
+    for chosen in study.space.names:
+        least = methods.method(study.method).tasks_needed(chosen)
+        if name == "extrapolated":
+            from results.statistics.extrapolation import FEWEST_TASKS  # brings scipy along
+
+            least = max(least, FEWEST_TASKS)
+        if seen < least:
+            raise UsageError(
+                f"protocol {name} sees {count_text(seen, 'task')}, but {chosen} of {study.method} needs {least} to "
+                f"act; choose another"
+            )
 
 
 def declared_of(study: ProtocolStudy) -> Hyperparameter:

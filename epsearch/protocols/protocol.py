@@ -44,6 +44,11 @@ class View:
         if self.stream == SEARCH and self.tests != TEST:
             raise ValueError(f"tests of the search stream must be its test sets, got {self.tests!r}")
 
+    @property
+    def phase(self) -> str:
+        """The phase whose members are seen."""
+        return "cv" if self.stream == SEARCH else "eval" if self.tests == TEST else self.tests
+
 
 @dataclass(frozen=True, eq=False)
 class Trial:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from epsearch.failures.errors import UsageError, unknown
 from epsearch.protocols.chosen_once import Known, Predicted
 from epsearch.protocols.per_task import ContinualHyperparameterFramework
-from epsearch.protocols.protocol import EVALUATION, MEMORY, SEARCH, TEST, VALIDATION, Protocol, View
+from epsearch.protocols.protocol import EVALUATION, MEMORY, SEARCH, TEST, TESTS, VALIDATION, Protocol, View
 from results.labels import count_text
 
 LEE = "Lee et al. 2024 (arXiv 2404.06466)"
@@ -66,8 +66,35 @@ def protocol(name: str) -> Protocol:
             assert one.view is not None
             return replace(one, title=one.title.format(k=number), view=seen(number, one.view))
     if name not in PROTOCOLS:
-        raise UsageError(unknown("protocol", name, (*PROTOCOLS, "first-K", "K-percent", "module:attribute")))
+        plain = (one for one in PROTOCOLS if one not in NUMBERED)
+        raise UsageError(unknown("protocol", name, (*plain, "first-K", "K-percent", "module:attribute")))
     return PROTOCOLS[name]
+
+
+def on_tests(name: str, tests: str) -> str:
+    """Returns the name of a protocol that chooses by other tests. Raises UsageError where there is none.
+
+    >>> on_tests("end-of-training", "test"), on_tests("seen-tasks-on-memory", "validation")
+    ('end-of-training-on-test', 'seen-tasks')
+    """
+    plain = re.sub(rf"-on-({'|'.join(TESTS)})$", "", name)
+    variant = plain if tests == VALIDATION else f"{plain}-on-{tests}"
+    view = PROTOCOLS[variant].view if variant in PROTOCOLS else None
+    if view is None or view.tests != tests:
+        known = (one.partition("-on-") for one in PROTOCOLS if "-on-" in one)
+        listed = " and ".join(f"{one} on {other}" for one, _, other in known)
+        raise UsageError(f"on {tests} does not go with protocol {plain}; what goes: {listed}, or either on validation")
+    return variant
+
+
+def chooses_by_scores(name: str) -> bool:
+    """Returns whether a protocol chooses once, by the scores of values alone, so that any strategy may search.
+
+    >>> [name for name in PROTOCOLS if not chooses_by_scores(name)]
+    ['default', 'published', 'current-task', 'seen-tasks', 'seen-tasks-on-memory', 'chf', 'hindsight']
+    """
+    one = protocol(name)
+    return type(one) in (Protocol, Predicted) and one.view is not None and not (one.per_task or one.newest)
 
 
 def _number(pattern: str, name: str) -> str:
@@ -90,9 +117,9 @@ def sentence(one: Protocol) -> str:
     if one.per_task:
         newest = "the newest task" if one.newest else "all tasks so far"
         return f"Chooses at every task, by the {examples} of {newest} of the {where}."
-    part = "all tasks" if view.tasks is None else f"the first {count_text(view.tasks, 'task')}"
+    part = "all tasks" if view.tasks is None else f"the first {count_text(view.tasks, 'task').removeprefix('1 ')}"
     part = part if view.share == 1 else f"the first {100 * view.share:g} % of the steps"
     return f"Chooses once, by the {examples} of {part} of the {where}."
 
 
-__all__ = ["EVALUATION", "PLUGGED", "PROTOCOLS", "protocol", "sentence"]
+__all__ = ["EVALUATION", "PLUGGED", "PROTOCOLS", "chooses_by_scores", "on_tests", "protocol", "sentence"]

@@ -136,7 +136,7 @@ def _of_search(loop: SearchLoop) -> tuple[str, tuple[Parameter, ...], list[Trial
         required = max(seeds, len(open_round[point])) if point in open_round else 1
         trial = _filled(_at(study.scored_on, names, point), searched[point], required, {"round": number})
         trials.append(trial._replace(state=DROPPED) if point in dropped and trial.state == FINISHED else trial)
-    if loop.best is not None and loop.evaluating and study.scored_on != "eval":
+    if loop.best is not None and loop.evaluating and not study.scores_judge:
         roles = dict.fromkeys(study.compared, "baseline") | {loop.best.point: "chosen"}
         evaluated = group(loop.evaluation_records(), names, roles)
         trials += [

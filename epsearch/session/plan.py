@@ -81,7 +81,7 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
         resolutions=tuple(resolution(seeds, loop.scores()) for seeds in study.compared_on),
         suggestion=_suggestion(loop) if counts.now else "",
         measuring=measuring(study, loop.images),
-        cautions=cautions(study),
+        cautions=cautions(study, seen=loop.seen_tasks),
     )
 
 

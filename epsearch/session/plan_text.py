@@ -1,6 +1,7 @@
 """A plan in words."""
 
 from epsearch.loop.estimates import Plan
+from epsearch.protocols.registry import protocol, sentence
 from epsearch.runners.registry import runner_of
 from results.labels import count_text, duration_text, flop_text
 from results.statistics import power
@@ -103,10 +104,14 @@ def _members(plan: Plan) -> str:
 
 
 def _protocol(plan: Plan) -> str:
-    """Returns how far a search along tasks may go on; "" for other studies."""
+    """Returns what the choice of a search may see, and how far one along tasks may go on; "" for other studies."""
     study = plan.study
-    if not study.extrapolates:
+    if "protocol" not in study.options():
         return ""
+    if not study.extrapolates:
+        name = study.value("protocol")
+        chooses = sentence(protocol(name)).rstrip(".")
+        return f"{name} {chooses[0].lower()}{chooses[1:]}{study.held_out}"
     predicted = f"the choice is predicted for {study.tasks - study.cv_tasks} tasks from {study.cv_tasks}"
     if not study.further_tasks:
         return f"{predicted}; the stream has no tasks of its own to go on to"

@@ -307,7 +307,7 @@ class Study:
 
     @property
     def chooses(self) -> bool:
-        """True if anything is chosen by scores, on whatever tasks."""
+        """True if anything is chosen by scores."""
         return self.searches
 
     @property

@@ -19,6 +19,7 @@ from epsearch.study.option import (
     RUNS,
     SEARCHED,
     SEEDS,
+    SHORT,
     STREAM,
     TRAINER,
     Option,
@@ -35,6 +36,7 @@ from trainers.methods import METHODS, PLUGGED, hyperparameters, method
 from trainers.methods.rules import SAMPLED
 
 if TYPE_CHECKING:
+    from epsearch.protocols.protocol import View
     from trainers.foreign.process import Limits
 
 TRIED = "tried"
@@ -46,6 +48,11 @@ PROTOCOLS = (
 CV_TASKS, EXTRAPOLATED = "cv-tasks", "extrapolated"
 """Protocols: the choice is highest on the tasks of the search, or predicted to be so on as many as the evaluation has.
 """
+
+
+def at_the_end(validation: float) -> str:
+    """Returns the protocol that is --score-on eval; validation: share of the examples that is held out."""
+    return "end-of-training" if validation else "end-of-training-on-test"
 
 
 def _allow_shared() -> Any:
@@ -165,11 +172,18 @@ class Search(OneMethod):
         "narrowing", level=BASIC, later=True, extendable=True,
     )
     protocol: str = option(
-        values.words(CV_TASKS, EXTRAPOLATED),
-        "What chooses: A_T on the tasks of the search, or A_T predicted for as many tasks as the evaluation has, with "
-        "more tasks where others may be better by more than a point.",
+        values.PROTOCOL_NAME,
+        "What chooses: scores on tasks of their own (cv-tasks; extrapolated predicts A_T for as many as the evaluation "
+        "has), or on the evaluation (first-3, 25-percent, end-of-training); every other protocol of `epsearch "
+        "protocols` is a study of its own kind.",
         SEARCHED, CV_TASKS, later=True,
     )
+    on: str | None = option(
+        values.words("validation", "test", "memory"),
+        "Examples by which end-of-training and seen-tasks choose; end-of-training on test is end-of-training-on-test.",
+        SEARCHED, usual="the protocol's", later=True, part=SHORT,
+    )
+    """None in a built study, whose protocol has the whole name."""
     most_cv_tasks: int = option(
         values.whole(3, limits.TASKS),
         "With --protocol extrapolated, tasks that the search may go on to, at most as many as the evaluation has; of "
@@ -215,8 +229,8 @@ class Search(OneMethod):
     allow_shared: bool = _allow_shared()
     score_on: str = option(
         values.words("cv", "eval"),
-        "Stream that scores ε: cv is the protocol; eval reproduces the printed figures, but is biased upwards without "
-        "--validation.",
+        "Stream that scores ε, as --protocol has it: cv is cv-tasks; eval is end-of-training, or with --validation 0 "
+        "end-of-training-on-test, which reproduces the printed figures, but is biased upwards.",
         SEARCHED, "cv",
     )
     certify: int = option(
@@ -277,9 +291,34 @@ class Search(OneMethod):
         return max(more, 0) if self.extrapolates and endless(self.dataset) else 0
 
     @property
+    def view(self) -> "View":
+        """What scores points."""
+        from epsearch.protocols.registry import protocol
+
+        view = protocol(self.protocol).view
+        assert view is not None
+        return view
+
+    @property
     def scored_on(self) -> str:
-        """The phase that scores points: "cv", "eval", or "validation" for what the evaluation tasks hold out."""
-        return "validation" if self.score_on == "eval" and self.validation else self.score_on
+        """The phase that scores points: "cv", "eval", or what the evaluation tasks hold out, "validation", "memory"."""
+        return self.view.phase
+
+    @property
+    def first_tasks(self) -> int | None:
+        """How many first tasks of its stream score points; None for all, or for a share of the steps."""
+        tasks = self.view.tasks
+        return None if tasks is None or tasks == len(self.stream_tasks(self.scored_on)) else tasks
+
+    @property
+    def scores_part(self) -> bool:
+        """True if a part of the stream scores points."""
+        return self.first_tasks is not None or self.view.share < 1
+
+    @property
+    def scores_judge(self) -> bool:
+        """True if the scores are those of the evaluation, which so is no further training."""
+        return self.scored_on == "eval" and not self.scores_part
 
     @property
     def final_units(self) -> tuple[Unit, ...]:
@@ -292,13 +331,21 @@ class Search(OneMethod):
         return self.seeds if self.eval_seeds is None else self.eval_seeds
 
     def identity(self) -> dict[str, Any]:
-        """Returns the identity, with the rule of a race: stored races without one had another rule."""
-        return super().identity() | ({"race_rule": PAIRS} if self.race else {})
+        """Returns the identity, with the rule of a race: stored races without one had another rule.
+
+        A protocol that older studies knew as --score-on eval has no other name there.
+        """
+        known = super().identity() | ({"race_rule": PAIRS} if self.race else {})
+        if self.score_on == "eval" and self.protocol == at_the_end(self.validation):
+            known.pop("protocol", None)
+        return known
 
     @classmethod
     def options_of(cls, identity: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the options of a stored identity, also of development versions. Raises UsageError."""
         written = {"choose": TRIED} | super().options_of(identity)
+        if written.get("score_on") == "eval":
+            written.setdefault("protocol", at_the_end(written.get("validation", 0)))
         if written.pop("race_rule", None) != PAIRS and written.get("race"):
             raise UsageError("its race compared values by their pooled noise, which no race does any more")
         return written
@@ -307,6 +354,7 @@ class Search(OneMethod):
         """Returns possible plug-ins: network, method, strategy, objective, and networks of a trainer."""
         own = {self.method: "trainer" if self.trainer else "method", self.strategy: "strategy"}
         own |= {} if is_objective(self.objective) else {self.objective: "objective"}
+        own |= {self.protocol: "protocol"}
         return super().code() | own | dict.fromkeys(self._networks(), "network")
 
     def _networks(self) -> list[str]:
@@ -331,7 +379,8 @@ class Search(OneMethod):
 
     def applies(self, option: Option) -> bool:
         """Returns whether an option applies: those of a race, a trainer or a method need one."""
-        return {RACE: self.race, TRAINER: self.foreign, METHOD: not self.foreign}.get(option.part, True)
+        parts = {RACE: self.race, TRAINER: self.foreign, METHOD: not self.foreign, SHORT: False}
+        return parts.get(option.part, True)
 
     def stream_seeds(self, phase: str) -> tuple[int, ...]:
         """Returns the seeds on D^CV ("cv") or D^EV ("eval"), which has the search's if it scores points."""

@@ -21,6 +21,8 @@ from trainers.methods.rules import MEMORY
 
 # Methods that show tasks together, as bounds of what others reach.
 REFERENCE_ROWS = tuple(name for name, one in METHODS.items() if one.union is not None)
+USUAL = "cv-tasks"
+"""The protocol of nearly all stored searches, which are listed without a table of protocols."""
 # The methods of a comparison share these, as it is paired.
 SHARED = (*(one.name for one in OF_EVERY_METHOD if not one.per_method), MEMORY.name)
 
@@ -59,16 +61,24 @@ def plugin(value: Any, name: str, kind: str, known: Collection[str]) -> str:
 
 def protocols(value: Any, name: str) -> tuple[str, ...]:
     """Returns names of search protocols, each once, with commas between; plug-ins are loaded."""
-    from epsearch.protocols.registry import PROTOCOLS, protocol  # late: they import numpy
-
-    chosen = tuple(resolve("protocol", one, PROTOCOLS) if ":" in str(one) else str(one) for one in listed(value))
-    for one in chosen:
-        if ":" in one:
-            load_plugin("protocol", one)
-        protocol(one)
+    chosen = tuple(protocol(one, name) for one in listed(value))
     if not chosen or len(set(chosen)) < len(chosen):
         raise UsageError(f"{name} must be different protocols, got {', '.join(chosen) or 'none'}")
     return chosen
+
+
+def protocol(value: Any, name: str) -> str:
+    """Returns the name of a search protocol; a plug-in is loaded. Raises UsageError, with the nearest name."""
+    known = str(value)
+    if known == USUAL:
+        return known
+    from epsearch.protocols import registry  # late: it imports numpy
+
+    if ":" in known:
+        known = resolve("protocol", known, registry.PROTOCOLS)
+        load_plugin("protocol", known)
+    registry.protocol(known)
+    return known
 
 
 def plugins(value: Any, name: str, kind: str) -> tuple[str, ...]:

@@ -24,8 +24,8 @@ IDENTITY, REQUEST, RUN, RESUME, PLACE = ("identity", "request", "run", "resume",
 resumed (RESUME), and its files and cluster, which a service sets (PLACE).
 """
 
-RACE, TRAINER, METHOD = ("race", "trainer", "method")
-"""Optional parts of a search: a race over seeds, a plug-in trainer, a method."""
+RACE, TRAINER, METHOD, SHORT = ("race", "trainer", "method", "short")
+"""Optional parts of a search: a race over seeds, a plug-in trainer, a method; or what is short for other options."""
 
 DATASETS = "the dataset's"
 """Words for a default from the definition of the dataset."""
@@ -77,7 +77,7 @@ class Option:
     later: bool = False
     """True for an option that older stored studies lack: part of the identity only if not the default."""
     part: str = ""
-    """RACE, TRAINER or METHOD, which it requires; "" for all studies."""
+    """RACE, TRAINER or METHOD, which it requires; SHORT; "" for all studies."""
     extendable: bool = False
     """Whether it may change when a stored search is extended."""
     aliases: tuple[str, ...] = ()

@@ -100,6 +100,7 @@ METHOD_VALUES = ValueType(
 NETWORK = plugin("network", NETWORKS)
 NUMERIC_PATH = ValueType(parsers.numeric_path, "NAME")
 OBJECTIVE = ValueType(names.objective)
+PROTOCOL_NAME = ValueType(names.protocol, "PROTOCOL")
 PROTOCOL_NAMES = ValueType(names.protocols, "PROTOCOL,…", list, json=WORDS)
 PLACE = ValueType(parsers.place)
 REFERENCE_ROWS = ValueType(

@@ -140,6 +140,8 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
     return {
         "method": results.method,
         "score_on": results.score_on,
+        "sees": results.sees,
+        "peeks": None if results.evidence is None else results.evidence.peeks,
         "objective": results.objective,
         "strategy": results.strategy,
         "chosen": dict(zip(results.parameters, results.chosen, strict=True)),

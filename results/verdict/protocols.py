@@ -82,12 +82,7 @@ def sight(row: ProtocolRow) -> str:
 
 def peeking(row: ProtocolRow) -> str:
     """Returns whether tests that judge a protocol have chosen, too, as a clause."""
-    evidence = row.evidence
-    if evidence.peeks:
-        return f"it peeks: {evidence.shared:,} of the {evidence.judged:,} tests that judge it also choose"
-    if not evidence.selected:
-        return "it sees no test, so it does not peek"
-    return f"it does not peek: none of its {evidence.selected:,} tests is among the {evidence.judged:,} that judge it"
+    return row.evidence.clause
 
 
 def summary(results: ProtocolResults) -> Summary:

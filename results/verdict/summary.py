@@ -40,6 +40,8 @@ class Summary(NamedTuple):
     """The next command, which begins with the name of the program, or a sentence."""
     references: tuple[str, ...] = ()
     """A line a reference row: its score, and by how much the chosen point is below."""
+    sees: str = ""
+    """What the choice may see, and whether it peeks."""
 
     def _repr_html_(self) -> str:
         """Returns the lines for a notebook."""
@@ -47,7 +49,8 @@ class Summary(NamedTuple):
         rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in self.rows)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if self.rows else ""
         beside = "".join(f"<p>{escape(text)}</p>" for text in self.references)
-        return f"<p><b>{escape(self.answer)}</b></p>{table}{beside}<p>{escape(self.trust)}</p>"
+        sees = f"<p>{escape(self.sees)}</p>" if self.sees else ""
+        return f"<p><b>{escape(self.answer)}</b></p>{table}{beside}{sees}<p>{escape(self.trust)}</p>"
 
     def _repr_markdown_(self) -> str:
         """Returns the lines as Markdown."""
@@ -55,7 +58,8 @@ class Summary(NamedTuple):
         cells = [[escape(cell).replace("|", r"\|") for cell in row] for row in rows]
         table = "\n".join(f"| {' | '.join(row)} |" for row in cells) if self.rows else ""
         beside = map(escape, self.references)
-        return "\n\n".join(filter(None, (f"**{escape(self.answer)}**", table, *beside, escape(self.trust))))
+        below = (*beside, escape(self.sees), escape(self.trust))
+        return "\n\n".join(filter(None, (f"**{escape(self.answer)}**", table, *below)))
 
 
 def summary(results: SearchResults) -> Summary:
@@ -71,6 +75,7 @@ def summary(results: SearchResults) -> Summary:
         trust=_trust(results, pair),
         next_step=_next_step(results, known, pair),
         references=references.in_lines(results),
+        sees=results.seen,
     )
 
 

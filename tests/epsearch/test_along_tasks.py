@@ -61,7 +61,7 @@ def runs(tmp_path, monkeypatch):
         (["--cv-tasks", "4", "--most-cv-tasks", "3"], "needs most-cv-tasks >= cv-tasks, got 3 and 4"),
         (["--most-cv-tasks", "2"], "most-cv-tasks must be >= 3, got 2"),
         (["--most-cv-tasks", "many"], "most-cv-tasks must be a whole number >= 3, got 'many'"),
-        (["--protocol", "extrapolate"], "no protocol 'extrapolate'; known: cv-tasks, extrapolated; did you mean"),
+        (["--protocol", "extrapolate"], "did you mean 'extrapolated'?"),
         (["--protocol", "cv-tasks"], "most-cv-tasks is for --protocol extrapolated; give it, or leave it out"),
         (["--cv-tasks", "3..5"], "cv-tasks 3..5 is short for most-cv-tasks 5, too; leave one of them out"),
     ],

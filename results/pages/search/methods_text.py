@@ -53,8 +53,8 @@ def methods_paragraph(results: SearchResults) -> str:
     What was searched, by which rule, with which seeds; that search and evaluation share no task; the result of the
     evaluation and the verdict; the version of the software.
     """
-    sentences = (_searched(results), _setup(results), _rule(results), _evaluation(results), *_checks(results))
-    return " ".join(filter(None, sentences))
+    parts = (_searched(results), _setup(results), _protocol(results), _rule(results), _evaluation(results))
+    return " ".join(filter(None, (*parts, *_checks(results))))
 
 
 def bibtex(results: SearchResults) -> str:
@@ -130,6 +130,12 @@ def _setup(results: SearchResults) -> str:
         text += f", and chosen by the A_T {along_tasks.in_brief(results)}"
     settings = ", ".join(_settings(results)) if results.trainer_repeats is None else ""
     return f"{text} ({settings})." if settings else f"{text}."
+
+
+def _protocol(results: SearchResults) -> str:
+    """Returns the sentences on what the choice may see; "" where nobody says so."""
+    name, seen = results.config.get("protocol"), results.seen
+    return f"The search protocol {name} {seen[0].lower()}{seen[1:]}" if seen else ""
 
 
 def _held_out(results: SearchResults) -> str:

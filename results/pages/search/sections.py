@@ -77,6 +77,7 @@ def what_was_run(results: SearchResults) -> str:
         **({} if results.trainer_repeats is not None else {"Network": network_label(results.config)}),
         f"{subject} chosen on": STREAM_LABELS[results.score_on]
         + (f", {along_tasks.first_tasks(results)}" if members else ""),
+        **({"The choice may see": results.seen} if results.seen else {}),
         **({"Held out to choose by": f"{100 * share:g} % of each task's training examples"} if share else {}),
         "Strategy": strategy_label(results.strategy),
         **dict(_domains(results)),

@@ -309,13 +309,13 @@ class TestCertificates:
 
     def test_other_parameters_are_measured_against_the_same_cohort(self, small_study, store, monkeypatch):
         """Where the fingerprints differ, the cohort is trained again too, to say by how much."""
-        import trainers.population
+        import trainers.paths
 
         loop = make(small_study(points=8, repeats=1), store, workers=1)
         trained = []
-        original = trainers.population.train_cohort
+        original = trainers.paths.train_path
 
-        def spoilt(cohort, training, progress):
+        def spoilt(cohort, training, progress=None):
             result = original(cohort, training, progress)
             if training.folder is None and len(cohort.learners) == 1:
                 result.params[0] = result.params[0] + np.float32(0.5)
@@ -323,7 +323,7 @@ class TestCertificates:
             trained.append(len(cohort.learners))
             return result
 
-        monkeypatch.setattr(trainers.population, "train_cohort", spoilt)
+        monkeypatch.setattr(trainers.paths, "train_path", spoilt)
         finish(loop)
         for found in loop.certificates.values():
             assert found.accuracy_difference == 0 and found.parameter_difference == pytest.approx(0.5)

@@ -36,6 +36,7 @@ KINDS_OF = {
         "eval_seeds": [2, "7,8"],
         "race": [True, False],
         "score_on": ["cv", "eval"],
+        "protocol": ["cv-tasks", "first-3", "end-of-training", "seen-tasks"],
         "method": ["soft_agem", "ewc", "er"],
         "lr": [0.05, "0.2"],
         "memory": [7],

@@ -8,7 +8,7 @@ import yaml
 from epsearch.failures.errors import UsageError
 from epsearch.preparation.build import build, restore
 from epsearch.study.kinds import KINDS, Search
-from epsearch.study.option import BASIC, GROUPS, LEVELS, RACE, TRAINER
+from epsearch.study.option import BASIC, GROUPS, LEVELS, RACE, SHORT, TRAINER
 from search_spaces.published.definition import load_definition
 
 
@@ -128,7 +128,7 @@ def test_yaml_round_trip(tmp_path):
     path = tmp_path / "study.yaml"
     path.write_text(study.to_yaml(), encoding="utf-8")
     assert build(Search, {}, path) == study
-    lacking = {name for name, one in Search.options().items() if one.part in (TRAINER, RACE)}
+    lacking = {name for name, one in Search.options().items() if one.part in (TRAINER, RACE, SHORT)}
     assert set(yaml.safe_load(study.to_yaml())) == set(Search.options()) - lacking
 
 
