@@ -20,7 +20,7 @@ from tests.support.emulated_graphs import emulated, stands_still
 from tests.support.learners import SMALL, few
 from tests.support.numeric_paths import TWIN
 from tests.support.toy_streams import toy
-from trainers import population
+from trainers import paths, population
 from trainers.engines import self_check
 from trainers.engines.batched import graphs
 from trainers.engines.self_check import SelfCheckFailed
@@ -60,7 +60,7 @@ def device(tmp_path, monkeypatch):
     monkeypatch.setattr(gpu_check, "_of_this_process", {})
     monkeypatch.setattr(gpu_check, "gpu_kind", lambda: KIND)
     monkeypatch.setattr(self_check, "check", found.check)
-    monkeypatch.setattr(population, "train_cohort", found.train_cohort)
+    monkeypatch.setattr(paths, "train_path", found.train_cohort)
     monkeypatch.setattr(jobs, "bytes_free", lambda *where: None)
     return found
 
