@@ -8,7 +8,7 @@ from results.labels import MISSING, count_text, number_text
 from results.metrics import METRICS
 from results.orders import units
 from results.points import parameter_label, value_text
-from results.protocol_tables import hindsight, in_table_order, protocol_table, regrets
+from results.protocol_tables import hindsight, in_table_order, protocol_table, regrets, schedule_text
 from results.protocols import ProtocolResults, ProtocolRow
 from results.statistics.paired import CONFIDENCE
 from results.statistics.regret import POWER, Regret
@@ -174,6 +174,15 @@ def choice_text(row: ProtocolRow) -> tuple[str, str]:
 
 
 def _headline(results: ProtocolResults) -> str:
+    """Returns the best constant, and how many protocols lose; of a single protocol first what it has chosen."""
+    if len(results.rows) == 1 and (row := results.rows[0]).choices:
+        values = {*row.choices.values()}
+        text = schedule_text(*values) if len(values) == 1 else ", ".join(filter(None, choice_text(row)))
+        return f"{row.title}: {parameter_label(results.parameter)} = {text}; {_comparison(results)}"
+    return _comparison(results)
+
+
+def _comparison(results: ProtocolResults) -> str:
     """Returns the best constant, and how many protocols lose."""
     best = hindsight(results)
     rivals = [row for row in results.rows if not row.bound and standing(results, row)]

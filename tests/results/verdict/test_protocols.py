@@ -146,3 +146,10 @@ def test_no_loss_is_said_as_not_shown() -> None:
     brief = summary(protocols(protocol("a", always(*[BEST] * 5))))
     assert brief.answer.endswith("none of 1 protocol is shown to lose")
     assert brief.rows[0][2] == "0.00"
+
+
+def test_a_single_protocol_says_what_it_has_chosen() -> None:
+    one = summary(protocols(protocol("a", [((0, 0.2), (2, 0.5))]))).answer
+    assert one.startswith("a: ε = 0.2, from task 3 0.5; best constant: ε = 0.1"), one
+    several = summary(protocols(protocol("a", [((0, 0.2),), ((0, 0.5),), ((0, 0.2),)]))).answer
+    assert several.startswith("a: ε = 0.2, 0.2 to 0.5; "), several
