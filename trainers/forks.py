@@ -57,6 +57,16 @@ def fork(origin: Learner, after: int, **values: Value) -> Fork:
     return Fork(origin.method, origin.hyperparameters.but(**values), origin.seed, origin, after)
 
 
+def line_of(learner: Learner) -> list[Learner]:
+    """Returns the learner, and whom it goes on from, the newest first.
+
+    >>> one = Learner.of("van", seed=3)
+    >>> line_of(fork(one, 4, lr=0.02))[1:] == [one]
+    True
+    """
+    return [learner, *(line_of(learner.origin) if isinstance(learner, Fork) else ())]
+
+
 def values_at(learner: Learner, task: int) -> Hyperparameters:
     """Returns the values with which a task is trained: its position in the stream, counted from 0."""
     while isinstance(learner, Fork) and task <= learner.after:
@@ -123,8 +133,8 @@ def steps_of(learner: Learner, stream: "TaskStream") -> list[int]:
     ]
 
 
-def cut_of(learner: Learner, stream: "TaskStream", share: float) -> tuple[int, int]:
-    """Returns (tasks, steps of the last of them), where a share of the stream's SGD steps ends.
+def cut_of(learner: Learner, stream: "TaskStream", share: float) -> tuple[int, int | None]:
+    """Returns (tasks, steps of the last of them, None for all), where a share of the stream's SGD steps ends.
 
     As `Training.until` and `Training.last_steps` have them; a part of a step is left out, but for the first one. share:
     in (0, 1], else raises ValueError.
@@ -133,7 +143,7 @@ def cut_of(learner: Learner, stream: "TaskStream", share: float) -> tuple[int, i
     >>> from trainers.streams import open_stream
     >>> stream = open_stream("permuted_digits", Path("."), range(3), examples_per_task=200)
     >>> [cut_of(Learner.of("van", seed=3), stream, share) for share in (0.001, 1 / 3, 0.35, 1)]
-    [(1, 1), (1, 20), (2, 1), (3, 20)]
+    [(1, 1), (1, None), (2, 1), (3, None)]
     """
     if not 0 < share <= 1:
         raise ValueError(f"share must be in (0, 1], got {share}")
@@ -141,7 +151,7 @@ def cut_of(learner: Learner, stream: "TaskStream", share: float) -> tuple[int, i
     # Of the simple fraction that is meant: 0.29 * 100 is less than 29.
     wanted = max(1, int(Fraction(share).limit_denominator(10**6) * sum(steps)))
     task, end = next((task, end) for task, end in enumerate(accumulate(steps)) if end >= wanted)
-    return task + 1, steps[task] - (end - wanted)
+    return task + 1, None if end == wanted else steps[task] - (end - wanted)
 
 
 def described(learner: Learner) -> dict[str, Any]:

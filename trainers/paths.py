@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from trainers.checkpoints import Checkpoints
 from trainers.cohort import Cohort, CohortResult, Learner
-from trainers.forks import Fork
+from trainers.forks import Fork, line_of
 from trainers.persistence.array_store import Arrays
 from trainers.population import Progress, Training, check_forks, train_rest
 
@@ -89,4 +89,4 @@ def _cohorts(wanted: Mapping[Learner, set[int]]) -> Iterator[Cohort]:
 
 def _depth(learner: Learner) -> int:
     """Returns how many forks there were on a learner's way."""
-    return _depth(learner.origin) + 1 if isinstance(learner, Fork) else 0
+    return len(line_of(learner)) - 1

@@ -14,7 +14,7 @@ from epsearch.study.parsers import AUTO
 from results.ledger.record import BEYOND, ORDER, RunRecord, content_key
 from trainers import methods
 from trainers.cohort import PROTOCOL_VERSION, Learner
-from trainers.forks import Fork, learner_of, normal_form, schedule_of
+from trainers.forks import Fork, learner_of, line_of, normal_form, schedule_of
 from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameters
 from trainers.methods import RESERVOIR, Columns
 from trainers.plugins.source import SOURCE, digest
@@ -57,7 +57,7 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
     tasks = study.stream_tasks(run.phase)
     inside = measured(study, images, run)
     order = study.order_of(run.phase, run.order)
-    facts: dict[str, Any] = {"tests": "validation"} if study.validation and run.phase != "eval" else {}
+    facts: dict[str, Any] = {"tests": "validation"} if study.holds_tests(run.phase) else {}
     if run.phase == MEMORY_PHASE:
         facts = {"tests": "memory", "tests_of_class": study.hyperparameters.memory}
     if run.prefix:
@@ -140,9 +140,7 @@ def known_as(learner: Learner) -> Learner:
 
 def _begun_as(learner: Learner) -> Learner:
     """Returns the learner that trained the first task."""
-    while isinstance(learner, Fork):
-        learner = learner.origin
-    return learner
+    return line_of(learner)[-1]
 
 
 def _changes(learner: Learner) -> list[list[Any]]:

@@ -401,6 +401,10 @@ class Study:
         """Returns the tasks of D^CV ("cv") or D^EV ("eval", "validation"), numbered in the whole stream."""
         return range(self.cv_tasks) if phase == "cv" else range(self.cv_tasks, self.tasks)
 
+    def holds_tests(self, phase: str) -> bool:
+        """Returns whether a phase is tested by the examples that are held out, in the place of the test sets."""
+        return self.validation > 0 and phase != "eval"
+
     def order_of(self, phase: str, number: int) -> "Order":
         """Returns the order of the tasks of D^CV ("cv") or D^EV: the one of that number, or the part of `order`."""
         tasks = self.stream_tasks(phase)
@@ -489,7 +493,7 @@ class Study:
             self.scenario,
             source,
             self.validation,
-            self.validation > 0 and phase != "eval",
+            self.holds_tests(phase),
             (*self._in_order(phase, order), *range(self.tasks, self.tasks + more))
             if more
             else self.order_of(phase, order),

@@ -562,6 +562,10 @@ class ProtocolStudy(OneMethod):
         views = (protocol(name).view for name in self.protocols)
         return any(view is not None and view.stream == SEARCH for view in views)
 
+    def holds_tests(self, phase: str) -> bool:
+        """Returns whether a phase is tested by the examples that are held out: nobody is judged on D^CV."""
+        return phase != "cv" and super().holds_tests(phase)
+
     def code(self) -> dict[str, str]:
         """Returns possible plug-ins: network, method, protocols."""
         return super().code() | {self.method: "method"} | dict.fromkeys(self.protocols, "protocol")

@@ -247,11 +247,20 @@ class TestShares:
         steps = steps_of(one, STREAM)
         assert steps == [7, 7, 16, 16]
         ends = [cut_of(one, STREAM, taken / sum(steps)) for taken in range(1, sum(steps) + 1)]
-        assert ends == [(task + 1, step + 1) for task, count in enumerate(steps) for step in range(count)]
+        whole = [(task + 1, step + 1) for task, count in enumerate(steps) for step in range(count)]
+        assert ends == [(task, None if step == steps[task - 1] else step) for task, step in whole]
 
     @pytest.mark.parametrize(
         ("share", "end"),
-        [(1e-9, (1, 1)), (0.1, (1, 2)), (0.25, (1, 7)), (0.29, (2, 1)), (0.5, (2, 7)), (0.999, (4, 6)), (1, (4, 7))],
+        [
+            (1e-9, (1, 1)),
+            (0.1, (1, 2)),
+            (0.25, (1, None)),
+            (0.29, (2, 1)),
+            (0.5, (2, None)),
+            (0.999, (4, 6)),
+            (1, (4, None)),
+        ],
     )
     def test_a_part_of_a_step_is_left_out(self, share, end):
         assert cut_of(of(), STREAM, share) == end
@@ -260,7 +269,7 @@ class TestShares:
         hundred = of(steps=25)
         for percent in range(1, 101):
             until, last_steps = cut_of(hundred, STREAM, percent / 100)
-            assert (until - 1) * 25 + last_steps == percent
+            assert (until - 1) * 25 + (last_steps or 25) == percent
 
     @pytest.mark.parametrize("share", [0, -0.1, 1.1, float("nan")])
     def test_other_shares_are_refused(self, share):
