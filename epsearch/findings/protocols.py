@@ -48,9 +48,9 @@ def _row(loop: ProtocolLoop, name: str, known: HashesOfTasks) -> ProtocolRow:
         per_task=one.per_task,
         bound=one.bound,
         evidence=_evidence(loop, walks, known),
-        choices={walk.order: walk.schedule for walk in walks if walk.done and walk.choices},
+        choices={walk.order: walk.schedule for walk in walks if walk.chosen},
         records=loop.records_of(loop.finals(name)),
-        cost={walk.order: _cost(loop, walk) for walk in walks if walk.done and walk.choices},
+        cost={walk.order: _cost(loop, walk) for walk in walks if walk.chosen},
         remark=" ".join([of_protocol(loop.study, walks[0].seen_tasks), *failures]).strip(),
     )
 
@@ -58,16 +58,7 @@ def _row(loop: ProtocolLoop, name: str, known: HashesOfTasks) -> ProtocolRow:
 def _evidence(loop: ProtocolLoop, walks: Iterable[Walk], known: HashesOfTasks) -> Evidence:
     """Returns the evidence of one protocol in all orders."""
     judging = loop.constants(loop.study.candidates[0])
-    return evidence(loop, ((_runs(walk), [run for run in judging if run.order == walk.order]) for walk in walks), known)
-
-
-def _runs(walk: Walk) -> list[Run]:
-    """Returns the runs whose accuracies chose, of each seed the one with the most tasks alone."""
-    longest: dict[int, Run] = {}
-    for choice in walk.choices:
-        for run in choice.tried:
-            longest[run.learner.seed] = run  # of later choices, which see more tasks
-    return list(longest.values())
+    return evidence(loop, ((walk.tried, [run for run in judging if run.order == walk.order]) for walk in walks), known)
 
 
 def _cost(loop: ProtocolLoop, walk: Walk) -> Cost:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from epsearch.failures.errors import TrainingFailed, UsageError
 from epsearch.ledger.evaluation_log import EvaluationLog
 from epsearch.loop.claims import Claims
-from epsearch.loop.cohorts import Order, cut
+from epsearch.loop.cohorts import Kind, Order, cut, kind_of
 from epsearch.loop.content import content, further_tasks, measured, measures_transfer, records, run_key
 from epsearch.loop.estimates import MemberCounts
 from epsearch.loop.jobs import Job, JobResult, Prefix, Run, delete_checkpoints
@@ -207,6 +207,16 @@ class Loop(ABC):
         further = further_tasks(self.study, job.runs[0])
         with redirect_notes(lines.append):
             delete_checkpoints(job, self._counted.stream(job.phase, job.order, further))
+
+    def _delete_kept(self, runs: Iterable[Run]) -> None:
+        """Removes what is kept of runs, for whatever might have gone on from it."""
+        kinds, lines = dict[Kind, list[Run]](), list[str]()
+        for run in runs:
+            kinds.setdefault(kind_of(run), []).append(run)
+        for alike in kinds.values():
+            self._delete_checkpoints(self._job(0, (alike, None), 1), lines)
+        for line in lines:
+            self.notify(line)
 
     def sum_up(self) -> None:
         """Writes the summary to the ledger."""

@@ -1,18 +1,18 @@
 """The loop of a study of protocols: questions -> trials -> choices -> the members that are judged."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from epsearch.loop.base import Loop
 from epsearch.loop.estimates import MemberCounts
-from epsearch.loop.jobs import Run
+from epsearch.loop.jobs import JobResult, Run
 from epsearch.loop.walks import Walk
 from epsearch.study.kinds import ProtocolStudy, Search
 from results.labels import count_text
 from results.ledger.record import RunRecord
 from results.metrics import average_accuracy
 from search_spaces.space import Value
-from trainers.forks import Fork
+from trainers.forks import Fork, line_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,10 +35,11 @@ class ProtocolLoop(Loop):
     def __init__(self, study: ProtocolStudy, images: Mapping[str, Any], store: "Store") -> None:
         super().__init__(study, images, store)
         self.walks = {
-            (name, order): Walk(study, name, order, self.measured_by, self._cut)
+            (name, order): Walk(study, name, order, self._record_of, self.stream)
             for name in study.protocols
             for order in range(study.orders)
         }
+        self._in_full = {"eval", *(walk.phase for walk in self.walks.values() if walk.is_whole)}
 
     @property
     def done(self) -> bool:
@@ -57,7 +58,7 @@ class ProtocolLoop(Loop):
 
     def headline(self) -> str:
         """Returns the number of protocols that have chosen in every order, in words."""
-        chosen = sum(all(self.walks[name, order].done for order in range(self.study.orders)) for name in self._names)
+        chosen = sum(all(self.walks[name, order].chosen for order in range(self.study.orders)) for name in self._names)
         return f"{chosen}/{len(self._names)} protocols have chosen"
 
     def heading(self) -> str:
@@ -108,12 +109,11 @@ class ProtocolLoop(Loop):
         by_order = [{run.learner.seed: run for run in walk.finals()} for walk in walks]
         return [by_order[unit.order][unit.seed] for unit in self.study.units if by_order[unit.order]]
 
-    def measured_by(self, run: Run) -> RunRecord | None:
-        """Returns the record that holds what a trial measures: its own, or that of the whole run that it begins."""
-        record = self.records.get(self._key(run))
-        if record is not None or run.prefix is None or run.prefix[1] is not None:
-            return record
-        return self.records.get(self._key(run._replace(prefix=None)))
+    def tell(self, results: Sequence[JobResult]) -> None:
+        """Stores results, see `Loop`; at the end removes what was kept for later choices."""
+        super().tell(results)
+        if self.done:
+            self._delete_kept(self._continued())
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -132,25 +132,30 @@ class ProtocolLoop(Loop):
         return [run for value in self.study.candidates for run in self.constants(value)]
 
     def _wanted(self) -> list[Run]:
-        trials = [run for walk in self._open() for run in self._whole(walk.wanted())]
+        trials = [self._trained_as(run) for walk in self._open() for run in walk.wanted()]
         if any(not walk.sees_tests and not walk.done for walk in self.walks.values()):
             return trials
         return [*trials, *self._constants(), *(run for name in self._names for run in self.finals(name))]
 
-    def _whole(self, runs: Iterable[Run]) -> list[Run]:
-        """Returns runs, in the place of a first part the whole run of a candidate that is trained in any case."""
-        phases = {"eval", *(walk.phase for walk in self.walks.values() if walk.is_whole)}
-        name = self.study.space.names[0]
-        return [
-            run._replace(prefix=None)
-            if run.prefix is not None
-            and run.prefix[1] is None
-            and run.phase in phases
-            and not isinstance(run.learner, Fork)
-            and run.learner.hyperparameters.get(name) in self.study.candidates
-            else run
-            for run in runs
-        ]
+    def _trained_as(self, run: Run) -> Run:
+        """Returns the run that is trained for a trial: the whole run of a candidate, where that is wanted, too."""
+        ends = run.prefix is not None and run.prefix[1] is None  # with a task, after which the whole run is tested, too
+        value = run.learner.hyperparameters.get(self.study.space.names[0])
+        constant = not isinstance(run.learner, Fork) and value in self.study.candidates
+        return run._replace(prefix=None) if ends and constant and run.phase in self._in_full else run
+
+    def _record_of(self, run: Run) -> RunRecord | None:
+        """Returns the record that holds what a trial measures; None where there is none yet."""
+        return self.records.get(self._key(self._trained_as(run)))
+
+    def _continued(self) -> list[Run]:
+        """Returns the runs from which others may have gone on: trials, what is judged, and what these are forks of."""
+        runs = [run for walk in self.walks.values() for run in (*walk.tried, *walk.finals())]
+        return list(
+            dict.fromkeys(
+                Run(run.phase, one, run.order, prefix=(1, None)) for run in runs for one in line_of(run.learner)
+            )
+        )
 
     def _advance(self) -> None:
         if self._jobs:  # the stage is open

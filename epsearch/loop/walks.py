@@ -19,8 +19,9 @@ from results.protocols import Schedule
 from search_spaces.space import Value
 from trainers import methods
 from trainers.cohort import Learner
-from trainers.forks import fork, normal_form
+from trainers.forks import cut_of, fork, normal_form
 from trainers.hyperparameters import Hyperparameter
+from trainers.streams.base import TaskStream
 
 
 class Choice(NamedTuple):
@@ -42,8 +43,8 @@ class Walk:
     Its state follows from the records alone. A choice is made from the means over the study's seeds, and holds for all
     of them.
 
-    measured_by: returns the record that holds what a run measures; None where there is none yet. cut: returns where a
-    share of the steps of a run ends.
+    record_of: returns the record that holds what a trial measures, None where there is none yet; stream: the stream
+    of a phase in the order of a number.
     """
 
     def __init__(
@@ -51,15 +52,14 @@ class Walk:
         study: ProtocolStudy,
         name: str,
         order: int,
-        measured_by: Callable[[Run], RunRecord | None],
-        cut: Callable[[Run, float], Prefix],
+        record_of: Callable[[Run], RunRecord | None],
+        stream: Callable[[str, int], TaskStream],
     ) -> None:
         self.protocol, self.name, self.order = protocol(name), name, order
-        self._study, self._measured_by, self._cut = study, measured_by, cut
+        self._study, self._record_of, self._stream = study, record_of, stream
         self.choices: list[Choice] = []
         self.failure = ""  # why there is no choice; "" where there is one, or may be
         self._trials: list[tuple[Trial, tuple[Run, ...]]] = []  # of the open question
-        self._path: dict[int, Learner] = {}  # seed -> the learner with the choices so far
 
     @property
     def question(self) -> Question | None:
@@ -80,6 +80,20 @@ class Walk:
     def done(self) -> bool:
         """True if nothing is left to choose."""
         return self.question is None
+
+    @property
+    def chosen(self) -> bool:
+        """True if it has chosen at every task at which it is to choose."""
+        return self.done and not self.failure
+
+    @property
+    def tried(self) -> list[Run]:
+        """The runs of all trials, those of an open question or a failed one included."""
+        return [
+            run
+            for runs in (*(choice.tried for choice in self.choices), *(runs for _, runs in self._trials))
+            for run in runs
+        ]
 
     @property
     def sees_tests(self) -> bool:
@@ -140,14 +154,18 @@ class Walk:
         return moved
 
     def finals(self) -> list[Run]:
-        """Returns the runs that are judged, a seed each; none before the last choice."""
-        if not self.done or not self.choices:
+        """Returns the runs that are judged, a seed each; none before the last choice, and where one is missing."""
+        if not self.chosen:
             return []
         return [Run("eval", self.learner(seed), self.order) for seed in self._study.seeds]
 
     def learner(self, seed: int) -> Learner:
-        """Returns the learner with the choices so far. Raises KeyError for another seed than the study's."""
-        return self._path[seed]
+        """Returns the learner with the choices so far, of any seed."""
+        first, *later = self.choices
+        one = self._study.learner((first.value,), seed)
+        for choice in later:
+            one = fork(one, choice.task - 1, **{self._study.space.names[0]: choice.value})
+        return normal_form(one)
 
     def later(self) -> int:
         """Returns how many members the questions after the open one train at most."""
@@ -198,8 +216,7 @@ class Walk:
         """Returns the learner that goes on with a value after the choices so far."""
         if not self.choices:
             return self._study.learner((value,), seed)
-        changed = fork(self._path[seed], self._task - 1, **{self._study.space.names[0]: value})
-        return normal_form(changed)
+        return normal_form(fork(self.learner(seed), self._task - 1, **{self._study.space.names[0]: value}))
 
     def _prefixed(self, learner: Learner, tasks: int) -> Run:
         """Returns the run of the first tasks; of a view that ends inside a task, up to there."""
@@ -211,12 +228,12 @@ class Walk:
     def _share(self, learner: Learner) -> Prefix:
         """Returns where the share of the steps ends that is in view."""
         assert self.protocol.view is not None
-        return self._cut(Run(self.phase, learner, self.order), self.protocol.view.share)
+        return cut_of(learner, self._stream(self.phase, self.order), self.protocol.view.share)
 
     def _trial(self, value: Value) -> tuple[Trial, tuple[Run, ...]] | None:
         """Returns the trial of a value; None while a member is missing."""
         runs = self._runs(value)
-        records = [self._measured_by(run) for run in runs]
+        records = [self._record_of(run) for run in runs]
         if any(record is None for record in records):
             return None
         tasks = runs[0].prefix[0] if runs[0].prefix else self._tasks
@@ -233,7 +250,6 @@ class Walk:
             return
         if self.protocol.view is not None and value not in (values := [trial.value for trial in trials]):
             raise UsageError(f"protocol {self.name} must choose a value that it has tried, {values}, got {value:g}")
-        self._path = {seed: self._learner(value, seed) for seed in self._study.seeds}
         first = not self.choices
         self.choices.append(Choice(question.task, value, tried, 0 if first else question.task))
         self._trials = []

@@ -6,7 +6,7 @@ trials within that view alone; the loop trains, and compares by hashes what chos
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,6 +100,11 @@ class Protocol:
     """Whether it needs what nobody has, and so is a bound, no rival."""
     newest: bool = False
     """Whether the task that was trained last scores alone."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError, in one line, where a choice at every task has no tasks to go along."""
+        if self.per_task and (self.view is None or replace(self.view, tests=TEST) != View(tests=TEST)):
+            raise ValueError(f"view of a protocol per task must be all of the evaluation stream, got {self.view}")
 
     def needs(self, question: Question) -> str:
         """Returns why it cannot choose here, in one line; "" where it can."""

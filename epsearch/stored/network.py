@@ -27,6 +27,7 @@ from results.ledger.url import LedgerUrl
 from results.metrics import average_accuracy
 from results.points import point_text
 from trainers.cohort import Learner
+from trainers.forks import Fork
 from trainers.methods import Columns
 
 CHOSEN, BASELINE = "chosen", "baseline"
@@ -73,6 +74,8 @@ def save_network(  # noqa: PLR0913  an option each
         raise UsageError(unknown("row", row, rows))
     seed = loop.study.stream_seeds(stream)[0] if seed is None else seed
     run = Run(stream, rows[row](seed))
+    if isinstance(run.learner, Fork) and stream != "eval":
+        raise UsageError(f"stream must be eval for {row}, whose values change from task to task there, got {stream}")
     again = train_again(loop, [run], loop.records_of([run]), data_dir, listener)
     (record,) = again.records.values()
     if record.status != "ok":
@@ -126,7 +129,7 @@ def _of_protocols(loop: ProtocolLoop) -> dict[str, Callable[[int], Learner]]:
     chosen: dict[str, Callable[[int], Learner]] = {
         name: partial(lambda walk, seed: walk.learner(seed), loop.walks[name, 0])
         for name in loop.study.protocols
-        if loop.walks[name, 0].done and loop.walks[name, 0].choices
+        if loop.walks[name, 0].chosen
     }
     names = loop.study.space.names
     points = ((value,) for value in loop.study.candidates)

@@ -344,3 +344,66 @@ def test_misleading_is_what_acts_by_replaying_the_same_task(study, store):
     loop = make(study(protocols="first-task", method="er", search="memory_batch=5,20"), store)
     finish(loop, fake_matrices(matrix))
     assert results(loop)["first-task"].remark.startswith("Misleading")
+
+
+def test_the_search_tasks_are_seen_by_their_test_sets(study):
+    own = study(protocols="cv-tasks,end-of-training", validation=0.4)
+    searched, held = own.request("cv").open(), own.request("validation").open()
+    assert len(searched.test(0, searched.tasks[0]).labels) == 355 and searched.size(0, searched.tasks[0]) == 60
+    assert len(held.test(0, held.tasks[0]).labels) == 40
+
+
+def test_a_share_that_ends_with_a_task_is_the_same_run(study, store):
+    loop = make(study(protocols="first-2,50-percent"), store)
+    keys = [{loop._key(run) for run in loop.walks[name, 0].wanted()} for name in loop.study.protocols]
+    assert keys[0] == keys[1] and len(keys[0]) == 3 * 2
+
+
+def test_a_choice_that_is_missing_at_a_later_task_is_no_choice(study, store):
+    """All values diverge at the third task of order 1: what was chosen before is no answer for the stream."""
+
+    def train(job):
+        def made(one, tasks):
+            lost = job.order == 1 and tasks > 2
+            return np.full((tasks, tasks), np.nan) if lost else matrix(one, tasks)
+
+        return fake_matrices(made)(job)
+
+    loop = make(study(protocols="seen-tasks,default", orders=2), store)
+    finish(loop, train)
+    row = results(loop)["seen-tasks"]
+    assert loop.walks["seen-tasks", 1].choices and set(row.choices) == set(row.cost) == {0}
+    assert {record.unit.order for record in row.records} == {0}
+    assert "all have diverged" in row.remark and loop.headline() == "1/2 protocols have chosen"
+
+
+def test_tests_that_chose_are_those_of_every_trial(study, store):
+    """Trials may end in different tasks: by hand, 40 % of the steps of 4 tasks end in the second."""
+    loop = make(study(protocols="40-percent,current-task"), store)
+    finish(loop, fake_matrices(matrix))
+    rows = results(loop)
+    assert rows["40-percent"].evidence.selected == 2 * 2 * 10 and rows["current-task"].evidence.selected == 2 * 4 * 10
+    (choice,) = loop.walks["40-percent", 0].choices
+    runs = [run._replace(prefix=(1, 3)) if number else run for number, run in enumerate(choice.tried)]
+    loop.walks["40-percent", 0].choices[0] = choice._replace(tried=tuple(runs))
+    assert results(loop)["40-percent"].evidence.selected == 10 * (2 + 1), "the longest is not the last one"
+
+
+def test_what_was_kept_is_removed_at_the_end(study, store, tmp_path):
+    """Trials, their origins, and origins of what is judged, which are trained on another stream."""
+    kept, protocols = tmp_path / "kept", "current-task,chf,hindsight,first-2,40-percent"
+    loop = make(study(protocols=protocols, orders=2, checkpoints=str(kept)), store)
+    most = 0
+    while not loop.done:
+        loop.tell([execute(job) for job in loop.ask()])
+        most = max(most, sum(path.is_file() for path in kept.rglob("*")) if not loop.done else 0)
+    assert most > 10 and not [path for path in kept.rglob("*") if path.is_file()]
+
+
+def test_a_choice_has_a_network_with_any_seed(study, store):
+    loop = make(study(protocols="chf"), store)
+    finish(loop)
+    walk = loop.walks["chf", 0]
+    assert [walk.learner(seed) for seed in loop.study.seeds] == [run.learner for run in walk.finals()]
+    assert walk.learner(9).seed == 9 and isinstance(walk.learner(9), Fork)
+    assert walk.learner(9).hyperparameters == walk.learner(0).hyperparameters
