@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from epsearch.stored.transfer import Transfer
     from epsearch.stored.verification import Rerun, Verification
 
-STREAMS = {"cv": "search", "eval": "evaluation", "validation": "validation"}
+STREAMS = {"cv": "search", "eval": "evaluation", "validation": "validation", "memory": "memory"}
 MACHINES = {True: "this kind", False: "another kind", None: "not known"}  # by Rerun.same_machine
 
 
