@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from epsearch.findings.evidence import HashesOfTasks, evidence
 from epsearch.findings.facts import unfinished_notes, unit_notes
 from epsearch.loop.cautions import of_protocol
-from epsearch.loop.jobs import Run
 from epsearch.loop.protocols import ProtocolLoop
 from epsearch.loop.walks import Walk
 from epsearch.protocols.protocol import EVALUATION
