@@ -199,8 +199,12 @@ class Loop(ABC):
         lines += result.value.note.splitlines()
         job = self._close(result.number)
         self._store_result(job, result)
-        if job.certify is None and job.until is None:  # else the search may go on with it
+        if job.certify is None and not self._continues(job):
             self._delete_checkpoints(job, lines)
+
+    def _continues(self, job: Job) -> bool:
+        """Returns whether others may go on with what is kept of a job's members: here, those on further tasks."""
+        return job.until is not None and job.prefix is None
 
     def _delete_checkpoints(self, job: Job, lines: list[str]) -> None:
         """Removes what is kept of a job's members; appends lines for the user."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from epsearch.loop.base import Loop
 from epsearch.loop.estimates import MemberCounts
-from epsearch.loop.jobs import JobResult, Run
+from epsearch.loop.jobs import Job, JobResult, Run
 from epsearch.loop.walks import Walk
 from epsearch.study.kinds import ProtocolStudy, Search
 from results.labels import count_text
@@ -122,6 +122,10 @@ class ProtocolLoop(Loop):
     @property
     def _seeds(self) -> tuple[int, ...]:
         return self.study.seeds
+
+    def _continues(self, job: Job) -> bool:
+        """Returns whether forks may go on with a job's members: those of a first part."""
+        return job.prefix is not None
 
     def _open(self) -> list[Walk]:
         """Returns the protocols that are to choose now: those that see no test sets of the evaluation first."""

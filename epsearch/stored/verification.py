@@ -17,12 +17,14 @@ from epsearch.loop.jobs import Run
 from epsearch.session.reruns import train_again
 from epsearch.session.session import open_store
 from epsearch.study.description import Study
+from results.labels import count_text
 from results.ledger.record import Certificate, RunRecord, StudyRow
 from results.ledger.retry import RetryPolicy
 from results.ledger.store import StoreError
 from results.ledger.url import LedgerUrl
-from results.points import point_label, point_of
+from results.points import point_label, point_of, point_text
 from trainers import methods
+from trainers.forks import schedule_of
 
 SAMPLE = 5
 
@@ -106,14 +108,25 @@ def verify(
 
 
 def label_of(study: Study, record: RunRecord) -> str:
-    """Returns the method of a run with its values of the searched hyperparameters, or of those in tables."""
+    """Returns the method of a run with its values of the searched hyperparameters, or of those in tables.
+
+    With the values that change from a task on, and the part of the stream where that is not all.
+    """
     space, method = getattr(study, "space", None), methods.method(record.method)
     own = (each.name for each in method.hyperparameters if each.per_method)
     names = tuple(own) if space is None else space.names
     if method.union is not None:  # a reference row, whose record has ε = 0 as that of every method without it
         names = tuple(each.name for each in method.hyperparameters if each.name in names)
     used = {name: value for name, value in zip(names, point_of(record, names), strict=True) if value is not None}
-    return point_label(record.method, tuple(used), tuple(used.values())) if used else method.title
+    label = point_label(record.method, tuple(used), tuple(used.values())) if used else method.title
+    run = run_of(record)
+    changes = (
+        f"from task {task + 1} {point_text(names, [values.get(name) for name in names])}"
+        for task, values in schedule_of(run.learner)[1:]
+    )
+    tasks, steps = run.prefix or (0, None)
+    part = f"first {count_text(tasks, 'task')}" * (steps is None) or f"up to step {steps} of task {tasks}"
+    return ", ".join([label, *changes, *([part] if tasks else [])])
 
 
 def _run(study: Study, record: RunRecord) -> Run:

@@ -15,7 +15,7 @@ from epsearch.preparation.build import build
 from epsearch.session import session
 from epsearch.stored import verification
 from epsearch.stored.verification import verify
-from epsearch.study.kinds import Comparison, MemoryStudy
+from epsearch.study.kinds import Comparison, MemoryStudy, ProtocolStudy
 from results.ledger import schema
 from results.ledger.record import ALONE, RERUN
 from results.ledger.store import Store
@@ -143,6 +143,29 @@ def test_tables_are_verified_too(epsearch, tmp_path, kind, options):
     assert network.status == 0 and network.json["same_as_stored"]
     rows = epsearch("train", "table", "--save", "model.pt", "--row", "none")
     assert rows.status == 2 and "no row 'none'; known: " in rows.err
+
+
+def test_runs_of_protocols_are_verified_by_schedule_and_part(epsearch, tmp_path):
+    options = {"protocols": "chf,seen-tasks-on-memory,30-percent,cv-tasks", "examples_per_task": 300, "points": 2}
+    known = {name: value for name, value in TINY.items() if name in ProtocolStudy.options()}
+    api.run(build(ProtocolStudy, known | {"tasks": 6, "out": tmp_path / "runs", "name": "mine", "seeds": 1} | options))
+    answer = epsearch("verify", "--sample", "all", "--json")
+    labels = {one["run"] for one in answer.json["runs"]}
+    assert answer.status == 0 and {one["stream"] for one in answer.json["runs"]} == {
+        "cv",
+        "eval",
+        "memory",
+        "validation",
+    }
+    assert len({(one["run"], one["stream"]) for one in answer.json["runs"]}) == answer.json["stored"]
+    assert any("first 2 tasks" in label for label in labels) and any("up to step " in label for label in labels)
+    assert any(", from task 3 ε = " in label for label in labels)
+    assert " memory " in epsearch("verify", "--sample", "all").out
+    for row, seed in (("chf", "0"), ("chf", "8"), ("cv-tasks", "0")):
+        network = epsearch("train", "mine", "--save", "model.pt", "--row", row, "--seed", seed, "--json")
+        assert network.status == 0 and network.json["same_as_stored"] is (True if seed == "0" else None)
+    wrong = epsearch("train", "mine", "--save", "model.pt", "--row", "chf", "--stream", "cv")
+    assert wrong.status == 2 and "stream must be eval for chf" in wrong.err
 
 
 def test_bad_input_is_one_line(epsearch, runs):
