@@ -8,7 +8,6 @@ from epsearch.protocols.registry import protocol
 from epsearch.study.kinds import ProtocolStudy
 from epsearch.study.published import known_values
 from results.labels import count_text
-from results.statistics.extrapolation import FEWEST_TASKS
 from trainers import methods
 from trainers.forks import cut_of
 from trainers.hyperparameters import BATCH_SIZE, Hyperparameter
@@ -50,7 +49,10 @@ def _check_tasks(study: ProtocolStudy, name: str, seen: int) -> None:
     """Checks that the hyperparameter can act on as many tasks as a protocol sees. Raises UsageError."""
     chosen = declared_of(study).name
     least = methods.method(study.method).tasks_needed(chosen)
-    least = max(least, FEWEST_TASKS) if name == "extrapolated" else least
+    if name == "extrapolated":
+        from results.statistics.extrapolation import FEWEST_TASKS  # brings scipy along
+
+        least = max(least, FEWEST_TASKS)
     if seen < least:
         raise UsageError(
             f"protocol {name} sees {count_text(seen, 'task')}, but {chosen} of {study.method} needs {least} to act; "
