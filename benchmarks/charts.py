@@ -26,6 +26,8 @@ LABELS, WIDTH, BAR, GAP = 250, 860, 13, 12
 PANEL_WIDTH, PANEL_HEIGHT, COLUMNS = 280, 210, 3
 CURVES_WIDTH, CURVES_HEIGHT, LINE = 400, 280, 16
 LEFT, SIDE_BY_SIDE = 46, 10
+COSTS = (0, 1, 3, 10, 30, 100, 300)
+"""Labels of an axis of costs."""
 
 
 class Range(NamedTuple):
@@ -171,27 +173,29 @@ class Point(NamedTuple):
     hollow: bool
 
 
-def scatter(found: Mapping[str, Mapping[str, Point]], x_axis: str, across: int) -> str:
+def scatter(found: Mapping[str, Mapping[str, Point]], axes: str, across: int) -> str:
     """Panels of points with whiskers and letters, which the legend explains; the x axis is that of √x, from 0.
 
-    Points that would lie on each other stand side by side.
+    Points that would lie on each other stand side by side. axes: what x and y are.
     """
-    top = max((point.x for points in found.values() for point in points.values()), default=0.0)
-    ticks = [tick for tick in (0, 1, 3, 10, 30, 100, 300) if tick <= max(top, 1.0)]
+    top = max([1.0, *(point.x for points in found.values() for point in points.values())])
+    width = CURVES_WIDTH - 14 - LEFT
+    room = SIDE_BY_SIDE * max(len(points) for points in found.values())
+    last = top * (width / (width - room)) ** 2  # so that those beside the dearest point lie in the panel
     rows = [list(found.items())[start : start + across] for start in range(0, len(found), across)]
     parts, y = [], 0.0
     for row in rows:
         for column, (name, points) in enumerate(row):
             parts += [f'<g transform="translate({column * CURVES_WIDTH} {y:.0f})">']
-            parts += [*_scattered(name, points, x_axis, max(top, 1.0), ticks), "</g>"]
+            parts += [*_scattered(name, points, axes, last, [tick for tick in COSTS if tick <= top]), "</g>"]
         y += CURVES_HEIGHT + LINE * (1 + max(len(points) for _, points in row))
     return _svg(min(across, len(found)) * CURVES_WIDTH, y, parts)
 
 
-def _scattered(name: str, points: Mapping[str, Point], x_axis: str, last: float, ticks: Sequence[float]) -> list[str]:
+def _scattered(name: str, points: Mapping[str, Point], axes: str, last: float, ticks: Sequence[float]) -> list[str]:
     ranges = [Range(0.0, 0.0, 0.0), *(point.y for point in points.values())]
     parts, along, up, below = _axes(name, ranges, last, ticks)
-    parts += [_line(LEFT, up(0.0), CURVES_WIDTH - 14, up(0.0), INK), _text(LEFT, below + 32, x_axis, "start", FAINT)]
+    parts += [_line(LEFT, up(0.0), CURVES_WIDTH - 14, up(0.0), INK), _text(LEFT, below + 32, axes, "start", FAINT)]
     free = 0.0
     for row, (label, point) in enumerate(sorted(points.items(), key=lambda one: one[1].x)):
         colour, letter = COLOURS[row % len(COLOURS)], chr(ord("a") + row)
@@ -200,7 +204,7 @@ def _scattered(name: str, points: Mapping[str, Point], x_axis: str, last: float,
         fill = "white" if point.hollow else colour
         parts += [_line(x, up(point.y.low), x, up(point.y.high), colour)]
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{fill}" stroke="{colour}"/>']
-        parts += [_text(x, up(point.y.high) - 3, letter, "middle", colour)]
+        parts += [_text(x, up(point.y.high) - 4, letter, "middle", colour)]
         parts += [_text(LEFT, below + 50 + LINE * row, f"{letter}  {label}", "start", colour)]
     return parts
 

@@ -12,16 +12,25 @@ from protocols import studies
 from epsearch.protocols.per_task import TRIES, ContinualHyperparameterFramework
 from epsearch.protocols.protocol import EVALUATION, TEST, Protocol
 from epsearch.protocols.registry import PROTOCOLS, protocol, sentence
-from results.labels import MISSING, bytes_text, count_text, dataset_label, method_label, number_text, signed_text
+from results.labels import (
+    MISSING,
+    bytes_text,
+    count_text,
+    dataset_label,
+    mean_std_text,
+    method_label,
+    number_text,
+    signed_text,
+)
 from results.points import parameter_label, value_text
 from results.statistics.regret import Regret, regret
-from results.verdict.protocols import DIGITS, marks_of, regret_text, relative_text
+from results.verdict.protocols import DIGITS, interval_text, marks_of, regret_text, relative_text
 
 Found = dict[str, Any]
-CHEAP = ("first-task", "default", "published", "first-2")
-"""Protocols that stand for the cheap choice, the first of a study: the last one where no first task can be used."""
+CHEAP, STAND_IN = ("first-task", "default", "published"), ("first-2",)
+"""Cheap choices of Lee et al., and what stands for them where a study has none: two tasks, on which all methods act."""
 OTHERS = ("end-of-training", "current-task", "seen-tasks", "seen-tasks-on-memory")
-"""Protocols of Lee et al. that are compared with the cheap one."""
+"""Protocols of Lee et al. that are compared with cheap ones."""
 LARGEST_UNSEEN = 1.0
 """Points; where a larger difference may stay unseen, nothing can be told."""
 
@@ -74,17 +83,12 @@ class Study(NamedTuple):
     @property
     def rows(self) -> list[Found]:
         """Rows of the table of protocols; NaN where the file has null."""
-        numbers = (
-            "A_T_mean",
-            "A_T_std",
-            "regret",
-            "regret_low",
-            "regret_high",
-            "smallest_visible",
-            "relative_steps",
-            "kept",
-        )
-        return [row | {name: _number(row[name]) for name in numbers} for row in self.found["protocols"]]
+        return [row | {name: _number(row[name]) for name in NUMBERS} for row in self.found["protocols"]]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of its protocols."""
+        return [row["protocol"] for row in self.found["protocols"]]
 
     def scores(self, name: str) -> np.ndarray:
         """Returns A_T [orders, seeds] of a protocol in percent; NaN where a member is missing or diverged."""
@@ -106,7 +110,7 @@ def section(found: Found) -> tuple[str, dict[str, str]]:
         state = "All of it is measured."
     if not done:
         return state, {}
-    plot = scatter({f"regret, points: {one.title}": points(one) for one in done}, AXIS, 2)
+    plot = scatter({one.title: points(one) for one in done}, AXIS, 2)
     text = [state, "![Regret against cost of every protocol](images/protocols.svg)", ABOUT]
     for one in done:
         rows = [line(row) for row in one.rows]
@@ -115,7 +119,7 @@ def section(found: Found) -> tuple[str, dict[str, str]]:
     return "\n\n".join(text), {"protocols.svg": plot, "protocols-dark.svg": dark(plot)}
 
 
-AXIS = "steps of the choice ÷ steps of the training that is judged"
+AXIS = "regret, points, over the cost, × the training that is judged"
 ABOUT = (
     "In the figure whiskers are 95 % intervals, circles are hollow where a protocol peeks, and points of equal cost "
     "stand side by side. In the tables *chosen* is the median over orders and tasks, with the range; *peeks* has the "
@@ -125,9 +129,9 @@ CLAIMS = (
     "Lee et al. 2024 (arXiv 2404.06466) say that no protocol is better than the choice on the first task, or than a "
     "default value; that choosing at the end of training, which needs all data again, does not do clearly better "
     "either; and so that the cheapest should be taken. Below is A_T of each dearer protocol of theirs minus that of "
-    "the cheap one, in points, paired by order and seed, with the 95 % interval over orders; in brackets what the "
-    f"choices cost. Where the interval has both signs and more than {LARGEST_UNSEEN:g} point may stay unseen, nothing can "
-    "be told."
+    "a cheap one, in points, paired by order and seed, with the 95 % interval over orders; in brackets what the "
+    f"choices cost. Where the interval has both signs and more than {LARGEST_UNSEEN:g} point may stay unseen, nothing "
+    "can be told."
 )
 
 
@@ -141,12 +145,13 @@ def line(row: Found) -> list[str]:
     """Returns the cells of a protocol."""
     marks = ", ".join(mark for mark in marks_of(row) if mark != "peeks")
     low, high = row["choice_low"], row["choice_high"]
-    spread = f" ({value_text(low)} to {value_text(high)})" if low != high else ""
+    spread = f" ({value_text(low)} to {value_text(high)})" if low < high else ""
+    lost = f" ({row['diverged']} diverged)" if row["diverged"] else ""
     many = f", up to {row['most_values']} values" if row["most_values"] > 1 else ""
     return [
         f"{row['title']}{f' ({marks})' if marks else ''}",
-        f"{value_text(row['choice_median'])}{spread}{many}",
-        f"{number_text(row['A_T_mean'], 2)} ± {number_text(row['A_T_std'], 2)}",
+        MISSING if math.isnan(low) else f"{value_text(row['choice_median'])}{spread}{many}",
+        f"{mean_std_text(row['A_T_mean'], row['A_T_std'], DIGITS)}{lost}",
         regret_text(row["regret"], row["regret_low"], row["regret_high"]),
         number_text(row["smallest_visible"], DIGITS),
         relative_text(row["relative_steps"]),
@@ -177,31 +182,22 @@ def points(study: Study) -> Mapping[str, Point]:
 
 
 def claims(study: Study) -> str:
-    """Returns a sentence for each protocol that is compared with the cheap one; "" without a pair."""
-    found = list(pairs(study))
-    cheap = cheap_of(study)
-    if cheap is None or not found:
-        return ""
-    label = parameter_label(study.found["parameter"])
-    of_first = (
-        "" if cheap == CHEAP[0] else f" On a first task {label} does nothing, so {title(study, cheap)} stands for it."
-    )
-    sentences = [f"{title(study, other)} − {title(study, cheap)}: {reading(one)[1]}." for other, one in found]
-    return f"**{study.title}.**{of_first} {' '.join(sentence[0].upper() + sentence[1:] for sentence in sentences)}"
+    """Returns a sentence for each protocol that is compared with a cheap one; "" without a pair."""
+    begin = [f"**{study.title}.**"]
+    if CHEAP[0] not in study.names:
+        label = parameter_label(study.found["parameter"])
+        begin += [f"No choice of {label} on the first task is measured here."]
+    sentences = [f"*{title(study, a)} − {title(study, b)}*: {reading(one)[1]}." for a, b, one in pairs(study)]
+    return " ".join([*begin, *sentences]) if sentences else ""
 
 
-def pairs(study: Study) -> Iterator[tuple[str, Regret]]:
-    """Yields (protocol, by how much it is better than the cheap one)."""
-    cheap = cheap_of(study)
-    if cheap is not None:
-        for other in OTHERS:
-            if other in study.found["sights"]:
-                yield other, regret(study.scores(other), study.scores(cheap))
-
-
-def cheap_of(study: Study) -> str | None:
-    """Returns the protocol that stands for the cheap choice; None where there is none."""
-    return next((name for name in CHEAP if name in study.found["sights"]), None)
+def pairs(study: Study) -> Iterator[tuple[str, str, Regret]]:
+    """Yields (dearer protocol, cheap one, by how much the dearer one is better)."""
+    cheap = [name for name in CHEAP if name in study.names] or [name for name in STAND_IN if name in study.names]
+    for other in OTHERS:
+        if other in study.names:
+            for one in cheap:
+                yield other, one, regret(study.scores(other), study.scores(one))
 
 
 def title(study: Study, name: str) -> str:
@@ -219,10 +215,9 @@ def reading(one: Regret) -> tuple[str, str]:
     if math.isnan(one.mean):
         return "none", "not comparable, as members have diverged"
     if not any(one.by_order):
-        return "level", "0, the same accuracies throughout, as claimed"
-    words = (
-        f"{signed_text(one.mean, DIGITS)} points ({number_text(one.low, DIGITS)} to {number_text(one.high, DIGITS)})"
-    )
+        return "level", "0, equal in every order, as claimed"
+    interval = f" ({interval_text(one.low, one.high)})" if one.low < one.high else ""
+    words = f"{signed_text(one.mean, DIGITS)} points{interval}"
     if one.low > 0:
         return "better", f"{words}, better, against the claim"
     if one.high < 0:
@@ -235,7 +230,7 @@ def reading(one: Regret) -> tuple[str, str]:
 
 def counted(done: list[Study]) -> str:
     """Returns how many pairs say what."""
-    words = Counter(reading(one)[0] for study in done for _, one in pairs(study))
+    words = Counter(reading(one)[0] for study in done for *_, one in pairs(study))
     compared = words.total() - words["none"]
     if not compared:
         return "No pair can be compared yet."
