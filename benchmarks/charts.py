@@ -4,7 +4,7 @@ plotly, which draws the reports, needs a browser to make a picture that a Markdo
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -25,6 +25,9 @@ COLOURS = (BLUE, ORANGE, VERMILLION, GREEN, PURPLE, SKY)
 LABELS, WIDTH, BAR, GAP = 250, 860, 13, 12
 PANEL_WIDTH, PANEL_HEIGHT, COLUMNS = 280, 210, 3
 CURVES_WIDTH, CURVES_HEIGHT, LINE = 400, 280, 16
+LEFT, SIDE_BY_SIDE = 46, 10
+COSTS = (0, 1, 3, 10, 30, 100, 300)
+"""Labels of an axis of costs."""
 
 
 class Range(NamedTuple):
@@ -128,22 +131,8 @@ def curves(found: Mapping[str, Series], ticks: Sequence[float], across: int) -> 
 
 
 def _curves(name: str, series: Series, ticks: Sequence[float]) -> list[str]:
-    left, right, above, below = 46, CURVES_WIDTH - 14, 30, CURVES_HEIGHT - 34
-    values = [value for points in series.values() for _, value in points]
-    levels = between(min(value.low for value in values), max(value.high for value in values))
-    last = max(x for points in series.values() for x, _ in points)
-
-    def along(x: float) -> float:
-        return left + math.sqrt(x / last) * (right - left)
-
-    def up(y: float) -> float:
-        return below - (y - levels[0]) / (levels[-1] - levels[0]) * (below - above)
-
-    parts = [_text(left, 18, name)]
-    for level in levels:
-        parts += [_line(left, up(level), right, up(level), INK if level == levels[0] else GRID)]
-        parts += [_text(left - 5, up(level) + 4, f"{level:g}", "end", FAINT)]
-    parts += [_text(along(x), below + 16, f"{x:g}", "middle", FAINT) for x in ticks]
+    ranges = [value for points in series.values() for _, value in points]
+    parts, along, up, below = _axes(name, ranges, max(x for points in series.values() for x, _ in points), ticks)
     for row, (colour, (label, points)) in enumerate(zip(COLOURS, series.items(), strict=False)):
         path = " ".join(f"{along(x):.1f},{up(value.median):.1f}" for x, value in points)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
@@ -151,7 +140,72 @@ def _curves(name: str, series: Series, ticks: Sequence[float]) -> list[str]:
             parts += [_line(along(x), up(value.low), along(x), up(value.high), colour)]
             parts += [f'<circle cx="{along(x):.1f}" cy="{up(value.median):.1f}" r="3" fill="{colour}"/>']
         legend = below + 26 + LINE * row
-        parts += [_box(left, legend, 10, 10, colour), _text(left + 16, legend + 9, label)]
+        parts += [_box(LEFT, legend, 10, 10, colour), _text(LEFT + 16, legend + 9, label)]
+    return parts
+
+
+def _axes(
+    name: str, ranges: Sequence[Range], last: float, ticks: Sequence[float]
+) -> tuple[list[str], Callable[[float], float], Callable[[float], float], float]:
+    """Axes of a panel, the place of an x from 0 to `last` and of a y, and where the panel ends below."""
+    right, above, below = CURVES_WIDTH - 14, 30, CURVES_HEIGHT - 34
+    levels = between(min(value.low for value in ranges), max(value.high for value in ranges))
+
+    def along(x: float) -> float:
+        return LEFT + math.sqrt(x / last) * (right - LEFT)
+
+    def up(y: float) -> float:
+        return below - (y - levels[0]) / (levels[-1] - levels[0]) * (below - above)
+
+    parts = [_text(LEFT, 18, name)]
+    for level in levels:
+        parts += [_line(LEFT, up(level), right, up(level), INK if level == levels[0] else GRID)]
+        parts += [_text(LEFT - 5, up(level) + 4, f"{level:g}", "end", FAINT)]
+    parts += [_text(along(x), below + 16, f"{x:g}", "middle", FAINT) for x in ticks]
+    return parts, along, up, below
+
+
+class Point(NamedTuple):
+    """A point of a scatter plot."""
+
+    x: float
+    y: Range
+    hollow: bool
+
+
+def scatter(found: Mapping[str, Mapping[str, Point]], axes: str, across: int) -> str:
+    """Panels of points with whiskers and letters, which the legend explains; the x axis is that of √x, from 0.
+
+    Points that would lie on each other stand side by side. axes: what x and y are.
+    """
+    top = max([1.0, *(point.x for points in found.values() for point in points.values())])
+    width = CURVES_WIDTH - 14 - LEFT
+    room = SIDE_BY_SIDE * max(len(points) for points in found.values())
+    last = top * (width / (width - room)) ** 2  # so that those beside the dearest point lie in the panel
+    rows = [list(found.items())[start : start + across] for start in range(0, len(found), across)]
+    parts, y = [], 0.0
+    for row in rows:
+        for column, (name, points) in enumerate(row):
+            parts += [f'<g transform="translate({column * CURVES_WIDTH} {y:.0f})">']
+            parts += [*_scattered(name, points, axes, last, [tick for tick in COSTS if tick <= top]), "</g>"]
+        y += CURVES_HEIGHT + LINE * (1 + max(len(points) for _, points in row))
+    return _svg(min(across, len(found)) * CURVES_WIDTH, y, parts)
+
+
+def _scattered(name: str, points: Mapping[str, Point], axes: str, last: float, ticks: Sequence[float]) -> list[str]:
+    ranges = [Range(0.0, 0.0, 0.0), *(point.y for point in points.values())]
+    parts, along, up, below = _axes(name, ranges, last, ticks)
+    parts += [_line(LEFT, up(0.0), CURVES_WIDTH - 14, up(0.0), INK), _text(LEFT, below + 32, axes, "start", FAINT)]
+    free = 0.0
+    for row, (label, point) in enumerate(sorted(points.items(), key=lambda one: one[1].x)):
+        colour, letter = COLOURS[row % len(COLOURS)], chr(ord("a") + row)
+        x, y = max(along(point.x), free), up(point.y.median)
+        free = x + SIDE_BY_SIDE
+        fill = "white" if point.hollow else colour
+        parts += [_line(x, up(point.y.low), x, up(point.y.high), colour)]
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{fill}" stroke="{colour}"/>']
+        parts += [_text(x, up(point.y.high) - 4, letter, "middle", colour)]
+        parts += [_text(LEFT, below + 50 + LINE * row, f"{letter}  {label}", "start", colour)]
     return parts
 
 

@@ -1,4 +1,4 @@
-"""Makes six pages of docs/, with plots, from benchmarks/results/*.json and templates.
+"""Makes seven pages of docs/, with plots, from benchmarks/results/*.json and templates.
 
 uv run python benchmarks/page.py
 """
@@ -13,6 +13,7 @@ from typing import Any
 import along_page
 import cluster_page
 import parabola_page
+import protocols_page
 import races_page
 import reproduction_page
 import scenarios_page
@@ -24,8 +25,9 @@ from charts import Range, bars, number, panels, table
 
 ROOT = Path(__file__).parent.parent
 RESULTS, TEMPLATE = ROOT / "benchmarks" / "results", ROOT / "benchmarks" / "performance.md.in"
-STRATEGIES, PARABOLA, SCENARIOS, REPRODUCTION, ALONG = (
-    ROOT / "benchmarks" / f"{name}.md.in" for name in ("strategies", "parabola", "scenarios", "reproduction", "along")
+STRATEGIES, PARABOLA, SCENARIOS, REPRODUCTION, ALONG, PROTOCOLS = (
+    ROOT / "benchmarks" / f"{name}.md.in"
+    for name in ("strategies", "parabola", "scenarios", "reproduction", "along", "protocols")
 )
 Found = dict[str, Any]
 
@@ -40,8 +42,9 @@ def pages(results: Path = RESULTS) -> dict[str, str]:
         ("scenarios", SCENARIOS, {"scenarios": scenarios_page.SECTION}),
         ("reproduction", REPRODUCTION, {"reproduction": reproduction_page.SECTION}),
         ("along", ALONG, {"forecasts": along_page.SECTION}),
+        ("protocols", PROTOCOLS, {"protocols": protocols_page.SECTION}),
     ):
-        parts = {}
+        parts = {"every_protocol": protocols_page.every_protocol()}
         for name, (section, command) in sections.items():
             file = results / f"{name}.json"
             found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None

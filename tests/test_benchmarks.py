@@ -25,7 +25,7 @@ BEFORE_PROTOCOL = "61a329c"  # answered for by candidate_before_learner.py
 STARTED = ("candidate.py", "candidate_before_learner.py", "avalanche_agem.py")  # by other benchmarks
 
 
-@pytest.mark.parametrize("name", ["charts", "compare", "flops", "page"])
+@pytest.mark.parametrize("name", ["charts", "compare", "flops", "page", "protocols_page"])
 def test_doctests(name):
     found = doctest.testmod(importlib.import_module(name))
     assert found.attempted and not found.failed

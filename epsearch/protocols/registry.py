@@ -8,7 +8,6 @@ from epsearch.failures.errors import UsageError, unknown
 from epsearch.protocols.chosen_once import Known, Predicted
 from epsearch.protocols.per_task import ContinualHyperparameterFramework
 from epsearch.protocols.protocol import EVALUATION, MEMORY, SEARCH, TEST, TESTS, VALIDATION, Protocol, View
-from results.labels import count_text
 
 LEE = "Lee et al. 2024 (arXiv 2404.06466)"
 FIRST_TASKS, PERCENT = 2, 10.0
@@ -117,7 +116,8 @@ def sentence(one: Protocol) -> str:
     if one.per_task:
         newest = "the newest task" if one.newest else "all tasks so far"
         return f"Chooses at every task, by the {examples} of {newest} of the {where}."
-    part = "all tasks" if view.tasks is None else f"the first {count_text(view.tasks, 'task').removeprefix('1 ')}"
+    first = "task" if view.tasks == 1 else f"{view.tasks} tasks"
+    part = "all tasks" if view.tasks is None else f"the first {first}"
     part = part if view.share == 1 else f"the first {100 * view.share:g} % of the steps"
     return f"Chooses once, by the {examples} of {part} of the {where}."
 

@@ -16,6 +16,7 @@ PAGES = {
     "own-network": OF_METHODS,
     "own-stream": OF_METHODS,
     "own-strategy": OF_METHODS,
+    "own-protocol": OF_METHODS,
     "own-metric": OF_METHODS,
     "own-trainer": [],
 }
@@ -45,7 +46,7 @@ def test_the_examples_of_a_page_run(page, epsearch, tmp_path):
     told = commands(page)
     assert told
     for number, arguments in enumerate(told):
-        sizes = SIZES[:-2] if arguments[0] == "compare" else SIZES + OF_SEARCHES
+        sizes = SIZES + OF_SEARCHES if arguments[0] == "run" else SIZES[:-2]
         shown = epsearch(*arguments, *sizes, *PAGES[page], *HERE, "--name", f"study-{number}", "--json")
         assert shown.status == 0, shown.err
         # A metric changes no member: a later command of its page may find all of them stored.

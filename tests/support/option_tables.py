@@ -11,7 +11,7 @@ from typer.main import get_command
 from epsearch.cli import app
 from epsearch.service.app import application
 from epsearch.service.settings import Settings
-from epsearch.study.kinds import KINDS, Comparison, MemoryStudy, Search
+from epsearch.study.kinds import KINDS, Comparison, MemoryStudy, ProtocolStudy, Search
 from epsearch.study.option import GROUPS, LEVELS, Option
 from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
@@ -138,6 +138,7 @@ def tables() -> dict[str, str]:
         Search.kind: table(known.values()),
         Comparison.kind: table(own[Comparison.kind]),
         MemoryStudy.kind: table(own[MemoryStudy.kind]),
+        ProtocolStudy.kind: table(own[ProtocolStudy.kind]),
         "definitions": defaults(),
         "common": common(),
         "routes": routes(),
