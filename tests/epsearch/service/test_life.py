@@ -55,7 +55,7 @@ def test_lists_are_filtered_and_paged(client):
     ("path", "line"),
     [
         ("studies?state=runing", "no state 'runing'; known: queued, running, "),
-        ("studies?kind=search", "no kind 'search'; known: run, compare, memory"),
+        ("studies?kind=search", "no kind 'search'; known: run, compare, memory, protocols"),
         (
             "studies?stat=running",
             "no query parameter 'stat'; known: sort, page, after, per_page, state, dataset, kind, search, submitter, ",
@@ -80,7 +80,7 @@ def test_a_question_that_no_route_understands_is_told_what_is(client, path, line
         (
             b'{"kind": "search"}',
             {"content-type": "application/json"},
-            "no kind 'search'; known: run, compare, memory; ",
+            "no kind 'search'; known: run, compare, memory, protocols; ",
         ),
     ],
 )
