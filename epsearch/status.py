@@ -22,7 +22,7 @@ class StudyStatus:
     name: str
     """Of the study."""
     kind: str = UNKNOWN
-    """run, compare or memory; – where it cannot be read."""
+    """run, compare, memory or protocols; – where it cannot be read."""
     dataset: str = UNKNOWN
     """– where it cannot be read."""
     state: str = UNKNOWN
