@@ -302,6 +302,7 @@ def test_a_protocol_of_which_all_trials_diverge_has_no_choice(study, store):
     finish(loop, lost)
     rows = results(loop)
     assert rows["seen-tasks"].choices == {} and "all have diverged" in rows["seen-tasks"].remark
+    assert rows["seen-tasks"].evidence.selected == 2 * 2 * 10, "it has seen tests, in vain"
     assert rows["default"].choices, "it needs no trial"
 
 
