@@ -278,7 +278,7 @@ def test_test_sets_are_seen_after_every_other_choice(study, store):
 
 def test_costs_by_hand(study, store):
     """3 values × 2 seeds; 10 steps a task (9 where a tenth is held out); choices at tasks 2, 3, 4."""
-    loop = make(study(protocols="cv-tasks,first-k,end-of-training,current-task,default"), store)
+    loop = make(study(protocols="cv-tasks,first-k,end-of-training,current-task,seen-tasks,default,40-percent"), store)
     finish(loop, fake_matrices(matrix))
     rows = results(loop)
     steps = {name: row.cost[0].steps for name, row in rows.items()}
@@ -288,10 +288,23 @@ def test_costs_by_hand(study, store):
         "end-of-training": 6 * 36,
         "default": 0,
         "current-task": 6 * (18 + 9 + 9),
+        "seen-tasks": 6 * (18 + 9 + 9),
+        "40-percent": 6 * 14,
     }
+    assert rows["seen-tasks"].cost[0].kept == 3 * 10 * 65, "held-out examples of three earlier tasks"
     assert rows["current-task"].cost[0].kept == 0 and rows["default"].cost[0].flop == 0
     assert rows["end-of-training"].cost[0].kept == 4 * 100 * 65, "64 pixels and a label"
     assert rows["first-k"].cost[0].kept == 2 * 100 * 65
+
+
+def test_a_whole_run_measures_its_first_tasks_whatever_comes_later(study, store):
+    """By hand: of a run of four tasks that diverges in the third, the first two are known."""
+    loop = make(study(protocols="first-2,end-of-training"), store)
+    run = loop.walks["end-of-training", 0].wanted()[0]
+    accuracies = np.arange(16.0).reshape(4, 4)
+    lost = replace(replace_content(loop, run), accuracies=accuracies, status="diverged", diverged_task=2)
+    assert walks.matrices_of([lost], 2).tolist() == [[[0, 1], [4, 5]]]
+    assert np.isnan(walks.matrices_of([lost], 3)).all()
 
 
 def test_a_protocol_of_which_all_trials_diverge_has_no_choice(study, store):
