@@ -124,3 +124,9 @@ def test_chf_of_the_other_direction_doubles():
     while values := chf.propose(question, trials):
         trials += [_trial(value, 0.9 if value == 1.0 else 0.1) for value in values]
     assert [trial.value for trial in trials] == [1.0, 0.25, 0.5]
+
+
+@pytest.mark.parametrize("view", [None, View("search", "test"), View(tasks=2), View(share=0.5)])
+def test_a_choice_at_every_task_needs_all_of_the_evaluation(view):
+    with pytest.raises(ValueError, match="view of a protocol per task must be all of the evaluation stream, got"):
+        Protocol("broken", "", view, per_task=True)

@@ -301,9 +301,9 @@ def test_a_whole_run_measures_its_first_tasks_whatever_comes_later(study, store)
     """By hand: of a run of four tasks that diverges in the third, the first two are known."""
     loop = make(study(protocols="first-2,end-of-training"), store)
     run = loop.walks["end-of-training", 0].wanted()[0]
-    accuracies = np.arange(16.0).reshape(4, 4)
+    accuracies = np.arange(16.0).reshape(4, 4) / 16
     lost = replace(replace_content(loop, run), accuracies=accuracies, status="diverged", diverged_task=2)
-    assert walks.matrices_of([lost], 2).tolist() == [[[0, 1], [4, 5]]]
+    assert walks.matrices_of([lost], 2).tolist() == [[[0, 1 / 16], [4 / 16, 5 / 16]]]
     assert np.isnan(walks.matrices_of([lost], 3)).all()
 
 
