@@ -117,6 +117,14 @@ def test_keys_tell_schedules_prefixes_and_views_apart(study, store):
         assert run_of(record) == run
 
 
+def test_another_memory_is_another_test_even_of_a_method_without_one(study, store):
+    runs = []
+    for size in (3, 5):
+        own = make(study(protocols="seen-tasks-on-memory", method="ewc", search="strength=1,10", memory=size), store)
+        runs.append({phase: own._key(Run(phase, own.study.learner((1.0,), 0))) for phase in ("validation", "memory")})
+    assert runs[0]["validation"] == runs[1]["validation"] and runs[0]["memory"] != runs[1]["memory"]
+
+
 def replace_content(loop, run):
     """A record of a run, with made-up accuracies."""
     tasks = run.prefix[0] if run.prefix else 4
