@@ -1,4 +1,4 @@
-"""Commands with the options of a study: run, compare, memory, and their plans."""
+"""Commands with the options of a study: run, compare, memory, protocols, and their plans."""
 
 import inspect
 import sys

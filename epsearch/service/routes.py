@@ -44,7 +44,7 @@ Options = Annotated[
     dict[str, Any],
     Body(
         title="Given",  # its name in clients
-        description="`kind` (run, compare, memory or protocols), and options by name, as in a file for --config.",
+        description=f"`kind` ({', '.join(KINDS)}), and options of a study by name, as in a file for --config.",
         examples=[{"kind": "run", "dataset": "permuted_digits", "points": 5, "seeds": 3}],
     ),
 ]

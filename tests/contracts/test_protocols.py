@@ -124,3 +124,18 @@ def test_chf_of_the_other_direction_doubles():
     while values := chf.propose(question, trials):
         trials += [_trial(value, 0.9 if value == 1.0 else 0.1) for value in values]
     assert [trial.value for trial in trials] == [1.0, 0.25, 0.5]
+
+
+@pytest.mark.parametrize("view", [None, View("search", "test"), View(tasks=2), View(share=0.5)])
+def test_a_choice_at_every_task_needs_all_of_the_evaluation(view):
+    with pytest.raises(ValueError, match="view of a protocol per task must be all of the evaluation stream, got"):
+        Protocol("broken", "", view, per_task=True)
+
+
+@pytest.mark.parametrize(("stability", "values", "decayed"), [(1, (0.4, 1.0), 0.5), (-1, (0.4, 1.0), 0.8)])
+def test_a_decayed_value_stays_among_the_candidates(stability, values, decayed):
+    question = _question(candidates=values, places=(0.0, 1.0), stability=stability)
+    plastic, stable = values if stability > 0 else values[::-1]
+    trials = [_trial(plastic, 0.9), _trial(stable, 0.1)]
+    assert protocol("chf").propose(question, trials) == (decayed,)
+    assert protocol("chf").propose(question, [*trials, _trial(decayed, 0.1)]) == (), "the next one is the most plastic"

@@ -117,6 +117,14 @@ def test_keys_tell_schedules_prefixes_and_views_apart(study, store):
         assert run_of(record) == run
 
 
+def test_another_memory_is_another_test_even_of_a_method_without_one(study, store):
+    runs = []
+    for size in (3, 5):
+        own = make(study(protocols="seen-tasks-on-memory", method="ewc", search="strength=1,10", memory=size), store)
+        runs.append({phase: own._key(Run(phase, own.study.learner((1.0,), 0))) for phase in ("validation", "memory")})
+    assert runs[0]["validation"] == runs[1]["validation"] and runs[0]["memory"] != runs[1]["memory"]
+
+
 def replace_content(loop, run):
     """A record of a run, with made-up accuracies."""
     tasks = run.prefix[0] if run.prefix else 4
@@ -278,7 +286,7 @@ def test_test_sets_are_seen_after_every_other_choice(study, store):
 
 def test_costs_by_hand(study, store):
     """3 values × 2 seeds; 10 steps a task (9 where a tenth is held out); choices at tasks 2, 3, 4."""
-    loop = make(study(protocols="cv-tasks,first-k,end-of-training,current-task,default"), store)
+    loop = make(study(protocols="cv-tasks,first-k,end-of-training,current-task,seen-tasks,default,40-percent"), store)
     finish(loop, fake_matrices(matrix))
     rows = results(loop)
     steps = {name: row.cost[0].steps for name, row in rows.items()}
@@ -288,10 +296,23 @@ def test_costs_by_hand(study, store):
         "end-of-training": 6 * 36,
         "default": 0,
         "current-task": 6 * (18 + 9 + 9),
+        "seen-tasks": 6 * (18 + 9 + 9),
+        "40-percent": 6 * 14,
     }
+    assert rows["seen-tasks"].cost[0].kept == 3 * 10 * 65, "held-out examples of three earlier tasks"
     assert rows["current-task"].cost[0].kept == 0 and rows["default"].cost[0].flop == 0
     assert rows["end-of-training"].cost[0].kept == 4 * 100 * 65, "64 pixels and a label"
     assert rows["first-k"].cost[0].kept == 2 * 100 * 65
+
+
+def test_a_whole_run_measures_its_first_tasks_whatever_comes_later(study, store):
+    """By hand: of a run of four tasks that diverges in the third, the first two are known."""
+    loop = make(study(protocols="first-2,end-of-training"), store)
+    run = loop.walks["end-of-training", 0].wanted()[0]
+    accuracies = np.arange(16.0).reshape(4, 4) / 16
+    lost = replace(replace_content(loop, run), accuracies=accuracies, status="diverged", diverged_task=2)
+    assert walks.matrices_of([lost], 2).tolist() == [[[0, 1 / 16], [4 / 16, 5 / 16]]]
+    assert np.isnan(walks.matrices_of([lost], 3)).all()
 
 
 def test_a_protocol_of_which_all_trials_diverge_has_no_choice(study, store):
@@ -302,6 +323,7 @@ def test_a_protocol_of_which_all_trials_diverge_has_no_choice(study, store):
     finish(loop, lost)
     rows = results(loop)
     assert rows["seen-tasks"].choices == {} and "all have diverged" in rows["seen-tasks"].remark
+    assert rows["seen-tasks"].evidence.selected == 2 * 2 * 10, "it has seen tests, in vain"
     assert rows["default"].choices, "it needs no trial"
 
 

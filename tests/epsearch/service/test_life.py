@@ -260,7 +260,7 @@ def test_the_same_name_is_the_same_study(client):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"kind": "walk"}, "no kind 'walk'; known: run, compare, memory"),
+        ({"kind": "walk"}, "no kind 'walk'; known: run, compare, memory, protocols"),
         ({"seedz": 3}, "no option 'seedz'"),
         ({"seeds": -1}, "seeds"),
         ({"cv_tasks": 5, "tasks": 4}, "tasks"),
@@ -280,7 +280,15 @@ def test_a_priority_is_bounded(client, priority):
 
 
 @pytest.mark.slow  # it measures the machine
-@pytest.mark.parametrize("kind", [{}, {"kind": "compare", "methods": "van,agem"}, {"kind": "memory", "sizes": "2,3"}])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {},
+        {"kind": "compare", "methods": "van,agem"},
+        {"kind": "memory", "sizes": "2,3"},
+        {"kind": "protocols", "protocols": "cv-tasks,chf"},
+    ],
+)
 def test_a_plan_is_that_of_the_command_line(client, kind):
     given = {name: value for name, value in STUDY.items() if not kind or name in KINDS[kind["kind"]].options()}
     answer = client.post(f"{API}/plan", json=given | kind | {"name": "planned"})

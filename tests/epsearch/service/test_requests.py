@@ -59,6 +59,15 @@ KINDS_OF = {
         "lr": [0.05],
         "numeric_path": ["cpu-float32-mkl"],
     },
+    "protocols": {
+        "protocols": ["cv-tasks,first-3", ["current-task", "25-percent"], "default"],
+        "search": ["epsilon=0..0.5", "lr=0.01,0.1", "memory=5,10,25"],
+        "method": ["soft_agem", "ewc", "er"],
+        "points": [3, 5],
+        "seeds": [2, "1..3"],
+        "orders": [1, 3],
+        "validation": [0.2, "0.1", 0],
+    },
 }
 
 
@@ -84,7 +93,7 @@ def test_any_study_that_was_submitted_is_built_again_as_the_same(client):
     service = client.app.state.service
     accepted = set()
 
-    @settings(max_examples=250, derandomize=True)
+    @settings(max_examples=400, derandomize=True)
     @given(described())
     def same(options):
         own = PLAIN | options

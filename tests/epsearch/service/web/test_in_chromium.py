@@ -353,7 +353,15 @@ def test_a_report_leads_back_also_for_somebody_who_has_signed_in(chrome, tmp_pat
 PAGES = (
     *("/help", "/api/v1"),
     *("/", "/studies/narrowed", "/studies/table", "/studies/narrowed/change", "/new", "/new?kind=compare"),
-    *("/new?kind=memory", "/compare", "/compare?study=narrowed&study=random", "/ledger", "/changes", "/sign-in"),
+    *(
+        "/new?kind=memory",
+        "/new?kind=protocols",
+        "/compare",
+        "/compare?study=narrowed&study=random",
+        "/ledger",
+        "/changes",
+        "/sign-in",
+    ),
     "/studies/narrowed/report",
 )
 

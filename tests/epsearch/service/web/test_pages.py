@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from epsearch import events
+from epsearch import api, events
+from epsearch.preparation.build import build
 from epsearch.service.app import application
 from epsearch.service.web import pages
 from epsearch.session.session import open_store
-from epsearch.study.kinds import KINDS
+from epsearch.study.kinds import KINDS, ProtocolStudy
 from results.ledger.writers.states import FINISHED
+from tests.epsearch.conftest import TINY
 from tests.epsearch.service.web.conftest import asking
 from tests.support import ledgers
 
@@ -114,6 +116,26 @@ def test_a_queued_study_is_cancelled_and_resumed(web):
     assert web.get("/api/v1/studies/mine").json()["state"] == "queued"
     changes = web.get("/changes").text
     assert re.findall(r'<td class="word">(submit|cancel|resume)</td>', changes) == ["resume", "cancel", "submit"]
+
+
+def test_a_study_of_protocols_is_shown_with_its_report(settings, web):
+    given = TINY | {"tasks": 5, "points": 2, "protocols": "cv-tasks,current-task,default", "search": "epsilon=0..1"}
+    known = {name: value for name, value in given.items() if name in ProtocolStudy.options()}
+    own = {"out": settings.out, "storage": str(settings.storage), "name": "mine", "runner": "local"}
+    api.run(build(ProtocolStudy, known | own | {"device": "cpu"}))
+    page = web.get("/studies/mine").text
+    assert '<p class="kicker">protocol study' in page and ">finished</span>" in page
+    assert page.count("<figure ") == page.count('class="data"') >= 2 and "only searches" not in page
+    runs = page.split('id="table-runs"')[1].split("</table>")[0]
+    assert all(name in runs for name in ("cv-tasks", "current-task", "default", "ε = 1"))
+    assert "protocol study" in web.get("/?kind=protocols").text and "mine" not in web.get("/?kind=memory").text
+    status = web.get("/api/v1/studies/mine").json()
+    assert (status["kind"], status["state"]) == ("protocols", "finished")
+    assert "current task" in web.get("/studies/mine/report").text
+    for path in ("outcome", "shown", "runs", "figures", "standing", "log", "output"):
+        assert web.get(f"/api/v1/studies/mine/{path}").status_code == 200, path
+    assert post(web, "/studies/mine/extend", seeds="5").status_code == 422
+    assert web.get("/compare", params={"study": ["mine", "mine"]}).status_code == 422
 
 
 def test_deleting_wants_the_name_once_more(web):
