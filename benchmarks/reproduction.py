@@ -61,11 +61,15 @@ class Row(NamedTuple):
     of_any_class: bool = False
     """Whether the memory takes examples whatever their class, and not as many of each."""
 
+    drawn_classes: bool = False
+    """Whether classes are split into tasks in an order that is drawn for each seed, and not from 0 on."""
+
     @property
     def identity(self) -> list[Any]:
         """All that says how it is trained, JSON-able."""
         own: Found = {"start": self.start} if self.start else {}
         own |= {"of_any_class": True} if self.of_any_class else {}
+        own |= {"drawn_classes": True} if self.drawn_classes else {}
         return [self.table, self.dataset, self.scenario, self.method, dict(self.values) | own]
 
 
@@ -82,7 +86,10 @@ def rows() -> Iterator[Row]:
                 values = tuple(sorted((table["values"] | row.get("values", {})).items()))
                 place = table["dataset"], row.get("scenario", table["scenario"]), row["method"], row.get("setting", "")
                 start, any_class = "" if ours else table["start"], row.get("of_any_class", False)
-                yield Row(name, *place, values, row.get("printed"), start, any_class)
+                one = Row(name, *place, values, row.get("printed"), start, any_class)
+                yield one
+                if table.get("drawn_classes") and not ours:
+                    yield one._replace(setting="classes in a drawn order", drawn_classes=True)
 
 
 def xavier(inputs: int, outputs: int, draws: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -130,7 +137,9 @@ def trained(piece: Piece, data_dir: str, path: str, images: int | None) -> list[
     """Trains a row with a seed; returns its one member, accuracies in percent."""
     row, seed = piece
     table = yaml.safe_load(ROWS.read_text(encoding="utf-8"))["tables"][row.table]
-    request = StreamRequest(row.dataset, Path(data_dir), range(table["tasks"]), images, scenario=row.scenario)
+    order = seed + 1 if row.drawn_classes else 0
+    tasks = range(table["tasks"])
+    request = StreamRequest(row.dataset, Path(data_dir), tasks, images, scenario=row.scenario, order=order)
     architecture = Architecture(hidden=tuple(table["hidden"]))
     training = Training(request.open(), architecture, NumericPath.parse(path), transfer=False)
     started, learner = time.perf_counter(), Learner.of(row.method, seed, **dict(row.values))
