@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from epsearch.loop import certificates
 from epsearch.loop.base import Loop
-from epsearch.loop.cohorts import Kind, Order, kind_of
+from epsearch.loop.cohorts import Order
 from epsearch.loop.content import content
 from epsearch.loop.estimates import MemberCounts
 from epsearch.loop.jobs import Certify, Job, JobResult, Run
@@ -389,15 +389,9 @@ class SearchLoop(Loop):
     def tell(self, results: Sequence[JobResult]) -> None:
         """Stores results, see `Loop`; once the search is over, removes what was kept for further tasks."""
         super().tell(results)
-        if not (self._keeps and self.evaluating):
-            return
-        self._keeps, lines, kinds = False, list[str](), dict[Kind, list[Run]]()
-        for run in self._scored(self.driver.assigned_seeds()):
-            kinds.setdefault(kind_of(run), []).append(run)
-        for runs in kinds.values():
-            self._delete_checkpoints(self._job(0, (runs, None), 1), lines)
-        for line in lines:
-            self.notify(line)
+        if self._keeps and self.evaluating:
+            self._keeps = False
+            self._delete_kept(self._scored(self.driver.assigned_seeds()))
 
     def _wanted(self) -> list[Run]:
         if self._growing:

@@ -139,3 +139,31 @@ def test_a_decayed_value_stays_among_the_candidates(stability, values, decayed):
     trials = [_trial(plastic, 0.9), _trial(stable, 0.1)]
     assert protocol("chf").propose(question, trials) == (decayed,)
     assert protocol("chf").propose(question, [*trials, _trial(decayed, 0.1)]) == (), "the next one is the most plastic"
+
+
+def _forgetting(value, rate, tasks=4):
+    """A trial of two seeds that learns less the larger its value is, and loses a share at every later task."""
+    import numpy as np
+
+    age = np.maximum(np.arange(tasks)[:, None] - np.arange(tasks), 0)
+    levels = 0.9 - 0.1 * value + np.array([0.0, 0.004])[:, None, None]
+    return Trial(value, np.where(np.tri(tasks, dtype=bool), levels * np.exp(-rate * age), np.nan))
+
+
+def test_extrapolated_takes_what_lasts():
+    """On four tasks ε = 0 is ahead, on 30 what forgets less."""
+    trials = [_forgetting(value, 0.03 * (1 - value)) for value in (0.0, 0.5, 1.0)]
+    question = _question(task=3, tasks=30)
+    assert protocol("cv-tasks").choose(question, trials) == 0.0
+    assert protocol("extrapolated").choose(question, trials) == 1.0
+
+
+def test_extrapolated_leaves_diverged_values_out_and_needs_two_that_differ():
+    import numpy as np
+
+    lost = Trial(1.0, np.full((2, 4, 4), np.nan))
+    kept = [_forgetting(value, 0.03 * (1 - value)) for value in (0.0, 0.5)]
+    assert protocol("extrapolated").choose(_question(task=3, tasks=30), [*kept, lost]) == 0.5
+    assert protocol("extrapolated").choose(_question(task=3, tasks=30), [kept[1], lost]) == 0.5, "nothing to compare"
+    same = [Trial(value, kept[0].matrices) for value in (0.5, 1.0)]
+    assert protocol("extrapolated").choose(_question(task=3, tasks=30), same) == 0.5, "equal scores: the smallest"
