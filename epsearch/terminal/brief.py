@@ -40,8 +40,7 @@ def _in_brief(brief: Summary) -> Brief:
     if brief.rows:
         lines.append(table([(f"  {label}", *cells) for label, *cells in brief.rows], brief.tasks, *brief.metrics))
     lines += map(Text, brief.references)
-    sees = {"sees": brief.sees} if brief.sees else {}
-    return lines, {**sees, "trust": brief.trust, "next": brief.next_step}
+    return lines, {"trust": brief.trust, "next": brief.next_step}
 
 
 def comparison(results: TableResults) -> Brief:

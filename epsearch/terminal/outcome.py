@@ -124,7 +124,7 @@ def _comparison_as_json(results: TableResults) -> dict[str, Any]:
 
 def _search(results: SearchResults) -> list[RenderableType]:
     """Returns the answer in words, then the evaluation, if any."""
-    parts: list[RenderableType] = [Text(answer(results)), Text("")]
+    parts: list[RenderableType] = [*map(Text, filter(None, (answer(results), results.seen))), Text("")]
     if not results.evaluation:
         return parts
     remarks = [*undefined(results.evaluation), *([left_out_text(results.name)] if left_out(results) else [])]
