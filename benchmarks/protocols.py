@@ -18,6 +18,7 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import machine
+import members
 import numpy as np
 import yaml
 
@@ -106,17 +107,12 @@ def train(file: Path, given: argparse.Namespace) -> None:
         print(f"{options['name']}: {' '.join(found[-1]['answer'])}", flush=True)
 
 
-def parser() -> argparse.ArgumentParser:
-    """The arguments."""
-    one = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    one.add_argument("--data-dir", required=True, help="the folder that has MNIST, or that it is downloaded to")
-    one.add_argument("--workers", type=int, default=2, help="threads that train")
-    one.add_argument("--until", type=float, default=float("inf"), metavar="SECONDS", help="after which none is begun")
-    one.add_argument("--out", default="runs", help="folder of the ledger")
-    one.add_argument("--tiny", type=Path, metavar="FILE", help="tries all of it with 60 images a task, into FILE")
-    return one
+def main() -> None:
+    parser = members.parser_of(__doc__)
+    parser.add_argument("--out", default="runs", help="folder of the ledger")
+    given = parser.parse_args()
+    train(given.tiny or machine.RESULTS / "protocols.json", given)
 
 
 if __name__ == "__main__":
-    arguments = parser().parse_args()
-    train(arguments.tiny or machine.RESULTS / "protocols.json", arguments)
+    main()

@@ -62,7 +62,7 @@ class Row(NamedTuple):
     """Whether the memory takes examples whatever their class, and not as many of each."""
 
     drawn_classes: bool = False
-    """Whether classes are split into tasks in an order that is drawn for each seed, and not from 0 on."""
+    """Whether the order of classes is random, by seed; else it is 0, 1, 2, …"""
 
     @property
     def identity(self) -> list[Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from epsearch.findings.evidence import HashesOfTasks, evidence
-from epsearch.findings.facts import unfinished_notes, unit_notes
+from epsearch.findings.facts import unfinished_notes
 from epsearch.loop.cautions import of_protocol
 from epsearch.loop.protocols import ProtocolLoop
 from epsearch.loop.walks import Walk
@@ -31,7 +31,7 @@ def protocol_results(
         rows=tuple(_row(loop, name, known) for name in study.protocols),
         config=study.shown(),
         facts=facts,
-        notes=(*unit_notes(study), *unfinished_notes(loop)),
+        notes=tuple(unfinished_notes(loop)),  # the page itself says what its units are
     )
 
 
@@ -67,11 +67,11 @@ def _cost(loop: ProtocolLoop, walk: Walk) -> Cost:
         for run in choice.tried:
             of_run = loop.cost_of(run, choice.since)
             steps, flop = steps + of_run[1], flop + of_run[0]
-    return Cost(steps, flop, _kept(loop, walk))
+    return Cost(steps, flop, _storage(loop, walk))
 
 
-def _kept(loop: ProtocolLoop, walk: Walk) -> int:
-    """Returns the bytes of examples of the evaluation that are kept beyond their task, in order to choose.
+def _storage(loop: ProtocolLoop, walk: Walk) -> int:
+    """Returns the bytes of evaluation examples that a protocol stores beyond their task, in order to choose.
 
     A choice that is made once needs all tasks in view again; one that is made at every task needs earlier ones' tests.
     """

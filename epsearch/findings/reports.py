@@ -165,16 +165,9 @@ def _summary(results: SearchResults) -> "Summary":
     return summary(results)
 
 
-def _of_search(results: SearchResults) -> Iterable[RunRecord]:
-    return results.records
-
-
-def _of_table(results: TableResults) -> Iterable[RunRecord]:
+def _records(results: AnyResults) -> Iterable[RunRecord]:
+    """Returns the members, each once."""
     return {record.key: record for record in results.records}.values()
-
-
-def _of_protocols(results: ProtocolResults) -> Iterable[RunRecord]:
-    return results.records
 
 
 def _protocols(loop: ProtocolLoop) -> Groups:
@@ -227,19 +220,19 @@ def _rows(loop: TableLoop) -> Groups:
 
 
 REPORTS: dict[str, Report] = {
-    Search.kind: Report(search_results, _of_search, _search_pages, "write_report", _points, _answer, _summary),
+    Search.kind: Report(search_results, _records, _search_pages, "write_report", _points, _answer, _summary),
     Comparison.kind: Report(
         comparison,
-        _of_table,
+        _records,
         _comparison_pages,
         "write_comparison",
         _rows,
         latex_metrics=lambda: _comparison_pages().latex_metrics(),
     ),
-    ProtocolStudy.kind: Report(protocol_results, _of_protocols, _protocol_pages, "write_protocols", _protocols),
+    ProtocolStudy.kind: Report(protocol_results, _records, _protocol_pages, "write_protocols", _protocols),
     MemoryStudy.kind: Report(
         memory_study,
-        _of_table,
+        _records,
         _memory_pages,
         "write_memory_study",
         _rows,

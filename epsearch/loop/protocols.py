@@ -58,8 +58,10 @@ class ProtocolLoop(Loop):
 
     def headline(self) -> str:
         """Returns the number of protocols that have chosen in every order, in words."""
-        chosen = sum(all(self.walks[name, order].chosen for order in range(self.study.orders)) for name in self._names)
-        return f"{chosen}/{len(self._names)} protocols have chosen"
+        chosen = sum(
+            all(self.walks[name, order].chosen for order in range(self.study.orders)) for name in self.study.protocols
+        )
+        return f"{chosen}/{len(self.study.protocols)} protocols have chosen"
 
     def heading(self) -> str:
         """Returns the numbers of protocols, values, orders, seeds and tasks, in words."""
@@ -75,7 +77,7 @@ class ProtocolLoop(Loop):
         now = len(self.missing())
         later = sum(walk.later() for walk in self.walks.values())
         judged = len({*map(self._key, self._constants())} - self.records.keys()) if self._open() else 0
-        finals = sum(len(self._seeds) for walk in self.walks.values() if not walk.done)
+        finals = sum(len(self.study.seeds) for walk in self.walks.values() if not walk.done)
         return MemberCounts(len(self.records), now, later, later, later, judged + finals, 0)
 
     def remaining(self) -> list[tuple[int, list[Run]]]:
@@ -92,11 +94,17 @@ class ProtocolLoop(Loop):
         return work, work, work
 
     def scores(self) -> "NDArray[np.float64]":
-        """Returns A_T of the candidates [K] by units [R], unchanged throughout the evaluation; NaN if unknown."""
+        """Returns A_T of the candidates [K, R], unchanged throughout the evaluation; NaN if unknown.
+
+        R: the orders of tasks, each the mean over seeds, or the seeds where there is one order.
+        """
         import numpy as np
 
         rows = [[self._score_of(run) for run in self.constants(value)] for value in self.study.candidates]
-        return np.array(rows, dtype=np.float64)
+        scores = np.array(rows, dtype=np.float64)
+        orders = self.study.orders
+        # As `units_of` has them: the orders of a seed stand together.
+        return scores if orders == 1 else np.asarray(scores.reshape(len(rows), -1, orders).mean(axis=1))
 
     def constants(self, value: Value) -> list[Run]:
         """Returns the runs that judge a candidate which stays the same throughout, one a unit."""
@@ -115,14 +123,6 @@ class ProtocolLoop(Loop):
         if self.done:
             self._delete_kept(self._continued())
 
-    @property
-    def _names(self) -> tuple[str, ...]:
-        return self.study.protocols
-
-    @property
-    def _seeds(self) -> tuple[int, ...]:
-        return self.study.seeds
-
     def _continues(self, job: Job) -> bool:
         """Returns whether forks may go on with a job's members: those of a first part."""
         return job.prefix is not None
@@ -139,7 +139,7 @@ class ProtocolLoop(Loop):
         trials = [self._trained_as(run) for walk in self._open() for run in walk.wanted()]
         if any(not walk.sees_tests and not walk.done for walk in self.walks.values()):
             return trials
-        return [*trials, *self._constants(), *(run for name in self._names for run in self.finals(name))]
+        return [*trials, *self._constants(), *(run for name in self.study.protocols for run in self.finals(name))]
 
     def _trained_as(self, run: Run) -> Run:
         """Returns the run that is trained for a trial: the whole run of a candidate, where that is wanted, too."""

@@ -22,7 +22,7 @@ many examples per class as an episodic memory holds."""
 
 @dataclass(frozen=True)
 class View:
-    """What a protocol may see before it chooses. Raises ValueError, in one line, for what no stream has."""
+    """The accuracies that a protocol sees before its choice. Raises ValueError, in one line, for an impossible view."""
 
     stream: str = EVALUATION
     """One of STREAMS."""
@@ -71,7 +71,7 @@ class Question:
     candidates: tuple[float, ...]
     """Values that may be chosen, ascending."""
     places: tuple[float, ...]
-    """Where they lie on the searched axis, from 0 to 1."""
+    """Positions of the candidates on the searched axis, from 0 to 1."""
     task: int
     """Position of the task that is trained, from 0; of a choice that is made once, the last one in view."""
     tasks: int
@@ -95,7 +95,7 @@ class Protocol:
     view: View | None
     """None for a protocol that sees nothing."""
     per_task: bool = False
-    """Whether it chooses anew at every task, from the state that its last choice has left."""
+    """Whether it makes a choice at every task; each continues the training of the last one."""
     bound: bool = False
     """Whether it needs what nobody has, and so is a bound, no rival."""
     newest: bool = False

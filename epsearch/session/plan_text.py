@@ -17,7 +17,11 @@ def in_words(plan: Plan) -> dict[str, str]:
 
     A sentence that holds for the seeds of search and evaluation is not repeated.
     """
-    statistics = (line for each in plan.resolutions for line in power.in_words(each, plan.study.maximised))
+    statistics = (
+        line
+        for each in plan.resolutions
+        for line in power.in_words(each, plan.study.maximised, plan.study.compared_unit)
+    )
     lines = {
         "members": _members(plan),
         "steps": _steps(plan),
@@ -40,7 +44,7 @@ def in_brief(plan: Plan) -> dict[str, str]:
         "members": f"{_number(plan, 'to train')}, {plan.counts.known} in the ledger",
         "time": _short_time(plan),
         "memory": _short_memory(plan),
-        "power": power.in_brief(plan.resolutions[0]),
+        "power": power.in_brief(plan.resolutions[0], plan.study.compared_unit),
         # A bias of the search matters more than its cost.
         "advice": f"{caution} (--verbose says why)" if caution else plan.suggestion,
     }

@@ -458,6 +458,11 @@ class Study:
         return (len(self.units),)
 
     @property
+    def compared_unit(self) -> str:
+        """The unit of the numbers of `compared_on`."""
+        return "seed"
+
+    @property
     def all_seeds(self) -> set[int]:
         """Seeds of both streams."""
         return {seed for phase in ("cv", "eval") for seed in self.stream_seeds(phase)}

@@ -536,7 +536,7 @@ class ProtocolStudy(OneMethod):
 
     @property
     def places(self) -> tuple[float, ...]:
-        """Where these values lie on the searched axis, from 0 to 1."""
+        """Positions of these values on the searched axis, from 0 to 1."""
         (parameter,) = self.space.parameters
         if parameter.choices:
             parameter = Parameter(parameter.name, float(self.candidates[0]), float(self.candidates[-1]))
@@ -547,6 +547,16 @@ class ProtocolStudy(OneMethod):
     def tried(self) -> int:
         """Largest number of tried values."""
         return len(self.candidates)
+
+    @property
+    def compared_on(self) -> tuple[int, ...]:
+        """Number of orders, or of seeds where there is one order: seeds of an order say nothing about others."""
+        return (self.orders if self.orders > 1 else len(self.seeds),)
+
+    @property
+    def compared_unit(self) -> str:
+        """The unit of these numbers."""
+        return "order" if self.orders > 1 else super().compared_unit
 
     @property
     def example(self) -> Point:

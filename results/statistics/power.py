@@ -68,20 +68,20 @@ def paired_noise(scores: NDArray[np.float64]) -> float:
     return round(math.sqrt(2 * noise.pure / noise.spare), 12)
 
 
-def in_words(resolution: Resolution, objective: str = "A_T") -> tuple[str, ...]:
-    """Returns the sentences about a resolution; objective: what is compared."""
+def in_words(resolution: Resolution, objective: str = "A_T", unit: str = "seed") -> tuple[str, ...]:
+    """Returns the sentences about a resolution; objective: what is compared; unit: what its seeds are."""
     if resolution.inert:
-        return ("All values tried so far score the same bit for bit: more seeds would show no difference.",)
+        return (f"All values tried so far score the same bit for bit: more {unit}s would show no difference.",)
     if resolution.seeds < FEWEST:
-        return ("One seed gives no measure of noise: no difference can be detected.",)
-    return _of_the_test(resolution), _of_the_interval(resolution, objective)
+        return (f"One {unit} gives no measure of noise: no difference can be detected.",)
+    return _of_the_test(resolution, unit), _of_the_interval(resolution, objective)
 
 
-def in_brief(resolution: Resolution) -> str:
+def in_brief(resolution: Resolution, unit: str = "seed") -> str:
     """Returns whether the sign-flip test can reach `ALPHA`, and the differences that are within chance, in a line."""
     if resolution.inert or resolution.seeds < FEWEST:
-        return in_words(resolution)[0]
-    seeds, test = count_text(resolution.seeds, "seed"), "sign-flip test"
+        return in_words(resolution, unit=unit)[0]
+    seeds, test = count_text(resolution.seeds, unit), "sign-flip test"
     reach = f"{test}: {seeds} can reach p = {resolution.smallest_p:.2g}"
     if resolution.smallest_p >= ALPHA:
         reach = f"{test}: {seeds} cannot reach p < {ALPHA}, {LEAST_FOR_A_TEST} can"
@@ -90,12 +90,12 @@ def in_brief(resolution: Resolution) -> str:
     return f"{reach}; 95 % interval: ± {number_text(resolution.points, DIGITS)} points"
 
 
-def _of_the_test(resolution: Resolution) -> str:
-    seeds, smallest = count_text(resolution.seeds, "seed"), f"{resolution.smallest_p:.4g}"
+def _of_the_test(resolution: Resolution, unit: str) -> str:
+    seeds, smallest = count_text(resolution.seeds, unit), f"{resolution.smallest_p:.4g}"
     if resolution.smallest_p >= ALPHA:
         return (
             f"{seeds} cannot reach p < {ALPHA} in an exact two-sided paired test, however large the difference "
-            f"(smallest p = {smallest}); {LEAST_FOR_A_TEST} seeds can."
+            f"(smallest p = {smallest}); {count_text(LEAST_FOR_A_TEST, unit)} can."
         )
     kind = "an exact two-sided" if resolution.seeds <= MOST_FLIPS else "a two-sided"
     return f"{seeds} can reach p = {smallest} in {kind} paired test of one comparison."

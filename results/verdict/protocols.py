@@ -81,8 +81,8 @@ def sight(row: ProtocolRow) -> str:
 
 
 def peeking(row: ProtocolRow) -> str:
-    """Returns whether tests that judge a protocol have chosen, too, as a clause."""
-    return row.evidence.clause
+    """Returns whether a protocol chooses by tests that judge it, a clause."""
+    return row.evidence.clause if row.choices else "it has not chosen yet"
 
 
 def summary(results: ProtocolResults) -> Summary:

@@ -1,4 +1,4 @@
-"""What the members of a search say about as many tasks as the evaluation has, and which values need more tasks."""
+"""Predicts A_T of searched values for the number of tasks of the evaluation, and selects values for further tasks."""
 
 import math
 from collections.abc import Callable, Sequence

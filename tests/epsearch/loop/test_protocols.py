@@ -13,9 +13,12 @@ from epsearch.loop.jobs import Run, execute
 from epsearch.preparation.build import build
 from epsearch.protocols import registry
 from epsearch.protocols.protocol import MEMORY, TEST, Protocol, View
+from epsearch.session.plan import make_plan
+from epsearch.session.plan_text import in_brief, in_words
 from epsearch.session.reruns import Reruns
 from epsearch.study.kinds import ProtocolStudy
 from results.ledger.store import Store
+from results.verdict.protocols import peeking
 from tests.support.drive import fake_matrices, finish, make
 from trainers.forks import Fork
 
@@ -429,3 +432,39 @@ def test_a_choice_has_a_network_with_any_seed(study, store):
     assert [walk.learner(seed) for seed in loop.study.seeds] == [run.learner for run in walk.finals()]
     assert walk.learner(9).seed == 9 and isinstance(walk.learner(9), Fork)
     assert walk.learner(9).hyperparameters == walk.learner(0).hyperparameters
+
+
+def test_orders_are_what_a_study_of_several_can_tell_apart(study, store):
+    """Scores are means over the seeds of an order; the plan counts orders, and of one order seeds."""
+    loop = make(study(protocols="first-k", orders=3), store)
+    finish(loop, fake_matrices(lambda one, tasks: matrix(one, tasks)))
+    by_unit = {
+        (value, record.unit.order, record.unit.seed): record.accuracies[-1].mean()
+        for value in loop.study.candidates
+        for record in loop.records_of(loop.constants(value))
+    }
+    values = loop.study.candidates
+    expected = [[np.mean([by_unit[value, order, seed] for seed in (0, 1)]) for order in range(3)] for value in values]
+    assert loop.scores() == pytest.approx(np.array(expected))
+    assert (loop.study.compared_on, loop.study.compared_unit) == ((3,), "order")
+    assert (study().compared_on, study().compared_unit) == ((2,), "seed")
+    plan = make_plan(loop, probe=False)
+    assert in_words(plan)["statistics"].startswith("3 orders cannot reach p < 0.05")
+    assert in_brief(plan)["power"].startswith("sign-flip test: 3 orders")
+
+
+def test_scores_of_an_order_are_of_that_order(study, store):
+    def by_order(job):
+        return fake_matrices(lambda one, tasks: matrix(one, tasks) * (1 - 0.1 * job.order))(job)
+
+    loop = make(study(protocols="first-k", orders=3), store)
+    finish(loop, by_order)
+    assert np.all(np.diff(loop.scores(), axis=1) < 0)
+
+
+def test_a_page_of_orders_does_not_call_their_units_independent(study, store):
+    loop = make(study(protocols="first-k", orders=2), store)
+    assert not any("independent" in note for note in protocol_results(loop, {}).notes)
+    assert peeking(results(loop)["first-k"]) == "it has not chosen yet"
+    finish(loop, fake_matrices(matrix))
+    assert peeking(results(loop)["first-k"]).startswith("it does not peek")
