@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +19,6 @@ from search_spaces.space import Value
 from trainers import methods
 from trainers.cohort import Learner
 from trainers.forks import cut_of, fork, normal_form
-from trainers.hyperparameters import Hyperparameter
 from trainers.streams.base import TaskStream
 
 
@@ -66,15 +64,7 @@ class Walk:
         """The open question; None where the protocol has chosen, or cannot."""
         if self.failure or (self.choices and not self.protocol.per_task) or self._task >= self._tasks:
             return None
-        return Question(
-            candidates=tuple(float(value) for value in self._study.candidates),
-            places=self._study.places,
-            task=self._task,
-            tasks=self._study.tasks - self._study.cv_tasks,
-            last=float(self.choices[-1].value) if self.choices else None,
-            stability=self._declared.stability,
-            known=known_values(self._study.dataset, self._study.method, self._study.space.names[0]),
-        )
+        return question_of(self._study, self._task, float(self.choices[-1].value) if self.choices else None)
 
     @property
     def done(self) -> bool:
@@ -179,11 +169,6 @@ class Walk:
         origin = self._study.learner(self._study.example, self._study.seeds[0])
         return self._prefixed(fork(origin, middle - 1, **{name: self._study.candidates[0]}), middle + 1)
 
-    @cached_property
-    def _declared(self) -> Hyperparameter:
-        declared = methods.method(self._study.method).hyperparameters
-        return next(each for each in declared if each.name == self._study.space.names[0])
-
     @property
     def _tasks(self) -> int:
         """Tasks of the phase."""
@@ -206,7 +191,7 @@ class Walk:
 
     def _value(self, value: float) -> Value:
         """Returns a value as the hyperparameter has it."""
-        return round(value) if self._declared.whole else value
+        return round(value) if self._study.declared.whole else value
 
     def _runs(self, value: Value) -> tuple[Run, ...]:
         """Returns the runs of a trial, a seed each."""
@@ -253,6 +238,19 @@ class Walk:
         first = not self.choices
         self.choices.append(Choice(question.task, value, tried, 0 if first else question.task))
         self._trials = []
+
+
+def question_of(study: ProtocolStudy, task: int, last: float | None = None) -> Question:
+    """Returns the question of a study's protocols at a task; for task and last see `Question`."""
+    return Question(
+        candidates=tuple(map(float, study.candidates)),
+        places=study.places,
+        task=task,
+        tasks=study.tasks - study.cv_tasks,
+        last=last,
+        stability=study.declared.stability,
+        known=known_values(study.dataset, study.method, study.space.names[0]),
+    )
 
 
 def matrices_of(records: list[RunRecord], tasks: int) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from epsearch.preparation import effects, protocol_checks
 from epsearch.study import limits
 from epsearch.study.description import Study
 from epsearch.study.hyperparameters import check_column
-from epsearch.study.kinds import Comparison, MemoryStudy, ProtocolStudy, Search, Table
+from epsearch.study.kinds import Comparison, MemoryStudy, OneMethod, ProtocolStudy, Search, Table
 from epsearch.study.limits import check_product
 from epsearch.study.published import of_methods
 from results.labels import A_T, MIN_ACC
@@ -64,20 +64,25 @@ def _check_search(study: Search) -> None:
         return
     if study.hyperparameters.memory_batch is None and "memory_batch" in study.space.names:
         raise UsageError("memory-batch must be a number where it is searched, as the baseline has it, got all")
-    if study.hyperparameters.memory == 0 and "memory" in methods.method(study.method).names:
-        raise UsageError(f"memory must be >= 1 for {study.method}, which has an episodic memory, got 0")
+    _check_memory(study)
     with refused(ValueError):
         make_strategy(study)
     protocol_checks.check_search(study)
     effects.check_search(study)
 
 
-def _check_passes(study: Search) -> None:
+def _check_passes(study: OneMethod) -> None:
     """Checks that the passes over a task are searched by their number alone."""
     if "steps" in study.space.names:  # also a column of every table of runs
         raise UsageError("steps cannot be searched; search epochs instead, or give --steps one value")
     if "epochs" in study.space.names and study.hyperparameters.steps is not None:
         raise UsageError(f"steps must be none where epochs are searched, got {study.hyperparameters.steps}")
+
+
+def _check_memory(study: OneMethod) -> None:
+    """Checks that an episodic memory has a place for an example of every class."""
+    if study.hyperparameters.memory == 0 and "memory" in methods.method(study.method).names:
+        raise UsageError(f"memory must be >= 1 for {study.method}, which has an episodic memory, got 0")
 
 
 def _check_points(study: Search) -> None:
@@ -181,14 +186,12 @@ def _check_protocols(study: ProtocolStudy) -> None:
     if len(names) != 1 or any(not isinstance(one, (int, float)) for one in study.space.parameters[0].choices):
         raise UsageError(f"protocols choose one number; search one, like epsilon=0..1, got {study.space}")
     check_searchable(study.method, names)
-    if study.space.names[0] == "steps":
-        raise UsageError("steps cannot be searched; search epochs instead")
+    _check_passes(study)
     with refused(ValueError):
         candidates = study.candidates
     if len(candidates) < 2:
         raise UsageError(f"points must be >= 2, or two choices, got {len(candidates)}")
-    if study.hyperparameters.memory == 0 and "memory" in method.names:
-        raise UsageError(f"memory must be >= 1 for {study.method}, which has an episodic memory, got 0")
+    _check_memory(study)
     check_product("members", limits.MEMBERS, values=len(candidates), seeds=len(study.units))
     for name in study.protocols:
         protocol_checks.check_protocol(study, name)

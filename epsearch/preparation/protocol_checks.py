@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from epsearch.failures.errors import UsageError
+from epsearch.loop.walks import question_of
 from epsearch.preparation import effects
-from epsearch.protocols.protocol import EVALUATION, TEST, Question, View
+from epsearch.protocols.protocol import EVALUATION, TEST, View
 from epsearch.protocols.registry import protocol
 from epsearch.study.kinds import OneMethod, ProtocolStudy, Search
-from epsearch.study.published import known_values
 from results.labels import count_text
 from trainers import methods
 from trainers.forks import cut_of
@@ -17,9 +17,9 @@ from trainers.streams.base import TaskStream
 
 def check_protocol(study: ProtocolStudy, name: str) -> None:
     """Checks that a protocol can choose on the tasks of a study. Raises UsageError."""
-    one, declared = protocol(name), declared_of(study)
+    one, declared = protocol(name), study.declared
     view = one.view
-    if reason := one.needs(question_of(study)):
+    if reason := one.needs(question_of(study, study.tasks - study.cv_tasks - 1)):
         raise UsageError(f"{reason}; choose another")
     if view is None:
         return
@@ -95,30 +95,12 @@ def _check_held_out(study: OneMethod, name: str, view: View) -> None:
 def _check_tasks(study: OneMethod, name: str, seen: int) -> None:
     """Checks that what is chosen can act on as many tasks as a protocol sees. Raises UsageError."""
     for chosen in study.space.names:
-        least = methods.method(study.method).tasks_needed(chosen)
-        if name == "extrapolated":
-            from results.statistics.extrapolation import FEWEST_TASKS  # brings scipy along
-
-            least = max(least, FEWEST_TASKS)
+        least = max(methods.method(study.method).tasks_needed(chosen), protocol(name).fewest)
         if seen < least:
             raise UsageError(
                 f"protocol {name} sees {count_text(seen, 'task')}, but {chosen} of {study.method} needs {least} to "
                 f"act; choose another"
             )
-
-
-def declared_of(study: ProtocolStudy) -> Hyperparameter:
-    """Returns the declaration of the hyperparameter that is chosen."""
-    declared = methods.method(study.method).hyperparameters
-    return next(each for each in declared if each.name == study.space.names[0])
-
-
-def question_of(study: ProtocolStudy) -> Question:
-    """Returns a question as every protocol of the study gets it, for the last task."""
-    name, tasks = study.space.names[0], study.tasks - study.cv_tasks
-    candidates = tuple(map(float, study.candidates))
-    known, stability = known_values(study.dataset, study.method, name), declared_of(study).stability
-    return Question(candidates, study.places, tasks - 1, tasks, stability=stability, known=known)
 
 
 def _is_fixed(study: ProtocolStudy, declared: Hyperparameter) -> bool:

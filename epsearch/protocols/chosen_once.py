@@ -28,6 +28,8 @@ class Known(Protocol):
 class Predicted(Protocol):
     """Takes the value whose A_T is predicted to be highest after as many tasks as are judged (docs/along.md)."""
 
+    fewest: int = 3  # as the model has it, which is not imported for a check
+
     def choose(self, question: Question, trials: Sequence[Trial]) -> float:
         """Returns that value; without a difference to predict from, the best one so far. Raises as `Protocol`."""
         from results.statistics.extrapolation import Extrapolation  # brings scipy along

@@ -98,6 +98,8 @@ class Protocol:
     """Whether it makes a choice at every task; each continues the training of the last one."""
     bound: bool = False
     """Whether it needs what nobody has, and so is a bound, no rival."""
+    fewest: int = 1
+    """Fewest tasks in view with which it can choose."""
     newest: bool = False
     """Whether the task that was trained last scores alone."""
 

@@ -31,7 +31,7 @@ from search_spaces.grid import grid
 from search_spaces.space import Parameter, Point, Space
 from search_spaces.strategies import STRATEGIES
 from trainers.cohort import Learner
-from trainers.hyperparameters import Value, is_reference
+from trainers.hyperparameters import Hyperparameter, Value, is_reference
 from trainers.methods import METHODS, PLUGGED, hyperparameters, method
 from trainers.methods.rules import SAMPLED
 
@@ -527,6 +527,11 @@ class ProtocolStudy(OneMethod):
     )
     allow_shared: bool = _allow_shared()
     # fmt: on
+
+    @property
+    def declared(self) -> Hyperparameter:
+        """The declaration of the hyperparameter that is chosen."""
+        return next(each for each in method(self.method).hyperparameters if each.name == self.space.names[0])
 
     @property
     def candidates(self) -> tuple[float, ...]:

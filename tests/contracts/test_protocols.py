@@ -167,3 +167,9 @@ def test_extrapolated_leaves_diverged_values_out_and_needs_two_that_differ():
     assert protocol("extrapolated").choose(_question(task=3, tasks=30), [kept[1], lost]) == 0.5, "nothing to compare"
     same = [Trial(value, kept[0].matrices) for value in (0.5, 1.0)]
     assert protocol("extrapolated").choose(_question(task=3, tasks=30), same) == 0.5, "equal scores: the smallest"
+
+
+def test_extrapolated_needs_as_many_tasks_as_its_model():
+    from results.statistics.extrapolation import FEWEST_TASKS
+
+    assert protocol("extrapolated").fewest == FEWEST_TASKS
