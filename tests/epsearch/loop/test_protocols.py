@@ -468,3 +468,25 @@ def test_a_page_of_orders_does_not_call_their_units_independent(study, store):
     assert peeking(results(loop)["first-k"]) == "it has not chosen yet"
     finish(loop, fake_matrices(matrix))
     assert peeking(results(loop)["first-k"]).startswith("it does not peek")
+
+
+def test_counts_by_hand_before_anything_is_trained(study, store):
+    """3 values × 2 seeds; ε acts from the second of 4 tasks on."""
+    counts = make(study(protocols="seen-tasks"), store).counts()
+    assert (counts.now, counts.most, counts.final) == (6, 2 * 6, 6 + 2), "task 2; tasks 3 and 4; candidates and choice"
+    both = make(study(protocols="seen-tasks,end-of-training"), store).counts()
+    assert (both.now, both.final) == (6, 6 + 2 + 2), "first tasks are those of whole runs"
+
+
+def test_only_what_a_whole_run_measures_is_read_from_it(study, store):
+    """A view that ends inside a task has members of its own; decayed values and forks are trained no further."""
+    loop = make(study(protocols="60-percent,end-of-training,chf", points=2), store)
+    jobs = finish(loop, fake_matrices(lambda one, tasks: matrix(one, tasks) * (1 - 0.9 * getattr(one, "epsilon", 0.0))))
+    runs = [run for job in jobs for run in job.runs if run.phase == "validation"]
+    inside = [run for run in runs if run.prefix is not None and run.prefix[1] is not None]
+    assert len(inside) == 2 * 2 and {run.prefix[0] for run in inside} == {3}
+    decayed = [run for run in runs if not isinstance(run.learner, Fork) and 0 < run.learner.hyperparameters.epsilon < 1]
+    tried = {run.learner.hyperparameters.epsilon: run.prefix for run in reversed(decayed)}  # the first of each
+    assert tried == dict.fromkeys((0.5, 0.25, 0.125), (2, None)), "up to task 2, and no further"
+    forks = [run for run in runs if isinstance(run.learner, Fork)]
+    assert forks and all(run.prefix is None or run.prefix[0] == run.learner.after + 2 for run in forks)
