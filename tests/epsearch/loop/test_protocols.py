@@ -490,3 +490,12 @@ def test_only_what_a_whole_run_measures_is_read_from_it(study, store):
     assert tried == dict.fromkeys((0.5, 0.25, 0.125), (2, None)), "up to task 2, and no further"
     forks = [run for run in runs if isinstance(run.learner, Fork)]
     assert forks and all(run.prefix is None or run.prefix[0] == run.learner.after + 2 for run in forks)
+
+
+def test_a_choice_stays_where_later_tasks_show_no_difference(study, store):
+    def until_task_2(one, tasks):
+        return np.full((tasks, tasks), 0.5 - (tasks == 2) * abs(getattr(one, "epsilon", 0.0) - 0.5) / 10)
+
+    loop = make(study(protocols="seen-tasks"), store)
+    finish(loop, fake_matrices(until_task_2))
+    assert results(loop)["seen-tasks"].choices[0] == ((0, 0.5),)
