@@ -99,7 +99,7 @@ def _check_tasks(study: OneMethod, name: str, seen: int) -> None:
         if seen < least:
             raise UsageError(
                 f"protocol {name} sees {count_text(seen, 'task')}, but {chosen} of {study.method} needs {least} to "
-                f"act; choose another"
+                "act; choose another"
             )
 
 
