@@ -249,6 +249,7 @@ def test_the_page_names_every_command():
             "scenarios",
             "reproduction",
             "along",
+            "protocols",
         )
     )
     for file in BENCHMARKS.glob("*.py"):
