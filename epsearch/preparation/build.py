@@ -293,14 +293,17 @@ def _defaults(kind: type[Study], parsed: Mapping[str, Any]) -> dict[str, Any]:
 def _settings(values: Mapping[str, Any], explicit: bool) -> tuple[tuple[str, str, Value], ...]:
     """Returns settings of methods, explicit ones over the definition's; none with tuning.
 
+    A method without settings in the definition has the dataset's learning rate.
+
     explicit: whether the user has set any. Raises UsageError for explicit settings with tuning.
     """
     if values.get("tune"):
         if explicit and values["settings"]:
             raise UsageError("settings and tune exclude each other: the grids are the published ones")
         return ()
-    of_dataset = of_methods(values["dataset"])
-    own = {(name, field): value for name in values["methods"] for field, value in of_dataset.get(name, {}).items()}
+    of_dataset, usual = of_methods(values["dataset"]), {"lr": published(values["dataset"])["lr"]}
+    # A plug-in has no published settings. At its declared rate it would be compared with methods at the dataset's.
+    own = {(name, field): value for name in values["methods"] for field, value in of_dataset.get(name, usual).items()}
     own |= {(name, field): value for name, field, value in values["settings"]}
     return tuple((name, field, value) for (name, field), value in own.items())
 

@@ -41,11 +41,13 @@ def sized(line, folder):
     """Arguments of a command with small sizes, as far as it has them."""
     arguments = shlex.split(line)
     command, *rest = arguments
-    if command not in ("run", "compare", "memory", "plan"):
+    if command not in ("run", "compare", "memory", "protocols", "plan"):
         return arguments
     small = [] if "--extend" in rest else shlex.split(SIZES)
     if command == "run" or (command == "plan" and rest[:1] not in (["compare"], ["memory"])):
         small += [] if "--extend" in rest else shlex.split(OF_SEARCHES)
+    if command == "protocols":
+        small += ["--points", "2"]
     if "--race" in rest:
         small[1] = "3"
     if "ewc" in rest:
@@ -98,10 +100,12 @@ def test_tables_for_a_paper_are_written_again(epsearch, tmp_path):
     assert epsearch(*line.split()).status == 0
     assert (tmp_path / "runs" / "NAME" / "comparison.tex").exists()
     assert epsearch(*sized("run --name search", tmp_path)).status == 0
+    assert epsearch(*sized("protocols --protocols default,end-of-training --name others", tmp_path)).status == 0
     (line,) = (line for line in commands("figures.md") if "--paper" in line)
     assert epsearch(*line.replace("NAME", "search").split()).status == 0 and (tmp_path / "search-paper.zip").exists()
     files = re.findall(r"`([\w*/]+\.(?:csv|yaml))`", (DOCS / "figures.md").read_text(encoding="utf-8"))
-    assert files and [one for one in files if not list((tmp_path / "runs" / "search").glob(one))] == []
+    folders = [tmp_path / "runs" / name for name in ("search", "others")]
+    assert files and [one for one in files if not any(list(folder.glob(one)) for folder in folders)] == []
 
 
 @pytest.mark.service

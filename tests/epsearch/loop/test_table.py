@@ -3,6 +3,7 @@
 import csv
 import math
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from tests.epsearch.conftest import TINY
 from tests.support.drive import make
 from trainers.cohort import Cohort, CohortResult, Learner
 from trainers.forks import steps_of
+from trainers.methods import PLUGGED
 
 METHODS = {"van", "ewc", "pi", "mas", "rwalk", "er", "gem", "agem", "a_agem", "soft_agem", "prognn"}
 OLD_KEYS = [
@@ -77,6 +79,17 @@ class TestRows:
         """So that a stored comparison stays what it was when a definition changes."""
         study = build(Comparison, {"methods": "ewc,agem", "settings": "ewc.lr=0.5"})
         assert study.shown()["settings"] == {"ewc.lr": 0.5, "ewc.strength": 10.0, "agem.lr": 0.03}
+
+    def test_a_plug_in_has_the_datasets_learning_rate(self):
+        """At its declared rate of 0.1 it would be compared with methods at the 0.03 of the digits."""
+        plug_in = "trainers.methods.agem:AGEM"
+        with patch.dict(PLUGGED):
+            study = build(Comparison, {"methods": f"agem,{plug_in}"})
+            assert study.shown()["settings"] == {"agem.lr": 0.03, f"{plug_in}.lr": 0.03}
+            assert [row.hyperparameters.lr for row in table_rows(study)] == [0.03, 0.03]
+            own = build(Comparison, {"methods": f"agem,{plug_in}", "settings": f"{plug_in}.lr=0.2"})
+            assert [row.hyperparameters.lr for row in table_rows(own)] == [0.03, 0.2]
+            assert build(MemoryStudy, {"methods": plug_in}).shown()["settings"] == {f"{plug_in}.lr": 0.03}
 
     def test_one_reference_batch_of_10_is_one_row(self):
         assert len(table_rows(build(Comparison, {"methods": "er", "memory_batch": 10}))) == 1
