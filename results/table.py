@@ -4,11 +4,25 @@ Without pandas, because the kinds of study name these classes, and `epsearch lis
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from results.ledger.record import RunRecord
+
+
+@dataclass(frozen=True)
+class RowCost:
+    """The cost of a member of a row, and of the row's tuning."""
+
+    kept: Mapping[str, int]
+    """Kind -> bytes that the method keeps from task to task beside one network: examples, arrays, …"""
+    steps: float
+    """SGD steps of a member."""
+    flop: float
+    """Floating-point operations of a member, tests included."""
+    tuning: float
+    """SGD steps of all members that tuned the row; 0 without a tuning."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +84,8 @@ class TableResults:
 
     latex_metrics: tuple[str, ...] = ()
     """Metrics of the LaTeX table, in its order; empty for all."""
+    costs: Callable[[], tuple[RowCost, ...]] = tuple
+    """Returns the cost of each row, which takes the data; nothing where these are not here."""
 
     def __post_init__(self) -> None:
         _check_unique([row.identity for row in self.rows], "labels of rows")

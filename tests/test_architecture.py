@@ -32,7 +32,7 @@ MORE: tuple[str, ...] = (
     *("PaperFile", "Summary"),
     *("IidStream", "JointStream", "Pickles", "RotatedStream", "SplitPixelsStream", "StreamWrapper", "Unit"),
     *("Forecast", "VarianceShares"),
-    *("Cost", "Evidence", "ProtocolResults", "ProtocolRow", "Regret"),
+    *("Cost", "Evidence", "ProtocolResults", "ProtocolRow", "Regret", "RowCost"),
     *("Choice", "OneMethod", "ProtocolLoop", "ProtocolStudy", "Walk"),
     *("ContinualHyperparameterFramework", "Known", "Predicted", "Protocol", "Question", "Trial", "View"),
 )

@@ -11,7 +11,7 @@ from epsearch.protocols.protocol import EVALUATION
 from epsearch.protocols.registry import sentence
 from results.ledger.retry import RetryPolicy
 from results.protocols import Cost, Evidence, ProtocolResults, ProtocolRow
-from trainers.streams.base import TaskStream
+from trainers.streams.base import bytes_of_example
 
 
 def protocol_results(
@@ -81,12 +81,6 @@ def _storage(loop: ProtocolLoop, walk: Walk) -> int:
     stream, seed = loop.stream(walk.phase, walk.order), loop.study.seeds[0]
     last = max(run.prefix[0] if run.prefix else len(stream.tasks) for run in walk.choices[-1].tried)
     earlier = stream.tasks[: last - 1] if one.per_task else stream.tasks[:last]
-    tests = sum(_bytes(stream, len(stream.test(seed, task).labels)) for task in earlier)
-    return tests + (0 if one.per_task else sum(_bytes(stream, stream.size(seed, task)) for task in earlier))
-
-
-def _bytes(stream: TaskStream, examples: int) -> int:
-    """Returns the bytes of examples as they are stored, with a byte for each label."""
-    pixels = getattr(stream, "pixels", None)
-    one = stream.room(1).nbytes if pixels is None else pixels[0].nbytes
-    return examples * (int(one) + 1)
+    examples = sum(len(stream.test(seed, task).labels) for task in earlier)
+    examples += 0 if one.per_task else sum(stream.size(seed, task) for task in earlier)
+    return examples * bytes_of_example(stream)

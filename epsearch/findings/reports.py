@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from epsearch.failures.errors import UsageError, unknown
+from epsearch.findings.costs import row_costs
 from epsearch.findings.facts import full_size, unfinished_notes, unit_notes
 from epsearch.findings.protocols import protocol_results
 from epsearch.findings.search import search_results
@@ -92,7 +94,8 @@ def comparison(loop: TableLoop, facts: Mapping[str, str], waiting: RetryPolicy |
         TableRow(*_row(loop, row, joint), remark=UNTUNED if row.label in loop.untuned else "") for row in loop.rows
     )
     comparable = full_size(study, study.hyperparameters.memory)
-    return TableResults(study.name, study.dataset, rows, study.shown(), facts, _notes(loop), comparable)
+    config, costs = study.shown(), partial(row_costs, loop)
+    return TableResults(study.name, study.dataset, rows, config, facts, _notes(loop), comparable, costs=costs)
 
 
 def memory_study(loop: TableLoop, facts: Mapping[str, str], waiting: RetryPolicy | None = None) -> TableResults:
@@ -102,7 +105,8 @@ def memory_study(loop: TableLoop, facts: Mapping[str, str], waiting: RetryPolicy
     """
     study = loop.study
     rows = tuple(TableRow(*_row(loop, row), row.hyperparameters.memory) for row in loop.rows)
-    return TableResults(study.name, study.dataset, rows, study.shown(), facts, _notes(loop), full_size(study))
+    config, costs = study.shown(), partial(row_costs, loop)
+    return TableResults(study.name, study.dataset, rows, config, facts, _notes(loop), full_size(study), costs=costs)
 
 
 def _row(

@@ -22,6 +22,8 @@ from trainers.plugins.source import SOURCE, digest
 PARTS = "method_parts"  # of a plug-in method: a hash of its parts
 DISTANCES = "distances"
 """Part of a stream's description: method -> steps between tests inside tasks, where they are computed."""
+MEMORIES, CANDIDATES = "memories", "candidates"
+"""Parts of a stream's description: method -> examples per class and task, or candidates of its tuning, as computed."""
 PREFIX = "prefix"
 """Part of a stream's description: number of the tasks that are trained, and steps of the last one, null for all."""
 SCHEDULE = "schedule"
@@ -158,7 +160,9 @@ def determining(images: Mapping[str, Any]) -> dict[str, Any]:
 
     Where tasks differ in size, `at_most` replaces `examples_per_task`. The files of a plug-in stream are one hash.
     """
-    left_out = {PLUGINS, WAYS, DISTANCES} | ({"examples_per_task"} if "at_most" in images else set())
+    left_out = {PLUGINS, WAYS, DISTANCES, MEMORIES, CANDIDATES} | (
+        {"examples_per_task"} if "at_most" in images else set()
+    )
     part = {name: value for name, value in images.items() if name not in left_out}
     return part | ({SOURCE: digest(part[SOURCE])} if SOURCE in part else {})
 

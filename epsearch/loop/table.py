@@ -3,9 +3,12 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from epsearch.loop.base import Loop
+from epsearch.loop.candidates import quasi_random, tunable
+from epsearch.loop.content import CANDIDATES, MEMORIES
 from epsearch.loop.estimates import MemberCounts
 from epsearch.loop.jobs import Run
 from epsearch.study.kinds import Comparison, MemoryStudy, Search, Table
@@ -35,6 +38,10 @@ class Row:
     """Name of the method."""
     hyperparameters: Hyperparameters
     """Values of all hyperparameters that the method declares."""
+    count: int = 0
+    """Candidates of a tuning with a budget; 0 for those of A-GEM's grids."""
+    sized: tuple[str, ...] = ()
+    """Names of the hyperparameters that a budget of bytes sets."""
 
     def learner(self, seed: int) -> Learner:
         """Returns the learner of a seed."""
@@ -42,11 +49,20 @@ class Row:
 
     def shown(self) -> dict[str, Any]:
         """Returns the hyperparameters for tables, by short names."""
-        declared = methods.method(self.method).hyperparameters
-        return {each.short: vars(self.hyperparameters)[each.name] for each in declared if each.per_method}
+        tuned = tunable(self.method, self.hyperparameters) if self.count else ()
+        names = {*self.sized, *(each.name for each in tuned)}
+        return {
+            each.short: vars(self.hyperparameters)[each.name]
+            for each in methods.method(self.method).hyperparameters
+            if each.per_method or each.name in names
+        }
 
     def candidates(self) -> list["Row"]:
-        """Returns the row with every learning rate, and λ, of A-GEM's grids (appendix G)."""
+        """Returns the row with every learning rate, and λ, of A-GEM's grids (appendix G); or as many as `count`."""
+        if self.count:
+            points = quasi_random(tunable(self.method, self.hyperparameters), self.count - 1)
+            tried = (self.hyperparameters.but(**point) for point in points)
+            return [self, *(replace(self, label=_label(self.method, one), hyperparameters=one) for one in tried)]
         strengths = [{"strength": strength} for strength in strength_grids().get(self.method, ())]
         return [
             replace(self, hyperparameters=self.hyperparameters.but(lr=rate, **strength))
@@ -62,14 +78,17 @@ OWN: dict[str, Callable[[Any, str], list[dict[str, Value]]]] = {
 }
 
 
-def table_rows(study: Table) -> tuple[Row, ...]:
+def table_rows(study: Table, images: Mapping[str, Any] = MappingProxyType({})) -> tuple[Row, ...]:
     """Returns the rows before tuning: per method and variant, or per method and memory size.
 
-    A variant with the study's own values is no additional row.
+    A variant with the study's own values is no additional row. images: the stream's description, which has the memories
+    and numbers of candidates that are computed from budgets.
     """
-    return tuple(
-        dict.fromkeys(_row(study, name, own) for name in study.methods for own in OWN[study.kind](study, name))
-    )
+    memories, counts = images.get(MEMORIES, {}), images.get(CANDIDATES, {})
+    sized = {name: {"memory": memories[name]} if name in memories else {} for name in study.methods}
+    rows = (_row(study, name, own | sized[name]) for name in study.methods for own in OWN[study.kind](study, name))
+    budgeted = (replace(row, count=counts.get(row.method, 0), sized=tuple(sized[row.method])) for row in rows)
+    return tuple(dict.fromkeys(budgeted))
 
 
 def _row(study: Table, name: str, own: dict[str, Value]) -> Row:
@@ -80,7 +99,13 @@ def _row(study: Table, name: str, own: dict[str, Value]) -> Row:
     values |= own
     valued = {each.name: values[each.name] for each in method.hyperparameters if each.name in values}
     complete = Hyperparameters.of(method.hyperparameters, valued)
-    return Row(f"{method.title}{method.title_suffix(complete)}", name, complete)
+    return Row(_label(name, complete), name, complete)
+
+
+def _label(name: str, values: Hyperparameters) -> str:
+    """Returns the title of a method with these values."""
+    method = methods.method(name)
+    return f"{method.title}{method.title_suffix(values)}"
 
 
 class TableLoop(Loop):
@@ -97,7 +122,7 @@ class TableLoop(Loop):
 
     def __init__(self, study: Table, images: Mapping[str, Any], store: "Store") -> None:
         super().__init__(study, images, store)
-        self.rows = table_rows(study)
+        self.rows = table_rows(study, images)
         self.tuning = study.searches
         self.untuned: list[str] = []
 
@@ -118,7 +143,8 @@ class TableLoop(Loop):
     def heading(self) -> str:
         """Returns the numbers of rows, seeds and tasks, in words."""
         study = self.study
-        tuned = f"tuned on {count_text(study.cv_tasks, 'task')}, then " if self.tuning else ""
+        tried = f" with {count_text(most, 'candidate')} a row" if (most := max(row.count for row in self.rows)) else ""
+        tuned = f"tuned on {count_text(study.cv_tasks, 'task')}{tried}, then " if self.tuning else ""
         size = f"{count_text(len(self.rows), 'row')} × {study.units_text(len(study.seeds))}"
         return f"{size}, {tuned}{count_text(study.tasks - study.cv_tasks, 'task')}{study.held_out}"
 

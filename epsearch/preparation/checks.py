@@ -151,6 +151,8 @@ def _check_comparison(study: Comparison) -> None:
     """Checks the memory of all methods, and that tuning has an effect."""
     if study.hyperparameters.memory == 0:
         raise UsageError("memory must be >= 1, as methods with an episodic memory are compared, got 0")
+    if study.tune and study.budget is not None:
+        raise UsageError("tune has published grids, and budget candidates of its own; leave one of them out")
     _check_table(study)
     effects.check_tuning(study)
 
@@ -174,7 +176,8 @@ def _check_table(study: Table) -> None:
     for method, _, _ in study.settings:
         if method not in study.methods:
             raise UsageError(f"settings of {method!r} are given, but the methods are {', '.join(study.methods)}")
-    rows = sum(len(row.candidates()) if study.searches else 1 for row in table_rows(study))
+    # Those of a budget are counted where the stream is known.
+    rows = sum(len(row.candidates()) if getattr(study, "tune", False) else 1 for row in table_rows(study))
     check_product("members", limits.MEMBERS, rows=rows, seeds=len(study.units))
 
 

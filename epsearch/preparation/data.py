@@ -6,6 +6,7 @@ from epsearch.events import Listener, Note, Warned
 from epsearch.failures.errors import UsageError, refused
 from epsearch.plugins.loading import PLUGINS, WAYS, load_plugin
 from epsearch.plugins.names import shadowed
+from epsearch.preparation.budgets import budgets
 from epsearch.preparation.checks import CHECKS
 from epsearch.preparation.distances import distances
 from epsearch.preparation.images import check_present, decode_for
@@ -55,6 +56,7 @@ def prepare(study: Study, listener: Listener) -> Prepared:
     if disjointness.warning:
         listener(Warned(disjointness.warning))
     images = stream.describe() | network | plugins(study, listener) | ways(study, stream) | distances(study)
+    images |= budgets(study, stream)
     return Prepared(stream, images, disjointness)
 
 

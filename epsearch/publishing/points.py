@@ -1,6 +1,6 @@
 """Trials of a study, as every tool gets them: points or rows, each with a member per seed."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -197,8 +197,12 @@ def _of_table(trial: Callable[[Row], Trial]) -> tuple[Callable[[Any], Any], Call
     def of_member(study: Table, record: RunRecord) -> Trial | None:
         if record.phase != "eval":
             return None
-        identity = _identity(run_of(record).learner)
-        rows = (row for row in table_rows(study) if _identity(known_as(row.learner(record.seed))) == identity)
+        free = {"memory"} if getattr(study, "memory_bytes", None) is not None else set()
+        tuned = getattr(study, "budget", None) is not None
+        identity = _identity(run_of(record).learner, free, tuned)
+        rows = (
+            row for row in table_rows(study) if _identity(known_as(row.learner(record.seed)), free, tuned) == identity
+        )
         return next(map(trial, rows), None)
 
     return of_loop, of_member
@@ -218,9 +222,16 @@ def _of_no_trial(study: ProtocolStudy, record: RunRecord) -> None:
     """Returns None: a member may be of several protocols."""
 
 
-def _identity(learner: Learner) -> dict[str, Any]:
-    """Returns method and values that tell rows apart, without a method's own, which may have been tuned."""
-    declared = (each.name for each in learner.declared.hyperparameters if not each.per_method)
+def _identity(learner: Learner, free: Collection[str], tuned: bool) -> dict[str, Any]:
+    """Returns method and values that tell rows apart, without a method's own, which may have been tuned.
+
+    free: names of others that the rows do not have yet; tuned: whether all of a learner's own were.
+    """
+    declared = (
+        each.name
+        for each in learner.declared.hyperparameters
+        if not each.per_method and each.name not in free and not (tuned and each.per_learner)
+    )
     return {"method": learner.method} | {name: vars(learner.hyperparameters)[name] for name in declared}
 
 

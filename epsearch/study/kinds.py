@@ -462,6 +462,18 @@ class Comparison(Table):
         False, after="settings",
     )
     """The grids are those of appendix G."""
+    budget: int | None = option(
+        values.whole(1),
+        "Member-steps with which each row is tuned on the cross-validation tasks: as many quasi-random candidates for "
+        "every row.", LEARNING, usual="none", later=True, after="tune",
+    )
+    """None without such a tuning."""
+    memory_bytes: int | None = option(
+        values.SIZE_OF_MEMORY,
+        "Bytes that each method with a memory may keep in all, like 2MB; it stores as many examples as fit.", LEARNING,
+        usual="as --memory has it", later=True, after="budget",
+    )
+    """None for `memory` examples per class and task of every method."""
     # fmt: on
     allow_shared: bool = _allow_shared()
 
@@ -476,7 +488,11 @@ class Comparison(Table):
     @property
     def searches(self) -> bool:
         """True if the methods are tuned on D^CV first."""
-        return self.tune
+        return self.tune or self.budget is not None
+
+    def idle(self, name: str) -> str:
+        """Returns why an option has no effect in this study; "" if it may have one."""
+        return "memory-bytes sets it" if name == "memory" and self.memory_bytes is not None else ""
 
 
 @dataclass(frozen=True, init=False, kw_only=True)

@@ -21,7 +21,8 @@ AUTO = "auto"
 LARGEST_SHARE = 0.5  # of a task's examples that may be held out
 UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
-SIZE = re.compile(rf"([0-9]{{1,9}}(?:[.][0-9]+)?) ?({'|'.join(SIZES)})")
+BYTES = {name: 1024**power for power, name in enumerate(SIZES)} | {"KB": 10**3, "MB": 10**6, "GB": 10**9}
+SIZE = re.compile(rf"([0-9]{{1,15}}(?:[.][0-9]+)?) ?({'|'.join(BYTES)})")
 DURATION = re.compile("".join(rf"(?:(?P<{unit}>[0-9]{{1,9}}){unit})?" for unit in UNITS))
 
 
@@ -115,12 +116,13 @@ def duration(value: Any, name: str) -> float:
     return float(seconds)
 
 
-def size(value: Any, name: str) -> int:
-    """Returns bytes of a size like 500MiB or 4GiB."""
-    match = SIZE.fullmatch(str(value).strip())
-    count = int(float(match[1]) * 1024 ** SIZES.index(match[2])) if match else 0
-    if not 2**20 <= count <= 2**60:
-        raise UsageError(f"{name} must be a size >= 1MiB like 500MiB or 4GiB, got {brief(value)}")
+def size(value: Any, name: str, least: str = "1MiB", example: str = "500MiB or 4GiB") -> int:
+    """Returns bytes of a size like 500MiB or 2MB; least: the smallest one."""
+    match, smallest = (SIZE.fullmatch(str(one).strip()) for one in (value, least))
+    assert smallest
+    count, low = (int(float(one[1]) * BYTES[one[2]]) if one else 0 for one in (match, smallest))
+    if not low <= count <= 2**60:
+        raise UsageError(f"{name} must be a size >= {least} like {example}, got {brief(value)}")
     return count
 
 

@@ -13,6 +13,7 @@ from results.labels import count_text, dataset_label, number_text, stream_label
 from results.metrics import METRICS
 from results.pages.cells import printed_sheet, warnings
 from results.pages.comparison_numbers import comparison_table, left_out, ranking, row_notes
+from results.pages.costs import cost_table, costs_section, known
 from results.pages.latex import table_for_latex
 from results.pages.orders import orders_section
 from results.pages.sheet import Sheet, as_html
@@ -23,15 +24,15 @@ from results.table import TableResults
 def write_comparison(comparison: TableResults, folder: Path) -> Path:
     """Writes the page of a comparison into `folder`, and returns its path.
 
-    Files: comparison.html, comparison.csv, ranking.csv, comparison.md, comparison.tex, figures/*.csv and the exported
-    runs, as `write_page` writes them.
+    Files: comparison.html, comparison.csv, ranking.csv, costs.csv, comparison.md, comparison.tex, figures/*.csv and the
+    exported runs, as `write_page` writes them.
     """
-    table, (ranked, tau) = comparison_table(comparison), ranking(comparison)
+    table, (ranked, tau), costs = comparison_table(comparison), ranking(comparison), cost_table(comparison)
     sheet, shown = comparison_sheet(comparison, table), figures(comparison)
     return write_page(
         folder / "comparison.html",
-        partial(_page, comparison, table, ranked, tau, sheet, shown),
-        {"comparison": table, "ranking": ranked},
+        partial(_page, comparison, table, costs, ranked, tau, sheet, shown),
+        {"comparison": table, "ranking": ranked} | known(costs),
         shown,
         sheet.standalone(comparison.notes),
         comparison.records,
@@ -41,7 +42,8 @@ def write_comparison(comparison: TableResults, folder: Path) -> Path:
 
 def tables(comparison: TableResults) -> dict[str, pd.DataFrame]:
     """Returns every table, by the name of its file; the first is the comparison."""
-    return {"comparison": comparison_table(comparison), "ranking": ranking(comparison)[0]}
+    tables = {"comparison": comparison_table(comparison), "ranking": ranking(comparison)[0]}
+    return tables | known(cost_table(comparison))
 
 
 def figures(comparison: TableResults) -> Figures:
@@ -79,7 +81,13 @@ def comparison_sheet(comparison: TableResults, table: pd.DataFrame, metrics: Seq
 
 
 def _page(
-    comparison: TableResults, table: pd.DataFrame, ranked: pd.DataFrame, tau: float, sheet: Sheet, shown: Figures
+    comparison: TableResults,
+    table: pd.DataFrame,
+    costs: pd.DataFrame,
+    ranked: pd.DataFrame,
+    tau: float,
+    sheet: Sheet,
+    shown: Figures,
 ) -> str:
     # Without a member the figures would be empty axes. Their numbers are still in the files.
     learning = (
@@ -88,6 +96,7 @@ def _page(
     body = [
         _overview(comparison, table, ranked, tau),
         page.section(f"Results{' beside the printed table' if comparison.printed_beside else ''}", as_html(sheet)),
+        costs_section(comparison, costs),
         _ranking_section(ranked, tau) if comparison.printed_beside else "",
         page.section("While learning, and transfer", *learning),
         orders_section(comparison),

@@ -10,6 +10,7 @@ from results.figures import added, inside_tasks, memory_panels
 from results.html import appendix, page
 from results.labels import count_text, dataset_label, settings_text, stream_label
 from results.pages.cells import printed_sheet, warnings
+from results.pages.costs import cost_table, costs_section, known
 from results.pages.latex import table_for_latex
 from results.pages.orders import orders_section
 from results.pages.sheet import Sheet, as_html
@@ -25,21 +26,22 @@ PRINTED_METRICS = memory_panels.PANELS
 def write_memory_study(study: TableResults, folder: Path) -> Path:
     """Writes the page of an episodic-memory study into `folder`, and returns its path.
 
-    Files: memory.html, memory.csv, memory.md, memory.tex, figures/*.csv and the exported runs, as `write_page` writes
-    them.
+    Files: memory.html, memory.csv, costs.csv, memory.md, memory.tex, figures/*.csv and the exported runs, as
+    `write_page` writes them.
     """
-    table = memory_table(study)
+    table, costs = memory_table(study), cost_table(study)
     sheet = memory_sheet(study, table)
     shown = figures(study)
-    html = partial(_page, study, table, sheet, shown)
+    html = partial(_page, study, table, costs, sheet, shown)
     standalone = sheet.standalone(study.notes)
     latex = table_for_latex(study, table, latex_metrics(), partial(memory_sheet, study))
-    return write_page(folder / "memory.html", html, {"memory": table}, shown, standalone, study.records, latex)
+    written = {"memory": table} | known(costs)
+    return write_page(folder / "memory.html", html, written, shown, standalone, study.records, latex)
 
 
 def tables(study: TableResults) -> dict[str, pd.DataFrame]:
     """Returns the table, by the name of its file."""
-    return {"memory": memory_table(study)}
+    return {"memory": memory_table(study)} | known(cost_table(study))
 
 
 def figures(study: TableResults) -> Figures:
@@ -107,7 +109,7 @@ def _printed(study: TableResults) -> list[dict[str, Printed]]:
     return [printed_memory_row(study.dataset, row.method, row.memory) for row in study.rows]
 
 
-def _page(study: TableResults, table: pd.DataFrame, sheet: Sheet, drawings: Figures) -> str:
+def _page(study: TableResults, table: pd.DataFrame, costs: pd.DataFrame, sheet: Sheet, drawings: Figures) -> str:
     # Without a point the figure would be empty axes.
     shown = len(drawings["memory_panels"][1])
     panels = drawn(drawings).values() if shown else [page.paragraphs("No member has been measured yet.")]
@@ -115,6 +117,7 @@ def _page(study: TableResults, table: pd.DataFrame, sheet: Sheet, drawings: Figu
         page.notes(warnings(table, study.comparable, study.notes)),
         page.section("Metrics against the memory", *panels),
         page.section(f"Results{' beside the printed table' if study.printed_beside else ''}", as_html(sheet)),
+        costs_section(study, costs),
         orders_section(study),
         appendix.configuration(study.config),
         appendix.machine(study.facts),

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from epsearch.loop.jobs import JobResult, execute
+from epsearch.preparation.budgets import budgets
 from epsearch.preparation.data import open_evaluation
 from epsearch.preparation.distances import distances
 from epsearch.session.session import make_loop
@@ -13,7 +14,8 @@ from trainers.cohort import CohortResult
 
 
 def make(study, store, workers=2, earlier=()):
-    loop = make_loop(study, open_evaluation(study)[0].describe() | distances(study), store, earlier)
+    stream, _ = open_evaluation(study)
+    loop = make_loop(study, stream.describe() | distances(study) | budgets(study, stream), store, earlier)
     loop.workers = workers
     return loop
 

@@ -15,6 +15,9 @@ Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]
 
 
+LABEL = 1  # byte
+
+
 class DataError(Exception):
     """Missing or unreadable data; the message is one line for the user.
 
@@ -169,3 +172,10 @@ class ImageStream(TaskStream, Protocol):
 
     def heads(self, seed: int) -> Labels:
         """Returns [outputs], the task that each output belongs to, −1 where it is none of this stream's."""
+
+
+def bytes_of_example(stream: TaskStream) -> int:
+    """Returns the bytes of an example as it is stored, with a byte for its label."""
+    pixels = getattr(stream, "pixels", None)  # of images, whose rows in a pool are their numbers
+    one = stream.room(1).nbytes if pixels is None else pixels[0].nbytes
+    return int(one) + LABEL

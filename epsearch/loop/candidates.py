@@ -1,0 +1,56 @@
+"""Candidates of a tuning with a budget: quasi-random values of all that a method alone has."""
+
+from search_spaces.published.definition import learning_rate_grid, strength_grids
+from search_spaces.space import Parameter
+from trainers import methods
+from trainers.hyperparameters import LARGEST, LR, Hyperparameter, Hyperparameters, Value
+
+DECADES = 1  # on each side of a value without ends of its own
+
+
+def tunable(method: str, values: Hyperparameters) -> tuple[Parameter, ...]:
+    """Returns the learning rate, and each number of the method's own in which learners of a cohort may differ.
+
+    Intervals are the span of A-GEM's grids, else the declared one; without ends, a decade on each side of the value.
+    """
+    declared = methods.method(method)
+    own = (each for each in declared.own if each.per_learner and not each.choices)
+    return (
+        _parameter(LR, learning_rate_grid(), values),
+        *(_parameter(each, _grid(method, each), values) for each in own),
+    )
+
+
+def quasi_random(parameters: tuple[Parameter, ...], count: int) -> list[dict[str, Value]]:
+    """Returns points of Halton's sequence (Halton, 1960) over the parameters' axes, from the second one on.
+
+    The first is a corner. The first points of a longer list are those of a shorter one.
+    """
+    from scipy.stats.qmc import Halton  # takes a while to import
+
+    unit = Halton(len(parameters), scramble=False).random(count + 1)[1:]
+    return [
+        {
+            each.name: each.value(each.axis().low + share * each.axis().width)
+            for each, share in zip(parameters, row, strict=True)
+        }
+        for row in unit
+    ]
+
+
+def _grid(method: str, one: Hyperparameter) -> tuple[float, ...]:
+    """Returns the published grid of a hyperparameter, if any."""
+    return strength_grids().get(method, ()) if one.name == "strength" else ()
+
+
+def _parameter(one: Hyperparameter, grid: tuple[float, ...], values: Hyperparameters) -> Parameter:
+    """Returns the interval in which a hyperparameter is tuned."""
+    low, high = one.low if one.search_low is None else one.search_low, one.high
+    if grid:
+        return Parameter(one.name, min(grid), max(grid), log=True, whole=one.whole)
+    if high < LARGEST:
+        return Parameter(one.name, low, high, whole=one.whole)
+    value = float(vars(values)[one.name])
+    if value <= 0:
+        raise ValueError(f"{one.name} of {value:g} has no decade around it")
+    return Parameter(one.name, max(low, value / 10**DECADES), value * 10**DECADES, log=True, whole=one.whole)

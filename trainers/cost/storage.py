@@ -1,0 +1,50 @@
+"""Bytes that a method keeps from task to task beside its network."""
+
+from trainers.cohort import Architecture, Learner
+from trainers.footprint import FLOAT, bytes_of_one
+from trainers.methods import Columns, Penalty
+from trainers.networks import make_network
+from trainers.pool import slots
+from trainers.streams.base import TaskStream, bytes_of_example
+
+EXAMPLES, ARRAYS, COLUMNS = "examples", "arrays", "columns"
+"""Kinds of what is kept: images with their labels; arrays of the network's size; columns of a network that grows."""
+
+
+def bytes_kept(learner: Learner, stream: TaskStream, architecture: Architecture) -> dict[str, int]:
+    """Returns the bytes that a learner keeps from task to task beside the network of one task, by kind; no zeros.
+
+    Examples are those of a full memory, or of all tasks where these are shown together. Arrays are those of a penalty
+    (importance, θ*, paths, …). What an optimizer remembers is not counted, as every method may have it.
+    """
+    declared, kept = learner.declared, {EXAMPLES: 0, ARRAYS: 0, COLUMNS: 0}
+    if declared.foreign:
+        return {}
+    stored = slots(stream, learner.seed, declared, learner.hyperparameters)
+    if declared.union is not None:
+        stored = sum(stream.size(learner.seed, task) for task in stream.tasks)
+    kept[EXAMPLES] = stored * bytes_of_example(stream)
+    net = make_network(architecture, stream)
+    if isinstance(declared.rule, Penalty):
+        kept[ARRAYS] = declared.rule.state_arrays * FLOAT * int(net.real.sum())
+    if isinstance(declared.rule, Columns):
+        plain = Learner(learner.method, learner.hyperparameters.but(optimizer="sgd", momentum=0.0), learner.seed)
+        kept[COLUMNS] = bytes_of_one(plain, stream, architecture) - FLOAT * net.row
+    return {kind: count for kind, count in kept.items() if count}
+
+
+def largest_memory(budget: int, learner: Learner, stream: TaskStream, architecture: Architecture) -> int:
+    """Returns the most examples per class and task with which a learner keeps at most `budget` bytes; 0 for none.
+
+    More than the stream has are not asked for: with the result, the memory may hold every example.
+    """
+
+    def kept(memory: int) -> int:
+        values = learner.hyperparameters.but(memory=memory)
+        return sum(bytes_kept(Learner(learner.method, values, learner.seed), stream, architecture).values())
+
+    low, high = 0, max(stream.size(learner.seed, task) for task in stream.tasks)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if kept(middle) <= budget else (low, middle - 1)
+    return low
