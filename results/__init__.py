@@ -11,6 +11,7 @@ statistics                tests, spreads and curves of few seeds;  inert  scores
 paper                     the printed tables, and ours beside them
 orders                    tables of the orders of tasks
 search, table, protocols  the results of a search, of a table of methods, and of a study of protocols
+claims                    a claim about an evaluation, and the members that decide it
 points                    a point in words, its records and their means
 objectives                what a search maximises, of a run's accuracies
 export, metrics           runs for other tools;  accuracies in the paper's units
@@ -28,6 +29,7 @@ ROOMS = (
         "search",
         "table",
         "protocols",
+        "claims",
         "points",
         "objectives",
         "export",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from results.claims import StoredClaim
 from results.ledger.record import Certificate, RunRecord
 from results.points import EPSILON, Point, Value, group, is_agem, is_number
 from results.protocols import Evidence
@@ -199,6 +200,8 @@ class SearchResults:
     """Which accuracies the choice may see, one sentence; "" where nobody says so."""
     evidence: Evidence | None = None
     """How many tests that judge have chosen, too; None before the end, and for tasks of their own."""
+    claim: StoredClaim | None = None
+    """The claim that was stored before the evaluation, if any."""
     leading: bool = False
     """True until a round is finished: `chosen` is then the value that leads."""
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from results.claims import StoredClaim
 from results.ledger.record import RunRecord
 
 
@@ -86,6 +87,8 @@ class TableResults:
     """Metrics of the LaTeX table, in its order; empty for all."""
     costs: Callable[[], tuple[RowCost, ...]] = tuple
     """Returns the cost of each row, which takes the data; nothing where these are not here."""
+    claim: StoredClaim | None = None
+    """The claim that was stored before the evaluation, if any."""
 
     def __post_init__(self) -> None:
         _check_unique([row.identity for row in self.rows], "labels of rows")

@@ -33,6 +33,7 @@ MORE: tuple[str, ...] = (
     *("IidStream", "JointStream", "Pickles", "RotatedStream", "SplitPixelsStream", "StreamWrapper", "Unit"),
     *("Forecast", "VarianceShares"),
     *("Cost", "Evidence", "ProtocolResults", "ProtocolRow", "Regret", "RowCost"),
+    *("Claim", "StoredClaim"),
     *("Choice", "OneMethod", "ProtocolLoop", "ProtocolStudy", "Walk"),
     *("ContinualHyperparameterFramework", "Known", "Predicted", "Protocol", "Question", "Trial", "View"),
 )

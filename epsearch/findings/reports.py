@@ -8,6 +8,7 @@ from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from epsearch.failures.errors import UsageError, unknown
+from epsearch.findings.claims import stored_claim
 from epsearch.findings.costs import row_costs
 from epsearch.findings.facts import full_size, unfinished_notes, unit_notes
 from epsearch.findings.protocols import protocol_results
@@ -95,7 +96,10 @@ def comparison(loop: TableLoop, facts: Mapping[str, str], waiting: RetryPolicy |
     )
     comparable = full_size(study, study.hyperparameters.memory)
     config, costs = study.shown(), partial(row_costs, loop)
-    return TableResults(study.name, study.dataset, rows, config, facts, _notes(loop), comparable, costs=costs)
+    claim = stored_claim(loop)
+    return TableResults(
+        study.name, study.dataset, rows, config, facts, _notes(loop), comparable, costs=costs, claim=claim
+    )
 
 
 def memory_study(loop: TableLoop, facts: Mapping[str, str], waiting: RetryPolicy | None = None) -> TableResults:

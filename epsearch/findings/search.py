@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from epsearch.failures.errors import UsageError
+from epsearch.findings.claims import stored_claim
 from epsearch.findings.evaluations import evaluations
 from epsearch.findings.evidence import evidence
 from epsearch.findings.facts import full_size, unfinished_notes, unit_notes
@@ -146,6 +147,7 @@ def _results(
         disjointness=_disjointness(loop),
         earlier=tuple(part.heading() for part in loop.earlier),
         comparable=comparable(study, chosen),
+        claim=stored_claim(loop, extended=bool(loop.earlier)),
         sees=sentence(protocol(study.protocol)),
         # Of tasks of their own `disjointness` says the same, from before the training.
         evidence=evidence(loop, loop.tests()) if loop.done and study.scored_on != "cv" else None,

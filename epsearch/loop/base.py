@@ -93,6 +93,10 @@ class Loop(ABC):
         """How many first tasks of the evaluation choose; None for all, or for tasks of the search."""
         return None
 
+    def claimable(self) -> dict[str, list[Run]]:
+        """Returns the runs of the evaluation by the name that a claim has for them, as far as they are known."""
+        return {}
+
     def chosen(self) -> dict[str, Value] | None:
         """Returns the best point so far, by names of hyperparameters."""
         return None

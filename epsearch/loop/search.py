@@ -315,6 +315,12 @@ class SearchLoop(Loop):
         records = self.records_of(self._final(self._evaluated())) if self.evaluating else ()
         return tuple({record.key: record for record in records}.values())  # two points may be one member
 
+    def claimable(self) -> dict[str, list[Run]]:
+        """Returns the runs of the chosen point, once it is evaluated, and of the baseline."""
+        best = self.best if self.evaluating else None
+        points = [[] if best is None else [best.point], self.study.compared]
+        return {name: self._final(each) for name, each in zip(self.study.claimable, points, strict=False) if each}
+
     def references(self) -> dict[str, tuple[RunRecord, ...]]:
         """Returns the stored members of each reference row, by its method; rows without any are left out."""
         return {row: records for row, runs in self._by_row.items() if (records := self.records_of(runs))}

@@ -177,6 +177,11 @@ class TableLoop(Loop):
         record = next(iter(self.records_of([run])), None)
         return math.nan if record is None or record.status != "ok" else float(average_accuracy(record.accuracies))
 
+    def claimable(self) -> dict[str, list[Run]]:
+        """Returns the runs of the first row of each method; none during a tuning."""
+        rows = () if self.tuning else reversed(self.rows)
+        return {row.method: self.runs(row) for row in rows}
+
     def runs(self, row: Row, phase: str = "eval") -> list[Run]:
         """Returns the runs of a row, with every seed in every order."""
         return [Run(phase, row.learner(unit.seed), unit.order) for unit in self.study.units]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from epsearch.failures.errors import UsageError, refused
+from epsearch.failures.errors import UsageError, refused, unknown
 from epsearch.loop.content import check_searchable
 from epsearch.loop.strategy_driver.driver import make_strategy
 from epsearch.loop.table import table_rows
@@ -15,6 +15,7 @@ from epsearch.study.hyperparameters import check_column
 from epsearch.study.kinds import Comparison, MemoryStudy, OneMethod, ProtocolStudy, Search, Table
 from epsearch.study.limits import check_product
 from epsearch.study.published import of_methods
+from results.claims import Claim
 from results.labels import A_T, MIN_ACC
 from trainers import methods
 from trainers.cohort import Learner
@@ -55,6 +56,7 @@ def _check_search(study: Search) -> None:
     check_product("values", limits.VALUES, **tried)
     _check_race(study)
     _check_protocol(study)
+    _check_claim(study)
     check_product("members", limits.MEMBERS, **tried, seeds=len(study.search_units))
     check_searchable(study.method, study.space.names)
     if study.foreign:
@@ -147,6 +149,14 @@ def _check_protocol(study: Search) -> None:
             raise UsageError(f"protocol extrapolated needs {line}")
 
 
+def _check_claim(study: Search | Comparison) -> None:
+    """Checks that a claim compares what is evaluated."""
+    claim = Claim.of(study.claim) if study.claim else None
+    for name in () if claim is None else (claim.first, claim.second):
+        if name not in study.claimable:
+            raise UsageError(f"claim: {unknown('method', name, study.claimable)}")
+
+
 def _check_comparison(study: Comparison) -> None:
     """Checks the memory of all methods, and that tuning has an effect."""
     if study.hyperparameters.memory == 0:
@@ -154,6 +164,7 @@ def _check_comparison(study: Comparison) -> None:
     if study.tune and study.budget is not None:
         raise UsageError("tune has published grids, and budget candidates of its own; leave one of them out")
     _check_table(study)
+    _check_claim(study)
     effects.check_tuning(study)
 
 

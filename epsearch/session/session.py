@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from epsearch.checking.check_cache import refuse_inert
-from epsearch.events import Listener, Planned, Warned, ignore, stops, warner
+from epsearch.events import Listener, Note, Planned, Warned, ignore, stops, warner
 from epsearch.failures.errors import Interrupted, UsageError
 from epsearch.ledger.damage import reading, unused_in_words
 from epsearch.ledger.evaluation_log import user_log
 from epsearch.ledger.location import hide_storage
 from epsearch.loop.base import LOGS, Loop
+from epsearch.loop.claim import check_claim, claim_hash
 from epsearch.loop.estimates import Eta, Plan
 from epsearch.loop.protocols import open_protocols
 from epsearch.loop.search import open_search
@@ -119,6 +120,8 @@ def _train(study: Study, prepared: Prepared, store: Store, lease: StudyLease, ex
         if not loop.done:
             refuse_inert(study, prepared.images)
         before = store.study(study.name)
+        if before is None:
+            check_claim(loop)
         history.save(store, *described)  # only now, as the ledger must not have a study that cannot begin
         row = store.study(study.name)
         assert row is not None
@@ -126,6 +129,8 @@ def _train(study: Study, prepared: Prepared, store: Store, lease: StudyLease, ex
             # Before this row existed, another command may have deleted members that the study needs.
             loop = make_loop(study, prepared.images, store, earlier)
         lease.runs()
+        if before is None and (claim := getattr(study, "claim", None)) is not None:
+            listener(Note(f"claim {claim} stored before the evaluation, hash {claim_hash(loop)}"))
         sum_up(loop, row)
         # Damage is reported before the training, and after it damage that was found meanwhile.
         stack.callback(_warn_of_damage, loop, listener, before=_warn_of_damage(loop, listener))
@@ -206,7 +211,10 @@ def plan(study: Study, listener: Listener = ignore, extend: bool = False) -> Pla
             study = _placed(study, prepared, store, ignore)  # the plan contains these notes
             refuse_inert(study, prepared.images)
             earlier = history.save(store, study, prepared.images, prepared.disjointness, extend, write=False)
-            return _plan(make_loop(study, prepared.images, store, earlier))
+            loop = make_loop(study, prepared.images, store, earlier)
+            if store.study(study.name) is None:
+                check_claim(loop)
+            return _plan(loop)
 
 
 def _placed(study: AnyStudy, prepared: Prepared, store: Store, listener: Listener) -> AnyStudy:

@@ -55,6 +55,21 @@ def at_the_end(validation: float) -> str:
     return "end-of-training" if validation else "end-of-training-on-test"
 
 
+BASELINE = "baseline"
+"""Name in claims of a search's baseline that is no other method."""
+
+
+def _claim() -> Any:
+    return option(
+        values.CLAIM,
+        'A claim about A_T on the evaluation, like "soft_agem > agem + 1", in percentage points: stored before it, '
+        "answered in the report.",
+        SEEDS,
+        usual="none",
+        later=True,
+    )
+
+
 def _allow_shared() -> Any:
     return option(
         values.FLAG,
@@ -227,6 +242,7 @@ class Search(OneMethod):
         extendable=True, after="seeds",
     )
     allow_shared: bool = _allow_shared()
+    claim: str | None = _claim()
     score_on: str = option(
         values.words("cv", "eval"),
         "Stream that scores ε, as --protocol has it: cv is cv-tasks; eval is end-of-training, or with --validation 0 "
@@ -419,6 +435,12 @@ class Search(OneMethod):
         ends = (each.choices[0] if each.choices else each.value(each.axis().low) for each in self.space.parameters)
         return tuple(ends) if self.baseline is None else self.baseline
 
+    @property
+    def claimable(self) -> tuple[str, ...]:
+        """Names of what a claim may compare: the method, with the chosen value, and its baseline, if any."""
+        zero = "" if self.foreign else method(self.method).at_zero
+        return (self.method, *(() if self.baseline is None else (zero or BASELINE,)))
+
     def reference(self, row: str, seed: int) -> Learner:
         """Returns the learner of a reference row, with the study's own values, also of what is searched."""
         return Learner.of(row, seed, **self._values_of(row))
@@ -475,6 +497,7 @@ class Comparison(Table):
     )
     """None for `memory` examples per class and task of every method."""
     # fmt: on
+    claim: str | None = _claim()
     allow_shared: bool = _allow_shared()
 
     @classmethod
@@ -489,6 +512,11 @@ class Comparison(Table):
     def searches(self) -> bool:
         """True if the methods are tuned on D^CV first."""
         return self.tune or self.budget is not None
+
+    @property
+    def claimable(self) -> tuple[str, ...]:
+        """Names of what a claim may compare."""
+        return self.methods
 
     def idle(self, name: str) -> str:
         """Returns why an option has no effect in this study; "" if it may have one."""

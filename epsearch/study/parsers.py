@@ -12,6 +12,7 @@ from typing import Any
 
 from epsearch.failures.errors import UsageError, brief, refused, unknown
 from epsearch.study import limits
+from results.claims import Claim
 from results.ledger.url import LedgerUrl
 from trainers.hyperparameters import Hyperparameter, Value
 from trainers.numeric_path import NumericPath
@@ -124,6 +125,12 @@ def size(value: Any, name: str, least: str = "1MiB", example: str = "500MiB or 4
     if not low <= count <= 2**60:
         raise UsageError(f"{name} must be a size >= {least} like {example}, got {brief(value)}")
     return count
+
+
+def claim(value: Any, name: str) -> str:
+    """Returns a claim like soft_agem > agem + 1, with single spaces."""
+    with refused(ValueError):
+        return str(Claim.of(str(value)))
 
 
 def format_size(count: int) -> str:

@@ -70,6 +70,7 @@ def _metavar(allowed: Collection[str]) -> str:
 
 
 ADDRESS = ValueType(parsers.address)
+CLAIM = ValueType(parsers.claim, "CLAIM")
 DATASET = ValueType(names.dataset, "DATASET")
 DISTANCE = ValueType(
     parsers.distance,

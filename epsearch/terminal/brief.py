@@ -17,6 +17,7 @@ from results.paper.differences import spread_name
 from results.protocols import ProtocolResults
 from results.search import SearchResults
 from results.table import TableResults
+from results.verdict import claim
 from results.verdict.protocols import summary as protocol_summary
 from results.verdict.summary import Summary, summary
 
@@ -40,7 +41,8 @@ def _in_brief(brief: Summary) -> Brief:
     if brief.rows:
         lines.append(table([(f"  {label}", *cells) for label, *cells in brief.rows], brief.tasks, *brief.metrics))
     lines += map(Text, brief.references)
-    return lines, {"trust": brief.trust, "next": brief.next_step}
+    claimed = {"claim": brief.claim} if brief.claim else {}
+    return lines, {**claimed, "trust": brief.trust, "next": brief.next_step}
 
 
 def comparison(results: TableResults) -> Brief:
@@ -50,7 +52,8 @@ def comparison(results: TableResults) -> Brief:
     tau = comparison_numbers.ranking(results)[1] if results.printed_beside else math.nan
     if math.isfinite(tau):
         below["trust"] += f"; Kendall's τ with the printed ranking {tau:.2f}"
-    return lines, below
+    claimed = {} if results.claim is None else {"claim": claim.in_brief(results.claim)}
+    return lines, claimed | below
 
 
 def memory(results: TableResults) -> Brief:

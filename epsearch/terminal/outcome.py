@@ -32,7 +32,7 @@ from results.protocols import ProtocolResults
 from results.search import SearchResults
 from results.search_tables import evaluation_table, left_out, reference_table
 from results.table import TableResults
-from results.verdict import along_tasks, forecast, protocols
+from results.verdict import along_tasks, claim, forecast, protocols
 from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json
 from results.verdict.orders import of_rows
@@ -119,12 +119,14 @@ def _comparison_as_json(results: TableResults) -> dict[str, Any]:
         "orders": list(of_rows(results)),
         "ranking": _records(ranked),
         "kendall_tau": tau if math.isfinite(tau) else None,
+        **_claim_as_json(results),
     }
 
 
 def _search(results: SearchResults) -> list[RenderableType]:
     """Returns the answer in words, then the evaluation, if any."""
-    parts: list[RenderableType] = [*map(Text, filter(None, (answer(results), results.seen))), Text("")]
+    said = (answer(results), results.seen, *_claim(results))
+    parts: list[RenderableType] = [*map(Text, filter(None, said)), Text("")]
     if not results.evaluation:
         return parts
     remarks = [*undefined(results.evaluation), *([left_out_text(results.name)] if left_out(results) else [])]
@@ -170,7 +172,18 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
         "moved_starts": list(results.perturbed),
         "seal": results.disjointness,
         "looks": [choice.as_json() for choice in results.evaluated_choices],
+        **_claim_as_json(results),
     }
+
+
+def _claim(results: SearchResults | TableResults) -> tuple[str, ...]:
+    """Returns the sentences about the claim; none without one."""
+    return () if results.claim is None else claim.sentences(results.claim)
+
+
+def _claim_as_json(results: SearchResults | TableResults) -> dict[str, Any]:
+    """Returns the claim with its answer; nothing without one."""
+    return {} if results.claim is None else {"claim": claim.as_json(results.claim)}
 
 
 def side_by_side(searches: SideBySide, page: Path) -> RenderableType:
@@ -246,7 +259,11 @@ VIEWS: dict[
     Search.kind: (brief.search, _search, _search_as_json, warnings),
     Comparison.kind: (
         brief.comparison,
-        lambda results: [*_table(comparison_sheet(results, comparison_table(results))), *_orders(results)],
+        lambda results: [
+            *_table(comparison_sheet(results, comparison_table(results))),
+            *_orders(results),
+            *map(Text, _claim(results)),
+        ],
         _comparison_as_json,
         _notes,
     ),

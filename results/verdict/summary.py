@@ -14,7 +14,7 @@ from results.search import SearchResults
 from results.search_tables import baseline_pair, evaluation_table, printed_methods
 from results.statistics.paired import ALPHA, Paired, sign_flip_p, smallest_sign_flip_p
 from results.statistics.power import LEAST_FOR_A_TEST
-from results.verdict import along_tasks, certificates, references, wording
+from results.verdict import along_tasks, certificates, claim, references, wording
 from results.verdict.assessment import Assessment, trust
 from results.verdict.curve import MANY_SEEDS, MARGIN
 from results.verdict.judge import REJECTED, objection
@@ -42,6 +42,8 @@ class Summary(NamedTuple):
     """A line a reference row: its score, and by how much the chosen point is below."""
     sees: str = ""
     """What the choice may see, and whether it peeks."""
+    claim: str = ""
+    """A claim that was stored before the evaluation, and its answer."""
 
     def _repr_html_(self) -> str:
         """Returns the lines for a notebook."""
@@ -49,8 +51,8 @@ class Summary(NamedTuple):
         rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in self.rows)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if self.rows else ""
         beside = "".join(f"<p>{escape(text)}</p>" for text in self.references)
-        sees = f"<p>{escape(self.sees)}</p>" if self.sees else ""
-        return f"<p><b>{escape(self.answer)}</b></p>{table}{beside}{sees}<p>{escape(self.trust)}</p>"
+        below = "".join(f"<p>{escape(text)}</p>" for text in (self.sees, self.claim) if text)
+        return f"<p><b>{escape(self.answer)}</b></p>{table}{beside}{below}<p>{escape(self.trust)}</p>"
 
     def _repr_markdown_(self) -> str:
         """Returns the lines as Markdown."""
@@ -58,7 +60,7 @@ class Summary(NamedTuple):
         cells = [[escape(cell).replace("|", r"\|") for cell in row] for row in rows]
         table = "\n".join(f"| {' | '.join(row)} |" for row in cells) if self.rows else ""
         beside = map(escape, self.references)
-        below = (*beside, escape(self.sees), escape(self.trust))
+        below = (*beside, *map(escape, (self.sees, self.claim, self.trust)))
         return "\n\n".join(filter(None, (f"**{escape(self.answer)}**", table, *below)))
 
 
@@ -76,6 +78,7 @@ def summary(results: SearchResults) -> Summary:
         next_step=_next_step(results, known, pair),
         references=references.in_lines(results),
         sees=results.seen,
+        claim="" if results.claim is None else claim.in_brief(results.claim),
     )
 
 

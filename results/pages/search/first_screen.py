@@ -3,7 +3,7 @@
 from results.html import page
 from results.pages.search import confidence, sections
 from results.search import SearchResults
-from results.verdict import wording
+from results.verdict import claim, wording
 from results.verdict.assessment import trust
 from results.verdict.summary import Summary, summary
 
@@ -49,6 +49,7 @@ def _summary(results: SearchResults, steps: bool) -> str:
         _table(brief),
         page.small("The figure has the tasks of the search.") if brief.rows and results.score_on == "cv" else "",
         *(page.small(text) for text in brief.references),
+        *(page.small(text) for text in (() if results.claim is None else claim.sentences(results.claim))),
         *((_trust(brief), _warnings(results), _step(brief)) if steps else ()),
     ]
     return f'<section class="summary" aria-label="Summary">{"".join(parts)}</section>'
