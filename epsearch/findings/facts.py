@@ -100,6 +100,7 @@ def full_size(study: Study, memory: int | None = None) -> bool:
         and study.scenario == next(iter(definition.scenarios), None)
         and (study.network, study.pretrained) == (definition.network, definition.pretrained)
         and memory in (None, definition.memory)
+        and getattr(study, "memory_bytes", None) is None
     )
 
 

@@ -83,7 +83,8 @@ def test_sizes_are_the_papers_or_not(tmp_path):
     whole = build(Comparison, {"out": tmp_path, "device": "cpu"})
     assert full_size(whole) and full_size(whole, whole.hyperparameters.memory)
     assert not full_size(whole, whole.hyperparameters.memory + 1)
-    assert not full_size(build(Comparison, {"out": tmp_path, "device": "cpu", "examples_per_task": 60}))
+    for other in ({"examples_per_task": 60}, {"memory_bytes": "2MB"}):
+        assert not full_size(build(Comparison, {"out": tmp_path, "device": "cpu"} | other))
     search = build(Search, {"out": tmp_path, "device": "cpu", "search": "memory=5,10,25", "strategy": "grid"})
     own = search.hyperparameters.memory
     assert comparable(search, (own,)) and not comparable(search, (own + 1,))
