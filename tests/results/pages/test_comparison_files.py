@@ -180,6 +180,18 @@ def test_everything_from_outside_is_escaped(tmp_path: Path) -> None:
     assert latex.count("alert(1)") == 5
 
 
+def test_tasks_that_were_not_tested_make_no_closer_panel() -> None:
+    """Joint training may have its last task alone: its curve begins with NaN, which is no range."""
+    level = [
+        over_tasks.Curve(str(place), math.nan, (80.0 - 9 * place,) * 3, (1.0,) * 3, 3, place) for place in range(5)
+    ]
+    joint = over_tasks.Curve("Joint", math.nan, (math.nan, math.nan, 95.0), (math.nan, math.nan, 1.0), 3, 5)
+    assert over_tasks.zoom(("A_k", (*level, joint))) == over_tasks.zoom(
+        ("A_k", (*level, joint._replace(mean=(95.0,) * 3)))
+    )
+    assert over_tasks.zoom(("A_k", (*level[1:], joint))) is None
+
+
 def test_curves_of_many_rows_have_a_closer_panel() -> None:
     rows = [(row.label, row.records) for row in comparison().rows]
     for metric in ("A_k", "F_k"):
