@@ -13,9 +13,8 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -24,13 +23,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import members
 import numpy as np
-import torch
 import yaml
-from numpy.typing import NDArray
 
 from results import metrics
 from trainers import Architecture, Cohort, Learner, pool
-from trainers.networks import MLP
 from trainers.numeric_path import NumericPath
 from trainers.population import Training, train_cohort
 from trainers.schedule import Indices, generator, memory_choice
@@ -56,7 +52,7 @@ class Row(NamedTuple):
     printed: float | None
     """A_T in percent; None where the source has no such row."""
     start: str = ""
-    """How the initial weights are drawn, one of STARTS; "" as in A-GEM's code, which is our way."""
+    """How the initial weights are drawn; "" as in A-GEM's code, which is our way."""
 
     of_any_class: bool = False
     """Whether the memory takes examples whatever their class, and not as many of each."""
@@ -92,34 +88,6 @@ def rows() -> Iterator[Row]:
                     yield one._replace(setting="classes in a drawn order", drawn_classes=True)
 
 
-def xavier(inputs: int, outputs: int, draws: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns weights [inputs, outputs] uniform within √(6 / (inputs + outputs)) (Glorot & Bengio 2010), biases 0."""
-    bound = math.sqrt(6 / (inputs + outputs))
-    return draws.uniform(-bound, bound, (inputs, outputs)), np.zeros(outputs)
-
-
-def by_inputs(inputs: int, outputs: int, draws: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns weights [inputs, outputs] and biases uniform within 1 / √inputs, as those of torch.nn.Linear."""
-    bound = 1 / math.sqrt(inputs)
-    return draws.uniform(-bound, bound, (inputs, outputs)), draws.uniform(-bound, bound, outputs)
-
-
-STARTS = {"xavier": xavier, "torch": by_inputs}
-
-
-def start_of(name: str) -> Callable[[MLP, np.random.Generator], NDArray[np.float32]]:
-    """Returns a start of the network in the place of `MLP.init`."""
-
-    def init(net: MLP, draws: np.random.Generator) -> NDArray[np.float32]:
-        row = torch.zeros(1, net.row)
-        for (k, n), (weight, bias) in zip(pairwise(net.sizes), net.layers(row), strict=True):
-            weights, biases = STARTS[name](k, n, draws)
-            weight[0, :k, :n], bias[0, :n] = torch.from_numpy(weights), torch.from_numpy(biases)
-        return np.asarray(row[0].numpy())
-
-    return init
-
-
 def left(stored_members: Iterable[Found]) -> list[Piece]:
     """Returns the pieces that are not stored yet: with the authors' weights first, and of these the first seeds."""
     stored = {json.dumps([one["row"], one["seed"]], sort_keys=True) for one in stored_members}
@@ -140,13 +108,10 @@ def trained(piece: Piece, data_dir: str, path: str, images: int | None) -> list[
     order = seed + 1 if row.drawn_classes else 0
     tasks = range(table["tasks"])
     request = StreamRequest(row.dataset, Path(data_dir), tasks, images, scenario=row.scenario, order=order)
-    architecture = Architecture(hidden=tuple(table["hidden"]))
+    architecture = Architecture(hidden=tuple(table["hidden"]), start=row.start or Architecture.start)
     training = Training(request.open(), architecture, NumericPath.parse(path), transfer=False)
     started, learner = time.perf_counter(), Learner.of(row.method, seed, **dict(row.values))
-    # A network of a user's own would do the same, slower: the compiled engine has this one alone.
-    start = patch.object(MLP, "init", start_of(row.start) if row.start else MLP.init)
-    memory = patch.object(pool, "memory_choice", uniform_choice if row.of_any_class else memory_choice)
-    with start, memory:
+    with patch.object(pool, "memory_choice", uniform_choice if row.of_any_class else memory_choice):
         accuracies = train_cohort(Cohort((learner,)), training).accuracies[0]
     measured = {name: 100 * float(of(accuracies)) for name, of in MEASURES.items()}
     percent = {name: None if math.isnan(value) else round(value, 4) for name, value in measured.items()}

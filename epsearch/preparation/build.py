@@ -22,7 +22,7 @@ from epsearch.study.published import of_methods, published
 from results.labels import OF_POINTS
 from results.ledger.url import LedgerUrl
 from search_spaces.published.definition import load_definition
-from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
+from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE, Architecture
 from trainers.hyperparameters import Value
 from trainers.methods import method as declared_method
 from trainers.methods import own_hyperparameters
@@ -406,6 +406,10 @@ def _check_stream(study: Study) -> None:
         (
             study.pretrained is not None and study.network != "resnet18",
             f"pretrained weights are for network resnet18, got {study.network}; allowed: none",
+        ),
+        (
+            study.network != "mlp" and (study.hidden, study.start) != (Architecture.hidden, Architecture.start),
+            f"hidden and start are for network mlp, got network {study.network}; leave them out",
         ),
         (
             size is not None and size < smallest,
