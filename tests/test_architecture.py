@@ -35,6 +35,7 @@ MORE: tuple[str, ...] = (
     *("Cost", "Evidence", "ProtocolResults", "ProtocolRow", "Regret"),
     *("Choice", "OneMethod", "ProtocolLoop", "ProtocolStudy", "Walk"),
     *("ContinualHyperparameterFramework", "Known", "Predicted", "Protocol", "Question", "Trial", "View"),
+    "Equivalence",
 )
 """Names of the public classes beyond these ceilings."""
 IMPORT = (ast.Import, ast.ImportFrom)
