@@ -35,7 +35,7 @@ MORE: tuple[str, ...] = (
     *("Cost", "Evidence", "ProtocolResults", "ProtocolRow", "Regret"),
     *("Choice", "OneMethod", "ProtocolLoop", "ProtocolStudy", "Walk"),
     *("ContinualHyperparameterFramework", "Known", "Predicted", "Protocol", "Question", "Trial", "View"),
-    "Equivalence",
+    *("Equivalence", "Pack"),
 )
 """Names of the public classes beyond these ceilings."""
 IMPORT = (ast.Import, ast.ImportFrom)

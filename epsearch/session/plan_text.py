@@ -44,7 +44,7 @@ def in_brief(plan: Plan) -> dict[str, str]:
         "members": f"{_number(plan, 'to train')}, {plan.counts.known} in the ledger",
         "time": _short_time(plan),
         "memory": _short_memory(plan),
-        "power": power.in_brief(plan.resolutions[0], plan.study.compared_unit),
+        "power": power.in_brief(plan.resolutions[0], plan.study.compared_unit) if plan.resolutions else "",
         # A bias of the search matters more than its cost.
         "advice": f"{caution} (--verbose says why)" if caution else plan.suggestion,
     }

@@ -33,6 +33,7 @@ from epsearch.study.published import published
 from results.labels import A_T, OF_POINTS, count_text
 from results.ledger.record import Unit
 from results.ledger.url import LedgerUrl
+from search_spaces.published.pack import Pack
 from trainers.cohort import STARTS, Architecture
 from trainers.hyperparameters import Hyperparameters
 from trainers.methods import METHODS, PLUGGED, hyperparameters
@@ -262,6 +263,12 @@ class Study:
         values.FOLDER, "Folder of datasets; what is missing is downloaded there; $EPSEARCH_CACHE moves its default.",
         STREAM, cache_folder(), level=BASIC, scope=PLACE,
     )
+    from_pack: Pack | None = option(
+        values.PACK,
+        "A pack of `epsearch reproduce`, whose values are defaults; what the command has no option for is left out.",
+        OUTPUT, usual="none", scope=REQUEST,
+    )
+    """A printed row, which the study's answer is held against."""
     add_metrics: tuple[str, ...] = option(
         values.plugins("metric"),
         "Metrics of others that tables show behind ours: aia, bwt-libcontinual and others of the glossary; "

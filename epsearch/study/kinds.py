@@ -457,6 +457,11 @@ class Table(Study):
         """Returns each seed in its own order, or in every order."""
         return tuple(Unit(seed, seed) for seed in seeds) if self.order_by_seed else super().units_of(seeds)
 
+    @property
+    def compared_on(self) -> tuple[int, ...]:
+        """Numbers of units in which rows are compared; none for the row of a pack, which is held against print."""
+        return super().compared_on if self.from_pack is None else ()
+
     def code(self) -> dict[str, str]:
         """Returns possible plug-ins: network and methods."""
         return super().code() | dict.fromkeys(self.methods, "method")

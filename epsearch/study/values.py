@@ -64,6 +64,10 @@ def _or_word(schema: Mapping[str, object], word: str = "all") -> Mapping[str, ob
     return {"anyOf": [schema, {"type": "string", "enum": [word]}]}
 
 
+def _or_object() -> Mapping[str, object]:
+    return {"anyOf": [{"type": "string"}, MAPPING]}
+
+
 def _metavar(allowed: Collection[str]) -> str:
     listed = "|".join(allowed)
     return listed if len(listed) <= WIDEST else "NAME"
@@ -100,6 +104,7 @@ METHOD_VALUES = ValueType(
 NETWORK = plugin("network", NETWORKS)
 NUMERIC_PATH = ValueType(parsers.numeric_path, "NAME")
 OBJECTIVE = ValueType(names.objective)
+PACK = ValueType(names.pack, "NAME|FILE", names.format_pack, json=_or_object())
 PROTOCOL_NAME = ValueType(names.protocol, "PROTOCOL")
 PROTOCOL_NAMES = ValueType(names.protocols, "PROTOCOL,…", list, json=WORDS)
 PLACE = ValueType(parsers.place)

@@ -18,6 +18,7 @@ from results.pages.orders import orders_section
 from results.pages.sheet import Sheet, as_html
 from results.pages.writing import Figures, drawn, write_page
 from results.table import TableResults
+from results.verdict.reproduction import sentences
 
 
 def write_comparison(comparison: TableResults, folder: Path) -> Path:
@@ -106,7 +107,8 @@ def _page(
 
 def _overview(comparison: TableResults, table: pd.DataFrame, ranked: pd.DataFrame, tau: float) -> str:
     noted = page.notes(warnings(table, comparison.comparable, comparison.notes))
-    return page.tiles(_headlines(table, ranked, tau)) + noted
+    against = page.paragraphs("\n\n".join(sentences(comparison)))
+    return page.tiles(_headlines(table, ranked, tau)) + against + noted
 
 
 def _headlines(table: pd.DataFrame, ranked: pd.DataFrame, tau: float) -> Iterator[tuple[str, str, str]]:
