@@ -3,8 +3,8 @@
     uv run python benchmarks/reproduction.py --data-dir FOLDER [--workers 2] [--until SECONDS]
 
 Permuted and Rotated MNIST of Buzzega et al. 2020 (arXiv 2004.07211, table 2; settings of the authors' code, Mammoth),
-and Split MNIST of van de Ven & Tolias 2019 (arXiv 1904.07734; settings of the authors' code). Every row is trained
-with the authors' initial weights and with ours. A member goes to
+and Split MNIST of van de Ven & Tolias 2019 (arXiv 1904.07734; settings of the authors' code): the rows of packs, and
+others beside them. Every row is trained with the authors' initial weights and with ours. A member goes to
 benchmarks/results/reproduction.json as it comes, and the same command goes on where it stopped. benchmarks/page.py
 makes docs/reproduction.md of it, with what there is.
 """
@@ -26,7 +26,9 @@ import numpy as np
 import yaml
 
 from results import metrics
+from search_spaces.published.pack import Pack, load_pack
 from trainers import Architecture, Cohort, Learner, pool
+from trainers.methods import hyperparameters
 from trainers.numeric_path import NumericPath
 from trainers.population import Training, train_cohort
 from trainers.schedule import Indices, generator, memory_choice
@@ -34,6 +36,7 @@ from trainers.streams import StreamRequest
 
 ROWS = Path(__file__).parent / "reproduction.yaml"
 SEEDS = (0, 1, 2)
+KNOWN = hyperparameters()
 Found = dict[str, Any]
 
 
@@ -49,8 +52,8 @@ class Row(NamedTuple):
     """Difference from other rows of its method, as "buffer 200"; "" without one."""
     values: tuple[tuple[str, Any], ...]
     """Hyperparameters, sorted by name."""
-    printed: float | None
-    """A_T in percent; None where the source has no such row."""
+    pack: Pack | None
+    """What is printed, and with which settings; None where the source has no such row."""
     start: str = ""
     """How the initial weights are drawn; "" as in A-GEM's code, which is our way."""
 
@@ -79,10 +82,13 @@ def rows() -> Iterator[Row]:
     for ours in (False, True):
         for name, table in tables.items():
             for row in table["rows"]:
-                values = tuple(sorted((table["values"] | row.get("values", {})).items()))
-                place = table["dataset"], row.get("scenario", table["scenario"]), row["method"], row.get("setting", "")
+                pack = load_pack(row["pack"]) if "pack" in row else None
+                own = row if pack is None else pack.settings | {"method": pack.method}
+                more = row.get("values", {}) if pack is None else {each: own[each] for each in own if each in KNOWN}
+                values = tuple(sorted((table["values"] | more).items()))
+                place = table["dataset"], own.get("scenario", table["scenario"]), own["method"], row.get("setting", "")
                 start, any_class = "" if ours else table["start"], row.get("of_any_class", False)
-                one = Row(name, *place, values, row.get("printed"), start, any_class)
+                one = Row(name, *place, values, pack, start, any_class)
                 yield one
                 if table.get("drawn_classes") and not ours:
                     yield one._replace(setting="classes in a drawn order", drawn_classes=True)
@@ -132,7 +138,7 @@ def make(file: Path, data_dir: str, workers: int, until: float, tiny: bool = Fal
 def line(piece: Piece, own: list[Found]) -> str:
     """Returns a row and a seed with the accuracy, and the printed one."""
     (row, seed), (member,) = piece, own
-    printed = "" if row.printed is None else f", printed {row.printed}"
+    printed = "" if row.pack is None else f", printed {row.pack.mean:g}"
     setting = f"{row.table}, {row.method} {row.setting} {row.scenario}, {row.start or 'our'} weights"
     return f"{setting}, seed {seed}: A_T {member['A_T']}{printed}, {member['seconds']} s"
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from results import metrics
+from results.verdict.reproduction import of_scores
 from trainers import Architecture, Cohort, Learner
 from trainers.methods import METHODS
 from trainers.numeric_path import NumericPath
@@ -76,10 +77,13 @@ def test_the_page_sets_ours_beside_print():
     import reproduction
     import reproduction_page
 
-    row = next(one for one in reproduction.rows() if one.printed is not None and one.start)
-    scores = [row.printed + 1, row.printed + 2, row.printed + 3]
+    row = next(one for one in reproduction.rows() if one.pack is not None and one.start)
+    printed = row.pack.mean
+    scores = [printed + 1, printed + 2, printed + 3]
     members = [{"row": row.identity, "seed": n, "A_T": score, "F_T": None} for n, score in enumerate(scores)]
     text, _ = reproduction_page.section(json.loads(json.dumps({"members": members})))
     error = 1 / np.sqrt(3)
-    assert f"| {row.printed + 2:.2f} ± 1.00 | – | {row.printed:g} | +2.00 | +{2 / error:.1f} | – |" in text
+    needed = of_scores(row.pack.as_data(), scores)["seeds_needed"]
+    answer = f"cannot tell; {needed} seeds would"
+    assert f"| {printed + 2:.2f} ± 1.00 | – | {printed:g} | +2.00 | +{2 / error:.1f} | {answer} | – |" in text
     assert f"{len(reproduction.left(members))} runs" in text

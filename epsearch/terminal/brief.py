@@ -59,7 +59,7 @@ def reproduction(found: against.Found) -> Brief:
         step = f"epsearch reproduce {found['name']} --seeds {needed}" if known else f"the same with --seeds {needed}"
     below = {"trust": against.how_far(found), "needs": against.remedy(found), "source": shorten(found["source"], 70)}
     if found["anomalies"]:
-        below["known"] = f"{count_text(len(found['anomalies']), 'anomaly')}, with --why"
+        below["known"] = f"{count_text(len(found['anomalies']), 'remark')} on this row, with --why"
     return lines, {name: text for name, text in below.items() if text} | {"next": step}
 
 

@@ -26,14 +26,22 @@ def reproduction(results: TableResults) -> Found | None:
 
 
 def judged(pack: Mapping[str, Any], records: Sequence[RunRecord]) -> Found:
+    """Returns the answer with its numbers, as `of_scores`; records: members of the row, one a unit.
+
+    pack: as `Pack.as_data` has it. Where a member diverged, nothing can be told.
+    """
+    metric = METRICS[pack["metric"]]
+    scores = [metric.display_factor * metric.of(one) for one in records if one.status == "ok"]
+    found = of_scores(pack, scores, len(records) - len(scores))
+    return found | {"seconds": round(sum(one.seconds for one in records), 1)}
+
+
+def of_scores(pack: Mapping[str, Any], scores: Sequence[float], diverged: int = 0) -> Found:
     """Returns the answer with its numbers, JSON-able, in the unit that people see; None for unknown ones.
 
-    pack: as `Pack.as_data` has it; records: members of the row, one a unit. Without a measured member, and where one
-    diverged, nothing can be told.
+    scores: of the seeds that did not diverge; without one, nothing can be told.
     """
-    printed, metric = pack["printed"], METRICS[pack["metric"]]
-    scores = metric.display_factor * np.array([metric.of(one) for one in records if one.status == "ok"], float)
-    n = len(scores)
+    printed, values, n = pack["printed"], np.array(scores, float), len(scores)
     error = 0.0 if printed["spread"] is None else SPREADS[printed["spread_is"]](printed["spread"], printed["n"])
     found: Found = {
         **{name: pack[name] for name in ("name", "source", "dataset", "method", "metric", "margin")},
@@ -41,22 +49,21 @@ def judged(pack: Mapping[str, Any], records: Sequence[RunRecord]) -> Found:
         "printed_error": error,
         "exact": printed["spread"] is None,
         "n": n,
-        "diverged": len(records) - n,
+        "diverged": diverged,
         "changed": list(pack.get("changed", ())),
         "anomalies": list(pack["anomalies"]),
-        "seconds": round(sum(one.seconds for one in records), 1),
-        "mean": float(scores.mean()) if n else None,
-        "sd": float(scores.std(ddof=1)) if n > 1 else None,
+        "mean": float(values.mean()) if n else None,
+        "sd": float(values.std(ddof=1)) if n > 1 else None,
         "answer": OPEN,
         "difference": None,
     }
     if not n:
         return found
-    tested = equivalence(scores, printed["mean"], error, printed["n"] or 1, pack["margin"])
+    tested = equivalence(values, printed["mean"], error, printed["n"] or 1, pack["margin"])
     found["difference"] = tested.difference
     if n > 1:
         found |= {"interval_90": tested.interval(TOST), "interval_95": tested.interval(CONFIDENCE), "p": tested.p}
-    if found["diverged"]:
+    if diverged:
         return found
     found["answer"] = tested.answer
     if tested.answer == OPEN:

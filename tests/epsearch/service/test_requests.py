@@ -48,6 +48,7 @@ KINDS_OF = {
         "methods": ["agem,soft_agem", ["van", "ewc"], "all"],
         "tune": [True, False],
         "settings": ["soft_agem.epsilon=0.2", "ewc.strength=10 agem.lr=0.05"],
+        "from_pack": ["er-pmnist-200", "ewc-smnist-task"],
         "seeds": [2, "1..3"],
         "examples_per_task": [100, "all"],
         "lr": [0.05],
