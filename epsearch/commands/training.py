@@ -30,7 +30,7 @@ TRAINING: dict[str, str] = {
 OF_PACKS = ("from_pack", "methods", "tune", "settings")
 """Options of a comparison that a pack has in place of the user."""
 PackName = Annotated[
-    str | None, typer.Argument(metavar="PACK|FILE", help="A pack, or a YAML file of your own. \\[default: list them]")
+    str | None, typer.Argument(metavar="PACK|FILE", help="Name of a pack, see `epsearch reproduce`, or a YAML file.")
 ]
 
 

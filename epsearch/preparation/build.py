@@ -268,6 +268,12 @@ def _with_pack(kind: type[Study], written: Mapping[str, Any]) -> dict[str, Any]:
         raise UsageError(f"pack {pack.name}: {error}") from error
     usual = _defaults(kind, usual) | usual
     explicit = _values(kind, {name: value for name, value in written.items() if name != "from_pack"})
+    if "settings" in explicit:  # what is left out is that of the definition, also where it is written
+        usual, explicit = (
+            one | {"settings": {*_settings(usual | one | {"methods": (pack.method,), "tune": False}, False)}}
+            for one in (usual, explicit)
+        )
+        explicit["settings"] = {one for one in explicit["settings"] if one[0] == pack.method}
     changed = [
         name
         for name, value in explicit.items()

@@ -5,7 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from results.labels import count_text, dataset_label, method_label, number_text, signed_text
+from results.labels import (
+    count_text,
+    dataset_label,
+    duration_text,
+    method_label,
+    number_text,
+    settings_text,
+    signed_text,
+)
 from results.ledger.record import RunRecord
 from results.metrics import METRICS
 from results.statistics.equivalence import OPEN, SPREADS, equivalence, seeds_needed
@@ -52,6 +60,7 @@ def of_scores(pack: Mapping[str, Any], scores: Sequence[float], diverged: int = 
         "diverged": diverged,
         "changed": list(pack.get("changed", ())),
         "anomalies": list(pack["anomalies"]),
+        "settings": dict(pack["settings"]),
         "mean": float(values.mean()) if n else None,
         "sd": float(values.std(ddof=1)) if n > 1 else None,
         "answer": OPEN,
@@ -117,5 +126,13 @@ def sentences(results: TableResults) -> list[str]:
     values = f"{found['metric']}: {ours} against {printed}, a difference of {apart}"
     tests = f", {100 * TOST:.0f} % interval {span}, p = {found['p']:.2g}" if "p" in found else ""
     subject = f"{method_label(found['method'])} on {dataset_label(found['dataset'])}, {found['source']}"
-    lines = [f"{headline(found)}.", f"{subject}. {values}{tests}.", f"{how_far(found)}.", remedy(found)]
+    cost = f"trained in {duration_text(found['seconds'])}, all seeds together"
+    how = f"with {settings_text(found['settings']) or 'the settings of the dataset'}"
+    lines = [
+        f"{headline(found)}.",
+        f"{subject}. {values}{tests}.",
+        f"{how_far(found)}.",
+        remedy(found),
+        f"{cost}, {how}",
+    ]
     return [*filter(None, lines), *(f"known: {text}" for text in found["anomalies"])]

@@ -71,6 +71,16 @@ def test_the_command_line_and_files_go_before_a_pack(tmp_path):
     assert build(Comparison, {"from_pack": own(), "examples_per_task": 60}).from_pack.changed == ("examples_per_task",)
 
 
+@pytest.mark.parametrize("name", ["ewc-pmnist-17", "ewc-smnist-task", "er-pmnist-200"])
+def test_a_study_written_out_is_that_of_its_pack(name, tmp_path):
+    """As a file of options, or as a service keeps it: values of the definition are named in it, and change nothing."""
+    study = build(Comparison, {"from_pack": name})
+    (tmp_path / "study.yaml").write_text(study.to_yaml(places=False), encoding="utf-8")
+    assert build(Comparison, {}, tmp_path / "study.yaml") == study and study.from_pack.changed == ()
+    other = build(Comparison, {"settings": f"{study.methods[0]}.lr=0.7"}, tmp_path / "study.yaml")
+    assert other.from_pack.changed == ("settings",)
+
+
 def test_other_commands_take_what_they_have_options_for():
     search = build(Search, {"from_pack": "soft-agem-pmnist-17", "points": 4})
     assert (search.method, search.dataset, search.points) == ("soft_agem", "permuted_mnist", 4)
