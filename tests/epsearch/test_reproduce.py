@@ -9,18 +9,7 @@ import epsearch as api
 from results.statistics.equivalence import OPEN, OUTSIDE, WITHIN, equivalence
 from search_spaces.published.pack import packs
 from tests.epsearch.test_cli import one_line
-
-PACK = {
-    "source": "Doe et al. 2031, table 4",
-    "dataset": "permuted_digits",
-    "method": "er",
-    "metric": "A_T",
-    "printed": {"mean": 90.0, "spread": 2.0, "spread_is": "sd", "n": 5},
-    "margin": 3,
-    "seeds": 2,
-    "settings": {"tasks": 3, "cv_tasks": 0, "examples_per_task": 60, "lr": 0.1, "memory": 3, "hidden": [16]},
-    "anomalies": ["The authors say so themselves."],
-}
+from tests.support.packs import EXACT, OWN
 
 
 @pytest.fixture
@@ -28,7 +17,7 @@ def pack(tmp_path):
     """Writes a pack with other fields, and returns its path as typed."""
 
     def write(name="mine", **fields):
-        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(PACK | fields), encoding="utf-8")
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(OWN | fields), encoding="utf-8")
         return f"./{name}.yaml"
 
     return write
@@ -67,7 +56,7 @@ def test_a_row_is_trained_and_held_against_print(epsearch, pack, tmp_path):
 def test_members_are_shared_and_the_answer_follows_the_pack(epsearch, pack):
     first = epsearch("reproduce", pack(), "--json").json["reproduction"]
     mean = round(first["mean"], 1)
-    exact = {"mean": mean, "spread": None, "spread_is": None, "n": None}
+    exact = EXACT | {"mean": mean}
     near = epsearch("reproduce", pack("near", printed=exact, margin=60), "--json").json
     assert near["effort"]["trained"] == 0 and near["reproduction"]["answer"] == WITHIN
     vague = epsearch("reproduce", pack("vague", printed=exact, margin=0.5), "--quiet").out
@@ -105,14 +94,14 @@ def test_several_methods_from_a_pack_are_a_comparison(epsearch, pack):
     answer = epsearch("compare", "--from-pack", pack(), "--methods", "er,van", "--quiet")
     lines = answer.out.splitlines()
     assert lines[0] == "mine: outside ±3 of the printed 90 (n = 2)" and lines[1].startswith("highest A_T: ")
-    others = epsearch("compare", "--from-pack", pack(settings={**PACK["settings"], "lr": 0.1}), "--methods", "van")
+    others = epsearch("compare", "--from-pack", pack(settings={**OWN["settings"], "lr": 0.1}), "--methods", "van")
     one_line(others, "settings of 'er' are given, but the methods are van")
 
 
 def test_a_row_without_a_result_is_open(epsearch, pack):
     answer = epsearch("reproduce", pack(), "--time-budget", "1s", "--quiet", "--print-config")
     assert yaml.safe_load(answer.out)["from_pack"]["printed"]["mean"] == 90.0
-    found = epsearch("reproduce", pack(seeds=1, printed=PACK["printed"] | {"mean": 50.0}), "--json").json
+    found = epsearch("reproduce", pack(seeds=1, printed=OWN["printed"] | {"mean": 50.0}), "--json").json
     assert found["reproduction"]["answer"] == OPEN and found["reproduction"]["seeds_needed"] == 2
 
 

@@ -17,23 +17,8 @@ from epsearch.service.settings import Settings
 from epsearch.study.kinds import Comparison, MemoryStudy, ProtocolStudy, Search
 from results.ledger.url import LedgerUrl
 from search_spaces.published.pack import load_pack, packs
+from tests.support.packs import OWN, own
 from trainers import Architecture
-
-OWN = {
-    "source": "Doe et al.",
-    "dataset": "permuted_digits",
-    "method": "er",
-    "metric": "A_T",
-    "printed": {"mean": 40.0, "spread": 2, "spread_is": "sd", "n": 5},
-    "margin": 5,
-    "seeds": 2,
-    "settings": {"tasks": 4, "cv_tasks": 0, "lr": 0.2, "memory": 5, "hidden": [32]},
-    "anomalies": [],
-}
-
-
-def own(**fields):
-    return OWN | {"name": "mine"} | fields
 
 
 @pytest.mark.parametrize("name", packs())
@@ -65,10 +50,10 @@ def test_members_are_those_of_the_same_settings_without_a_pack():
 def test_the_command_line_and_files_go_before_a_pack(tmp_path):
     (tmp_path / "study.yaml").write_text("tasks: 6\nmemory: 7\n", encoding="utf-8")
     study = build(Comparison, {"from_pack": own(), "tasks": 5, "seeds": 3}, tmp_path / "study.yaml")
-    assert (study.tasks, study.hyperparameters.memory, len(study.seeds), study.hidden) == (5, 7, 3, (32,))
+    assert (study.tasks, study.hyperparameters.memory, len(study.seeds), study.hidden) == (5, 7, 3, (16,))
     assert study.from_pack.changed == ("tasks", "memory")  # other seeds are no other settings
-    assert build(Comparison, {"from_pack": own(), "tasks": 4}).from_pack.changed == ()
-    assert build(Comparison, {"from_pack": own(), "examples_per_task": 60}).from_pack.changed == ("examples_per_task",)
+    assert build(Comparison, {"from_pack": own(), "tasks": 3}).from_pack.changed == ()
+    assert build(Comparison, {"from_pack": own(), "examples_per_task": 50}).from_pack.changed == ("examples_per_task",)
 
 
 @pytest.mark.parametrize("name", ["ewc-pmnist-17", "ewc-smnist-task", "er-pmnist-200"])
@@ -85,9 +70,9 @@ def test_other_commands_take_what_they_have_options_for():
     search = build(Search, {"from_pack": "soft-agem-pmnist-17", "points": 4})
     assert (search.method, search.dataset, search.points) == ("soft_agem", "permuted_mnist", 4)
     search = build(Search, {"from_pack": own(), "search": "lr=0.01..0.3", "score_on": "eval"})
-    assert search.method == "er" and vars(search.learner((0.1,), 0).hyperparameters)["memory"] == 5
+    assert search.method == "er" and vars(search.learner((0.1,), 0).hyperparameters)["memory"] == 3
     memory = build(MemoryStudy, {"from_pack": own(method="agem"), "sizes": "1,2"})
-    assert memory.methods == ("agem",) and memory.settings == (("agem", "lr", 0.2),)
+    assert memory.methods == ("agem",) and memory.settings == (("agem", "lr", 0.1),)
     protocols = {"from_pack": "van-smnist-class", "search": "lr=0.01..0.3", "protocols": "end-of-training"}
     assert build(ProtocolStudy, protocols).scenario == "class"
 
