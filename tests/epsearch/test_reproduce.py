@@ -86,6 +86,7 @@ def test_the_table_has_every_answer_once_and_survives_an_archive(epsearch, pack,
 def test_a_plan_of_a_pack_trains_nothing(epsearch, pack, tmp_path):
     answer = epsearch("plan", "reproduce", pack())
     assert answer.status == 0 and "2 to train" in answer.out and "power" not in answer.out
+    assert "print    A_T 90, margin ±3" in answer.out and len(answer.out.splitlines()) <= 5
     assert not (tmp_path / "runs").exists()
     one_line(epsearch("plan", "reproduce"), "plan reproduce needs a pack; `epsearch reproduce` lists them")
 
