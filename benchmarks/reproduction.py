@@ -3,8 +3,8 @@
     uv run python benchmarks/reproduction.py --data-dir FOLDER [--workers 2] [--until SECONDS]
 
 Permuted and Rotated MNIST of Buzzega et al. 2020 (arXiv 2004.07211, table 2; settings of the authors' code, Mammoth),
-and Split MNIST of van de Ven & Tolias 2019 (arXiv 1904.07734; settings of the authors' code). Every row is trained
-with the authors' initial weights and with ours. A member goes to
+and Split MNIST of van de Ven & Tolias 2019 (arXiv 1904.07734; settings of the authors' code): the rows of packs, and
+others beside them. Every row is trained with the authors' initial weights and with ours. A member goes to
 benchmarks/results/reproduction.json as it comes, and the same command goes on where it stopped. benchmarks/page.py
 makes docs/reproduction.md of it, with what there is.
 """
@@ -13,9 +13,8 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -24,13 +23,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import members
 import numpy as np
-import torch
 import yaml
-from numpy.typing import NDArray
 
 from results import metrics
+from search_spaces.published.pack import Pack, load_pack
 from trainers import Architecture, Cohort, Learner, pool
-from trainers.networks import MLP
+from trainers.methods import hyperparameters
 from trainers.numeric_path import NumericPath
 from trainers.population import Training, train_cohort
 from trainers.schedule import Indices, generator, memory_choice
@@ -38,6 +36,7 @@ from trainers.streams import StreamRequest
 
 ROWS = Path(__file__).parent / "reproduction.yaml"
 SEEDS = (0, 1, 2)
+KNOWN = hyperparameters()
 Found = dict[str, Any]
 
 
@@ -53,10 +52,10 @@ class Row(NamedTuple):
     """Difference from other rows of its method, as "buffer 200"; "" without one."""
     values: tuple[tuple[str, Any], ...]
     """Hyperparameters, sorted by name."""
-    printed: float | None
-    """A_T in percent; None where the source has no such row."""
+    pack: Pack | None
+    """What is printed, and with which settings; None where the source has no such row."""
     start: str = ""
-    """How the initial weights are drawn, one of STARTS; "" as in A-GEM's code, which is our way."""
+    """How the initial weights are drawn; "" as in A-GEM's code, which is our way."""
 
     of_any_class: bool = False
     """Whether the memory takes examples whatever their class, and not as many of each."""
@@ -83,41 +82,16 @@ def rows() -> Iterator[Row]:
     for ours in (False, True):
         for name, table in tables.items():
             for row in table["rows"]:
-                values = tuple(sorted((table["values"] | row.get("values", {})).items()))
-                place = table["dataset"], row.get("scenario", table["scenario"]), row["method"], row.get("setting", "")
+                pack = load_pack(row["pack"]) if "pack" in row else None
+                own = row if pack is None else pack.settings | {"method": pack.method}
+                more = row.get("values", {}) if pack is None else {each: own[each] for each in own if each in KNOWN}
+                values = tuple(sorted((table["values"] | more).items()))
+                place = table["dataset"], own.get("scenario", table["scenario"]), own["method"], row.get("setting", "")
                 start, any_class = "" if ours else table["start"], row.get("of_any_class", False)
-                one = Row(name, *place, values, row.get("printed"), start, any_class)
+                one = Row(name, *place, values, pack, start, any_class)
                 yield one
                 if table.get("drawn_classes") and not ours:
                     yield one._replace(setting="classes in a drawn order", drawn_classes=True)
-
-
-def xavier(inputs: int, outputs: int, draws: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns weights [inputs, outputs] uniform within √(6 / (inputs + outputs)) (Glorot & Bengio 2010), biases 0."""
-    bound = math.sqrt(6 / (inputs + outputs))
-    return draws.uniform(-bound, bound, (inputs, outputs)), np.zeros(outputs)
-
-
-def by_inputs(inputs: int, outputs: int, draws: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns weights [inputs, outputs] and biases uniform within 1 / √inputs, as those of torch.nn.Linear."""
-    bound = 1 / math.sqrt(inputs)
-    return draws.uniform(-bound, bound, (inputs, outputs)), draws.uniform(-bound, bound, outputs)
-
-
-STARTS = {"xavier": xavier, "torch": by_inputs}
-
-
-def start_of(name: str) -> Callable[[MLP, np.random.Generator], NDArray[np.float32]]:
-    """Returns a start of the network in the place of `MLP.init`."""
-
-    def init(net: MLP, draws: np.random.Generator) -> NDArray[np.float32]:
-        row = torch.zeros(1, net.row)
-        for (k, n), (weight, bias) in zip(pairwise(net.sizes), net.layers(row), strict=True):
-            weights, biases = STARTS[name](k, n, draws)
-            weight[0, :k, :n], bias[0, :n] = torch.from_numpy(weights), torch.from_numpy(biases)
-        return np.asarray(row[0].numpy())
-
-    return init
 
 
 def left(stored_members: Iterable[Found]) -> list[Piece]:
@@ -140,13 +114,10 @@ def trained(piece: Piece, data_dir: str, path: str, images: int | None) -> list[
     order = seed + 1 if row.drawn_classes else 0
     tasks = range(table["tasks"])
     request = StreamRequest(row.dataset, Path(data_dir), tasks, images, scenario=row.scenario, order=order)
-    architecture = Architecture(hidden=tuple(table["hidden"]))
+    architecture = Architecture(hidden=tuple(table["hidden"]), start=row.start or Architecture.start)
     training = Training(request.open(), architecture, NumericPath.parse(path), transfer=False)
     started, learner = time.perf_counter(), Learner.of(row.method, seed, **dict(row.values))
-    # A network of a user's own would do the same, slower: the compiled engine has this one alone.
-    start = patch.object(MLP, "init", start_of(row.start) if row.start else MLP.init)
-    memory = patch.object(pool, "memory_choice", uniform_choice if row.of_any_class else memory_choice)
-    with start, memory:
+    with patch.object(pool, "memory_choice", uniform_choice if row.of_any_class else memory_choice):
         accuracies = train_cohort(Cohort((learner,)), training).accuracies[0]
     measured = {name: 100 * float(of(accuracies)) for name, of in MEASURES.items()}
     percent = {name: None if math.isnan(value) else round(value, 4) for name, value in measured.items()}
@@ -167,7 +138,7 @@ def make(file: Path, data_dir: str, workers: int, until: float, tiny: bool = Fal
 def line(piece: Piece, own: list[Found]) -> str:
     """Returns a row and a seed with the accuracy, and the printed one."""
     (row, seed), (member,) = piece, own
-    printed = "" if row.printed is None else f", printed {row.printed}"
+    printed = "" if row.pack is None else f", printed {row.pack.mean:g}"
     setting = f"{row.table}, {row.method} {row.setting} {row.scenario}, {row.start or 'our'} weights"
     return f"{setting}, seed {seed}: A_T {member['A_T']}{printed}, {member['seconds']} s"
 

@@ -9,11 +9,13 @@ from charts import table
 from reproduction import ROWS, SEEDS, Row, left, rows
 
 from results.labels import MISSING, count_text, method_label, number_text
+from results.pages.reproductions import answer_text
+from results.verdict.reproduction import of_scores
 
 Found = dict[str, Any]
 HEAD = (
     *("scenario", "method", "setting", "seeds", "A_T %", "F_T %", "printed A_T %", "difference", "in standard errors"),
-    "A_T % with our weights",
+    *("within a point?", "A_T % with our weights"),
 )
 
 
@@ -54,7 +56,8 @@ def cells(row: Row, own: list[Found]) -> list[str]:
     """Returns a line of the table: ours as mean ± standard deviation, and the difference from print."""
     scores = np.array([one["A_T"] for one in own], float)
     forgotten = [one["F_T"] for one in own if one["F_T"] is not None]
-    apart = None if row.printed is None else float(scores.mean()) - row.printed
+    found = None if row.pack is None else of_scores(row.pack.as_data(), [*scores])
+    apart = None if found is None else float(found["difference"])
     error = scores.std(ddof=1) / np.sqrt(len(own)) if len(own) > 1 else 0.0
     return [
         row.scenario,
@@ -63,9 +66,10 @@ def cells(row: Row, own: list[Found]) -> list[str]:
         f"{len(own)} of {len(SEEDS)}",
         mean(own),
         number_text(float(np.mean(forgotten)), 2) if forgotten else MISSING,
-        MISSING if row.printed is None else f"{row.printed:g}",
+        MISSING if found is None else f"{found['printed']:g}",
         MISSING if apart is None else f"{apart:+.2f}",
         MISSING if apart is None or not error else f"{apart / error:+.1f}",
+        MISSING if found is None else answer_text(found),
     ]
 
 

@@ -14,11 +14,13 @@ from typer.core import TyperCommand, TyperGroup
 from epsearch.failures.crash_report import SERVER
 from epsearch.failures.errors import UsageError
 from epsearch.study.description import Study
-from epsearch.study.kinds import KINDS, Search
+from epsearch.study.kinds import KINDS, Comparison, Search
 from epsearch.study.option import BASIC, DATASETS, OUTPUT, RUNS, SEARCHED, Option
 
-ESSENTIAL = ("extend", "help", "help_all")
+ESSENTIAL = ("extend", "table", "help", "help_all")
 """Options besides those of a study that its short help has, with the study's BASIC ones."""
+COMPARED = {"plan": Search.kind, "reproduce": Comparison.kind}
+"""Commands that take the options of another command."""
 WHOLE = "epsearch.whole"  # key of `Context.meta`
 
 
@@ -89,17 +91,25 @@ def _without_flag_types(parameters: list[Any]) -> list[Any]:
 
 def _shorten(command: Any, ctx: Any) -> None:
     """Hides the expert options of a command that takes a study, unless --help-all stands in it; shows their values."""
-    kind = Search if ctx.info_name == "plan" else KINDS.get(ctx.info_name)
+    kind = KINDS.get(COMPARED.get(ctx.info_name, ctx.info_name))
     if kind is None or not any(each.name == "help_all" for each in command.params):
         return
-    whole, values = WHOLE in ctx.meta, _values(kind)
+    whole = WHOLE in ctx.meta
+    values = _of_a_pack(kind) if ctx.info_name == "reproduce" else _values(kind)
     for each in command.params:
         option = kind.options().get(each.name)
+        if each.param_type_name == "argument":
+            continue
         if option is not None:
             each.hidden = not whole and option.level != BASIC
             each.help = help_text(option, values.get(option.name, ""))
         else:
             each.hidden = not whole and each.name not in ESSENTIAL
+
+
+def _of_a_pack(kind: type[Study]) -> dict[str, str]:
+    """Returns the defaults that a pack sets, in words."""
+    return {name: "the pack's" for name, one in kind.options().items() if one.usual == DATASETS or name == DATASET.name}
 
 
 def _values(kind: type[Study]) -> dict[str, str]:

@@ -31,7 +31,7 @@ from epsearch.arguments import (
     WithPrinted,
     joined,
 )
-from epsearch.commands import checking, publishing, service, stored, studies, training
+from epsearch.commands import checking, publishing, reproducing, service, stored, studies, training
 from epsearch.commands.printing import err, json_alone, listener, out, printed, url_of, view
 from epsearch.doors import door
 from epsearch.failures.lines import run_command
@@ -81,6 +81,7 @@ def run() -> object:
 
 
 training.add_to(app)
+reproducing.add_to(app)
 
 
 @app.command()
@@ -218,7 +219,7 @@ def doctor(folder: Out = OUT.default, data_dir: DataDir = DATA.default, as_json:
 
 
 PANELS = {
-    "Search": ("run", "compare", "memory", "protocols", "plan", "resume", "watch", "cancel"),
+    "Search": ("run", "compare", "memory", "protocols", "reproduce", "plan", "resume", "watch", "cancel"),
     "Manage": ("list", "show", "report", "train", "delete", "clean", "db", "datasets"),
     "Trust": ("verify", "check", "doctor"),
     "Share": ("export", "import", "publish", "serve", "token", "plugins"),

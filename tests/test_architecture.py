@@ -36,6 +36,7 @@ MORE: tuple[str, ...] = (
     *("Claim", "StoredClaim"),
     *("Choice", "OneMethod", "ProtocolLoop", "ProtocolStudy", "Walk"),
     *("ContinualHyperparameterFramework", "Known", "Predicted", "Protocol", "Question", "Trial", "View"),
+    *("Equivalence", "Pack"),
 )
 """Names of the public classes beyond these ceilings."""
 IMPORT = (ast.Import, ast.ImportFrom)

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from trainers.cohort import PROTOCOL_VERSION, Architecture, Cohort, CohortResult, Learner, plugged
+from trainers.cohort import PROTOCOL_VERSION, STARTS, Architecture, Cohort, CohortResult, Learner, plugged
 from trainers.engines.base import Learners
 from trainers.forks import Fork, described
 from trainers.hyperparameters import OF_EVERY_METHOD
@@ -91,6 +91,8 @@ class Checkpoints:
             "path": str(path),
             "transfer": transfer,
         }
+        if architecture.start != STARTS[0]:
+            common["start"] = architecture.start
         if measure is not None:
             common["measure"] = list(measure)
         if architecture.own:

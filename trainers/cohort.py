@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # options and their help need what is here without arrays
 PROTOCOL_VERSION = 3  # part of every content key; goes up whenever a change of the trainers changes any figure
 IMAGE_NETWORKS = ("reduced_resnet18", "resnet18")
 NETWORKS = ("mlp", *IMAGE_NETWORKS)
+STARTS = ("agem", "xavier", "torch")  # how initial weights of an mlp are drawn, the usual way first
 # Smaller images leave one value of a channel in the last stage, which has no variance in a batch of one.
 SMALLEST_IMAGE = {"reduced_resnet18": 16, "resnet18": 64}
 LARGEST_SEED = 2**63 - 1  # of the ledger's integers
@@ -170,12 +171,16 @@ class Architecture:
     """The widths of an mlp."""
     pretrained: str | None = None
     """The weights that a resnet18 starts from, "imagenet" or a file's path; None for random ones."""
+    start: str = STARTS[0]
+    """How the initial weights of an mlp are drawn, one of STARTS."""
 
     def __post_init__(self) -> None:
         if not self.hidden or min(self.hidden) < 1:
             raise ValueError(f"hidden must be one or more widths >= 1, got {self.hidden}")
         if self.pretrained is not None and self.network != "resnet18":
             raise ValueError(f"pretrained weights are for network resnet18, got network {self.network!r}")
+        if self.start not in STARTS:
+            raise ValueError(f"start must be one of {', '.join(STARTS)}, got {self.start!r}")
         if self.own:
             plugged(self.network)
 
@@ -200,6 +205,8 @@ class Architecture:
             raise ValueError(
                 f"{method.title} grows networks of {', '.join(NETWORKS)} alone, got network {self.network!r}"
             )
+        if self.start != STARTS[0] and isinstance(method.rule, methods.Columns):
+            raise ValueError(f"{method.title} draws the weights of its columns by start {STARTS[0]}, got {self.start}")
 
 
 @dataclass(frozen=True)

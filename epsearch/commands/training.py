@@ -4,7 +4,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,6 +16,7 @@ from epsearch.doors.door import Door, Request
 from epsearch.failures.errors import UsageError
 from epsearch.study.description import Study
 from epsearch.study.kinds import KINDS, Comparison, MemoryStudy, ProtocolStudy, Search
+from epsearch.study.names import pack_file
 from epsearch.study.parsers import words
 
 TRAINING: dict[str, str] = {
@@ -26,6 +27,13 @@ TRAINING: dict[str, str] = {
 }
 
 
+OF_PACKS = ("from_pack", "methods", "tune", "settings")
+"""Options of a comparison that a pack has in place of the user."""
+PackName = Annotated[
+    str | None, typer.Argument(metavar="PACK|FILE", help="Name of a pack, see `epsearch reproduce`, or a YAML file.")
+]
+
+
 def _command(kind: type[Study], act: Callable[..., int]) -> Callable[..., int]:
     """Returns a command that takes a study: the options of its description, and the options of the output.
 
@@ -34,6 +42,7 @@ def _command(kind: type[Study], act: Callable[..., int]) -> Callable[..., int]:
 
     def command(**values: Any) -> int:
         options = {name: values.pop(name) for name in kind.options()}
+        options["from_pack"] = _pack(options["from_pack"])
         how: dict[str, Any] = {name: bool(values.get(name)) for name in ("extend", "wait", "with_printed", "verbose")}
         how["metrics"] = words(values.get("metrics") or "")
         how["notify"] = values.get("notify")
@@ -49,13 +58,38 @@ def _command(kind: type[Study], act: Callable[..., int]) -> Callable[..., int]:
     others = inspect.signature(besides).parameters.items()
     left_out = set() if kind.extendable else {"extend"}
     left_out |= set() if kind.has_latex else {"metrics"}
-    left_out |= {"wait", "live", "with_printed", "metrics", "notify"} if act is _plan else {"verbose"}
+    left_out |= {"wait", "live", "with_printed", "metrics", "notify"} if act in (_plan, _plan_of_pack) else {"verbose"}
     own = [one for name, one in others if name not in left_out]
     signature = inspect.Signature([*map(parameter, kind.options().values()), *own])
     # Typer reads both: the order and the defaults from the one, the types from the other.
     command.__signature__ = signature  # type: ignore[attr-defined]
     command.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
     return command
+
+
+def _pack(written: str | None) -> str | dict[str, Any] | None:
+    """Returns the name of a pack, or what is in its file, which a service does not read."""
+    if written is None or not (written.endswith((".yaml", ".yml")) or "/" in written):
+        return written
+    return pack_file(Path(written))
+
+
+def reproduce(act: Callable[..., int]) -> Callable[..., int]:
+    """Returns a command that compares the method of a pack, which is its argument."""
+    command = _command(KINDS[Comparison.kind], act)
+    signature = inspect.signature(command)
+    options = signature.parameters
+    own = [
+        options["from_pack"].replace(annotation=PackName),
+        *(one for one in options.values() if one.name not in OF_PACKS),
+    ]
+
+    def with_pack(**values: Any) -> int:
+        return command(**values, **dict.fromkeys(OF_PACKS[1:]))
+
+    with_pack.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
+    with_pack.__annotations__ = {one.name: one.annotation for one in own}
+    return with_pack
 
 
 def _unless_another(command: Callable[..., int]) -> Callable[..., int]:
@@ -87,6 +121,13 @@ def _plan(side: Door, request: Request, quiet: bool, as_json: bool) -> int:
     return view(plan, as_json)
 
 
+def _plan_of_pack(side: Door, request: Request, quiet: bool, as_json: bool) -> int:
+    """Prints the plan of a pack."""
+    if request.options["from_pack"] is None:
+        raise UsageError("plan reproduce needs a pack; `epsearch reproduce` lists them")
+    return _plan(side, request, quiet, as_json)
+
+
 def add_to(app: Commands) -> None:
     """Adds the commands; `plan` itself is for searches, its subcommands are for other kinds."""
     for kind, text in TRAINING.items():
@@ -97,3 +138,5 @@ def add_to(app: Commands) -> None:
     for kind in (Comparison.kind, MemoryStudy.kind, ProtocolStudy.kind):
         text = f"Tell what `epsearch {kind}` with these options would take; nothing is trained."
         plans.command(kind, help=text)(_command(KINDS[kind], _plan))
+    text = "Tell what `epsearch reproduce` with these options would take; nothing is trained."
+    plans.command("reproduce", help=text)(reproduce(_plan_of_pack))

@@ -214,6 +214,8 @@ def _options(request: Request) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """Returns a JSON-able value: tuples as lists, paths as text."""
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)

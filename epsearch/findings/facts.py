@@ -16,6 +16,7 @@ from results.labels import count_text, duration_text, points_text
 from results.ledger.record import RERUN, steps_taken
 from results.ledger.retry import RetryPolicy
 from search_spaces.published.definition import load_definition
+from trainers.cohort import Architecture
 from trainers.hyperparameters import OF_EVERY_METHOD
 from trainers.numeric_path import NumericPath
 
@@ -98,14 +99,14 @@ def full_size(study: Study, memory: int | None = None) -> bool:
         == (definition.classes, definition.image_size)
         and all(study.value(one.name) == one.default for one in OF_EVERY_METHOD if one.later)
         and study.scenario == next(iter(definition.scenarios), None)
-        and (study.network, study.pretrained) == (definition.network, definition.pretrained)
+        and study.architecture == Architecture(definition.network, pretrained=definition.pretrained)
         and memory in (None, definition.memory)
         and getattr(study, "memory_bytes", None) is None
     )
 
 
 def unit_notes(study: Study) -> list[str]:
-    """Returns the note that every seed counts once for each order of tasks; none with one order."""
+    """Returns the note that every seed counts once for each order of tasks; none with one order, or one for each."""
     if study.orders == 1:
         return []
     counted = f"{study.units_text(len(study.seeds))} make {len(study.units)} units"

@@ -56,10 +56,13 @@ class Report(NamedTuple):
     groups: Callable[[Any], "Groups"]
     """Loop -> its stored members, grouped over seeds."""
     answer: Callable[[Any], str] = lambda results: ""
-    """Results -> the answer of a search in words; empty for other studies."""
+    """Results -> the answer of a search, or of a row against print, in words; empty for other studies."""
 
     summary: Callable[[Any], "Summary | None"] = lambda results: None
     """Results -> the answer of a search in a few lines; None for other studies."""
+
+    against_print: Callable[[Any], dict[str, Any] | None] = lambda loop: None
+    """Loop -> the answer of the row that a pack prints; None for a study without one."""
 
     latex_metrics: Callable[[], tuple[str, ...]] = lambda: ()
     """Returns the metrics that the LaTeX table can have; empty for a kind without one."""
@@ -167,6 +170,12 @@ def _answer(results: SearchResults) -> str:
     return answer(results)
 
 
+def _reproduction(results: TableResults) -> str:
+    from results.verdict.reproduction import sentences
+
+    return " ".join(sentences(results))
+
+
 def _summary(results: SearchResults) -> "Summary":
     from results.verdict.summary import summary
 
@@ -235,6 +244,8 @@ REPORTS: dict[str, Report] = {
         _comparison_pages,
         "write_comparison",
         _rows,
+        _reproduction,
+        against_print=TableLoop.against_print,
         latex_metrics=lambda: _comparison_pages().latex_metrics(),
     ),
     ProtocolStudy.kind: Report(protocol_results, _records, _protocol_pages, "write_protocols", _protocols),

@@ -13,7 +13,7 @@ from epsearch.study.description import MEMORY_PHASE, Study
 from epsearch.study.parsers import AUTO
 from results.ledger.record import BEYOND, ORDER, RunRecord, content_key
 from trainers import methods
-from trainers.cohort import PROTOCOL_VERSION, Learner
+from trainers.cohort import PROTOCOL_VERSION, STARTS, Learner
 from trainers.forks import Fork, learner_of, line_of, normal_form, schedule_of
 from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameters
 from trainers.methods import RESERVOIR, Columns
@@ -50,7 +50,8 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
     if learner.declared.foreign:
         config, values = values, {}
     elif study.network == "mlp":  # the stream's description has other networks, with a hash of pretrained weights
-        config["hidden"] = study.architecture.hidden
+        config["hidden"] = study.hidden
+        config |= {} if study.start == STARTS[0] else {"start": study.start}
     # Parts of the method, and of networks among a trainer's values, but not of strategies, which train nothing.
     plugged = images.get(PLUGINS, {})
     source = dict(plugged.get(learner.method, {}))

@@ -100,7 +100,7 @@ class Plan:
     ray: bool
     """Whether a Ray is expected to be started or joined, besides threads."""
     resolutions: tuple[Resolution, ...]
-    """For the seeds of the search, and of the evaluation if their numbers differ."""
+    """For the seeds of the search, and of the evaluation if their numbers differ; empty where no rows are compared."""
     suggestion: str = ""
     """Options with as good an answer from fewer members; "" without any."""
     measuring: tuple[tuple[str, int, float], ...] = ()

@@ -13,7 +13,7 @@ from epsearch.loop.estimates import MemberCounts
 from epsearch.loop.jobs import Run
 from epsearch.study.kinds import Comparison, MemoryStudy, Search, Table
 from epsearch.study.published import of_methods
-from results.labels import count_text
+from results.labels import count_text, settings_text
 from results.ledger.record import RunRecord
 from results.metrics import average_accuracy
 from search_spaces.published.definition import learning_rate_grid, strength_grids
@@ -73,7 +73,11 @@ class Row:
 
 # Kind of study -> values that make each row of a method different.
 OWN: dict[str, Callable[[Any, str], list[dict[str, Value]]]] = {
-    Comparison.kind: lambda study, name: [{}, *({field: value} for field, value in methods.method(name).variants)],
+    Comparison.kind: lambda study, name: [
+        {},
+        # A pack prints one row a method.
+        *({field: value} for field, value in methods.method(name).variants if study.from_pack is None),
+    ],
     MemoryStudy.kind: lambda study, name: [{"memory": size} for size in study.sizes],
 }
 
@@ -137,8 +141,28 @@ class TableLoop(Loop):
         return "tuning" if self.tuning else "evaluation"
 
     def headline(self) -> str:
-        """Returns the numbers of evaluated and of all rows, in words."""
-        return f"{sum(not self._unstored(self.runs(row)) for row in self.rows)}/{len(self.rows)} rows"
+        """Returns the numbers of evaluated and of all rows in words, and the answer against print, if any."""
+        rows = f"{sum(not self._unstored(self.runs(row)) for row in self.rows)}/{len(self.rows)} rows"
+        return rows if (answer := self.chosen()) is None else f"{rows}; {settings_text(answer)}"
+
+    def against_print(self) -> dict[str, Any] | None:
+        """Returns the answer of the row that a pack prints, as `judged` has it; None without a pack, or its method."""
+        pack, row = self.study.from_pack, None
+        if pack is not None:
+            row = next((one for one in self.rows if one.method == pack.method), None)
+        if pack is None or row is None:
+            return None
+        from results.verdict.reproduction import judged  # late: a list of studies needs no numbers
+
+        return judged(pack.as_data(), self.records_of(self.runs(row)))
+
+    def chosen(self) -> dict[str, Any] | None:
+        """Returns the answer by the name of the pack; None before there is one."""
+        found = self.against_print()
+        if found is None or not found["n"]:
+            return None
+        others = f", other {', '.join(found['changed'])}" if found["changed"] else ""
+        return {found["name"]: f"{found['answer']}{others}"}
 
     def heading(self) -> str:
         """Returns the numbers of rows, seeds and tasks, in words."""

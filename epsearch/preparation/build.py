@@ -13,16 +13,26 @@ from epsearch.preparation.trainers import declare, of_trainer
 from epsearch.study import file, limits
 from epsearch.study.description import Study
 from epsearch.study.hyperparameters import stored_space
-from epsearch.study.kinds import CV_TASKS, EXTRAPOLATED, KINDS, REQUESTS, ProtocolStudy, Search, at_the_end
+from epsearch.study.kinds import (
+    CV_TASKS,
+    EXTRAPOLATED,
+    KINDS,
+    REQUESTS,
+    Comparison,
+    ProtocolStudy,
+    Search,
+    at_the_end,
+)
 from epsearch.study.limits import check_product
-from epsearch.study.names import register_trainer, trainer
+from epsearch.study.names import SHARED, register_trainer, trainer
 from epsearch.study.option import RACE, TRAINER
 from epsearch.study.parsers import one_of, study_name
 from epsearch.study.published import of_methods, published
 from results.labels import OF_POINTS
 from results.ledger.url import LedgerUrl
 from search_spaces.published.definition import load_definition
-from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
+from search_spaces.published.pack import Pack
+from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE, Architecture
 from trainers.hyperparameters import Value
 from trainers.methods import method as declared_method
 from trainers.methods import own_hyperparameters
@@ -31,6 +41,10 @@ AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 HELD_OUT = ProtocolStudy.options()["validation"].default
 """Share that is held out where held-out examples choose."""
+FREE = ("seeds", "methods", "device", "precision")
+"""Options that may differ from those of a pack, whose row is trained all the same."""
+OF_A_PACK = {"dataset", "methods", "settings", "seeds", "tune", "device", "precision"}
+"""Options that are no settings of a pack, which has fields for them, or leaves them to the user."""
 MOVED_STARTS = 2
 """Default number of members of residual networks whose rounding noise is measured."""
 
@@ -54,7 +68,11 @@ def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = 
     # The hash includes the device and the definition's values.
     prefix, end = f"{study.kind}-" if study.names_its_kind else "", f"-{study.digest()}"
     room = limits.NAME - len(prefix) - len(end)
-    within = _name(study.dataset)[:room].encode()[: limits.NAME_BYTES - len(prefix) - len(end)].decode(errors="ignore")
+    within = (
+        (_name(study.dataset) if study.from_pack is None else study.from_pack.name)[:room]
+        .encode()[: limits.NAME_BYTES - len(prefix) - len(end)]
+        .decode(errors="ignore")
+    )
     try:
         return replace(study, name=study_name(f"{prefix}{within}{end}", "name"))
     except UsageError:  # a folder of images may have any name
@@ -226,6 +244,8 @@ def _parsed(
     if (named := {**written, **given}.get("trainer")) is not None:
         declare(trainer(named, "trainer"))
     written = _joined(kind, written, {name: value for name, value in given.items() if value is not None})
+    if written.get("from_pack") is not None:
+        written = _with_pack(kind, written)
     parsed = _values(kind, written, method)
     if (tests := parsed.pop("on", None)) is not None:
         from epsearch.protocols.registry import on_tests
@@ -236,6 +256,46 @@ def _parsed(
             raise UsageError("interval is that of ε alone; give it within --search, like epsilon=0..0.5")
         parsed.pop("search", None)  # of the file, as the command line wins
     return parsed
+
+
+def _with_pack(kind: type[Study], written: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns values over those of their pack, which lists the options that have others. Raises UsageError."""
+    pack: Pack = kind.options()["from_pack"].parse(written["from_pack"])
+    own = _of_pack(kind, pack)
+    try:
+        usual = _values(kind, own)
+    except UsageError as error:
+        raise UsageError(f"pack {pack.name}: {error}") from error
+    usual = _defaults(kind, usual) | usual
+    explicit = _values(kind, {name: value for name, value in written.items() if name != "from_pack"})
+    if "settings" in explicit:  # what is left out is that of the definition, also where it is written
+        usual, explicit = (
+            one | {"settings": {*_settings(usual | one | {"methods": (pack.method,), "tune": False}, False)}}
+            for one in (usual, explicit)
+        )
+        explicit["settings"] = {one for one in explicit["settings"] if one[0] == pack.method}
+    changed = [
+        name
+        for name, value in explicit.items()
+        if kind.options()[name].identifies and name not in FREE and value != usual[name]
+    ]
+    return own | dict(written) | {"from_pack": replace(pack, changed=tuple(changed))}
+
+
+def _of_pack(kind: type[Study], pack: Pack) -> dict[str, Any]:
+    """Returns the options of a kind that a pack sets, unparsed. Raises UsageError for a setting that nobody has."""
+    options, own = kind.options(), {one.name for one in declared_method(pack.method).hyperparameters}
+    known = {name for name, one in Comparison.options().items() if one.identifies} - OF_A_PACK | own
+    for name in pack.settings:
+        if name not in known:
+            raise UsageError(f"pack {pack.name}: {unknown('setting', name, sorted(known))}")
+    values: dict[str, Any] = {name: value for name, value in pack.settings.items() if name in options}
+    if "method" in options:
+        values["method"] = pack.method
+    if "methods" in options:
+        apart = {name: value for name, value in pack.settings.items() if name in own - options.keys() - {*SHARED}}
+        values |= {"methods": pack.method, "settings": {f"{pack.method}.{name}": apart[name] for name in apart}}
+    return values | {"dataset": pack.dataset, "seeds": pack.seeds}
 
 
 def _joined(kind: type[Study], file: Mapping[str, Any], line: Mapping[str, Any]) -> dict[str, Any]:
@@ -409,6 +469,10 @@ def _check_stream(study: Study) -> None:
         (
             study.pretrained is not None and study.network != "resnet18",
             f"pretrained weights are for network resnet18, got {study.network}; allowed: none",
+        ),
+        (
+            study.network != "mlp" and (study.hidden, study.start) != (Architecture.hidden, Architecture.start),
+            f"hidden and start are for network mlp, got network {study.network}; leave them out",
         ),
         (
             size is not None and size < smallest,

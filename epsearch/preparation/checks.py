@@ -176,6 +176,8 @@ def _check_memory_study(study: MemoryStudy) -> None:
 
 def _check_table(study: Table) -> None:
     """Checks that every method fits the command and has settings on the dataset."""
+    if study.order_by_seed and (study.orders > 1 or study.order is not None or max(study.seeds) >= limits.ORDERS):
+        raise UsageError(f"order-by-seed needs seeds < {limits.ORDERS}, and neither --orders nor --order")
     known = of_methods(study.dataset)
     for method in study.methods:
         if method not in (allowed := study.trainable()):

@@ -157,8 +157,8 @@ def _in_orders(study: Study, phase: str, stream: TaskStream) -> list[TaskStream]
     """Returns the stream in every order in which its tasks differ. Raises UsageError where there are fewer orders."""
     try:
         if splits_classes(stream):
-            return [stream, *(study.request(phase, order=order).open() for order in range(1, study.orders))]
-        drawn_order(study.orders - 1, min(stream.tasks), len(stream.tasks))
+            return [study.request(phase, order=order).open() if order else stream for order in study.order_numbers]
+        drawn_order(max(study.order_numbers), min(stream.tasks), len(stream.tasks))
     except (DataError, ValueError) as error:
         more = "more --cv-tasks have" if phase == "cv" else "more --tasks have"
         raise UsageError(f"{error}; {more}") from error
@@ -183,10 +183,9 @@ def _check_network(study: Study, stream: TaskStream) -> None:
     with refused(ValueError):
         for learner in CHECKS[study.kind].trained(study):
             check_scenario(learner.declared, stream)
+            study.architecture.check(learner.declared)
     if study.architecture.own:
         with refused(ValueError, ForeignError):
-            for learner in CHECKS[study.kind].trained(study):
-                study.architecture.check(learner.declared)
             ways(study, stream)  # a trial is the only test of whether it can be trained
         return
     if study.network not in takes:

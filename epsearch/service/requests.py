@@ -57,6 +57,10 @@ def check_options(options: Mapping[str, Any], settings: Settings) -> dict[str, A
             _allow_modules(option, value, settings)
     if allowed.get("pretrained") not in (None, "none", "imagenet"):
         raise UsageError(f"pretrained must be none or imagenet here, got {brief(allowed['pretrained'])}")
+    if isinstance(pack := allowed.get("from_pack"), dict):
+        settings_of = pack.get("settings")
+        named = {name: pack[name] for name in ("dataset", "method") if name in pack}
+        check_options(named | (settings_of if isinstance(settings_of, dict) else {}), settings)
     return allowed
 
 

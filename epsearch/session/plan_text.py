@@ -31,6 +31,7 @@ def in_words(plan: Plan) -> dict[str, str]:
         "workers": f"up to {plan.usable} at a time, a member each; more would idle" if plan.counts.largest else "",
         "time": _time(plan),
         "statistics": " ".join(dict.fromkeys(statistics)),
+        "print": _against_print(plan),
         "suggestion": plan.suggestion,
         "caution": " ".join(plan.cautions),
     }
@@ -44,7 +45,8 @@ def in_brief(plan: Plan) -> dict[str, str]:
         "members": f"{_number(plan, 'to train')}, {plan.counts.known} in the ledger",
         "time": _short_time(plan),
         "memory": _short_memory(plan),
-        "power": power.in_brief(plan.resolutions[0], plan.study.compared_unit),
+        "power": power.in_brief(plan.resolutions[0], plan.study.compared_unit) if plan.resolutions else "",
+        "print": _against_print(plan),
         # A bias of the search matters more than its cost.
         "advice": f"{caution} (--verbose says why)" if caution else plan.suggestion,
     }
@@ -136,6 +138,12 @@ def _measuring(plan: Plan) -> str:
         for method, every, share in plan.measuring
     )
     return f"inside tasks {'; '.join(each)}" if plan.measuring else ""
+
+
+def _against_print(plan: Plan) -> str:
+    """Returns what a row will be held against, and by which margin; "" for a study without the row of a pack."""
+    pack = plan.study.from_pack
+    return "" if pack is None or plan.resolutions else f"{pack.metric} {pack.mean:g}, margin ±{pack.margin:g}"
 
 
 def _span(least: int, most: int) -> str:

@@ -33,7 +33,8 @@ from epsearch.study.published import published
 from results.labels import A_T, OF_POINTS, count_text
 from results.ledger.record import Unit
 from results.ledger.url import LedgerUrl
-from trainers.cohort import Architecture
+from search_spaces.published.pack import Pack
+from trainers.cohort import STARTS, Architecture
 from trainers.hyperparameters import Hyperparameters
 from trainers.methods import METHODS, PLUGGED, hyperparameters
 from trainers.numeric_path import PRECISIONS
@@ -174,6 +175,15 @@ class Study:
         usual=DATASETS, part=METHOD,
     )
     """None for random weights."""
+    hidden: tuple[int, ...] = option(
+        values.WIDTHS, "Units of each hidden layer of an mlp.", LEARNING, Architecture.hidden, later=True, part=METHOD,
+    )
+    start: str = option(
+        values.words(*STARTS),
+        "Initial weights of an mlp: normal with σ = 0.1, biases of 0.1, as in A-GEM's code (agem); uniform within "
+        "√(6 / (inputs + outputs)), biases 0 (xavier); weights and biases within 1 / √inputs, as of nn.Linear (torch).",
+        LEARNING, Architecture.start, later=True, part=METHOD,
+    )
     skip_corrupt: bool = option(
         values.FLAG, "Leave out images that cannot be decoded, instead of refusing to start.", STREAM, False,
     )
@@ -253,6 +263,12 @@ class Study:
         values.FOLDER, "Folder of datasets; what is missing is downloaded there; $EPSEARCH_CACHE moves its default.",
         STREAM, cache_folder(), level=BASIC, scope=PLACE,
     )
+    from_pack: Pack | None = option(
+        values.PACK,
+        "A pack of `epsearch reproduce`, whose values are defaults; what the command has no option for is left out.",
+        OUTPUT, usual="none", scope=REQUEST,
+    )
+    """A printed row, which the study's answer is held against."""
     add_metrics: tuple[str, ...] = option(
         values.plugins("metric"),
         "Metrics of others that tables show behind ours: aia, bwt-libcontinual and others of the glossary; "
@@ -421,6 +437,11 @@ class Study:
         return 0
 
     @property
+    def order_numbers(self) -> tuple[int, ...]:
+        """The numbers of the orders of tasks, 0 for the stream's own."""
+        return tuple(range(self.orders))
+
+    @property
     def units(self) -> tuple[Unit, ...]:
         """The units of statistics: every seed in every order of tasks."""
         return self.units_of(self.seeds)
@@ -515,7 +536,7 @@ class Study:
     @property
     def architecture(self) -> Architecture:
         """The network."""
-        return Architecture(self.network, pretrained=self.pretrained)
+        return Architecture(self.network, self.hidden, self.pretrained, self.start)
 
     @property
     def folder(self) -> Path:

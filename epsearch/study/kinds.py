@@ -1,6 +1,6 @@
 """Kinds of study: a search, a comparison of methods, a study of the memory."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -463,7 +463,26 @@ class Table(Study):
         usual=DATASETS, after="hyperparameters",
     )
     """(method, hyperparameter, value)."""
+    order_by_seed: bool = option(
+        values.FLAG,
+        "Give every seed an order of its own, of tasks or of the classes that are split into them: seed 3 order 3 of "
+        "--orders, seed 0 the stream's.", SEEDS, False, later=True, after="orders",
+    )
     # fmt: on
+
+    @property
+    def order_numbers(self) -> tuple[int, ...]:
+        """The numbers of the orders of tasks."""
+        return self.seeds if self.order_by_seed else super().order_numbers
+
+    def units_of(self, seeds: Iterable[int]) -> tuple[Unit, ...]:
+        """Returns each seed in its own order, or in every order."""
+        return tuple(Unit(seed, seed) for seed in seeds) if self.order_by_seed else super().units_of(seeds)
+
+    @property
+    def compared_on(self) -> tuple[int, ...]:
+        """Numbers of units in which rows are compared; none for the row of a pack, which is held against print."""
+        return super().compared_on if self.from_pack is None else ()
 
     def code(self) -> dict[str, str]:
         """Returns possible plug-ins: network and methods."""

@@ -4,16 +4,21 @@ They are called as those of `parsers`; plug-ins are loaded.
 """
 
 import os
+import re
 from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from epsearch.failures.errors import UsageError, refused, unknown
+from epsearch.failures.errors import UsageError, brief, refused, unknown
 from epsearch.plugins.kinds import KINDS
 from epsearch.plugins.loading import load_plugin
 from epsearch.plugins.names import installed, resolve
-from epsearch.study.parsers import hyperparameter, listed, path, some_of
+from epsearch.study.parsers import hyperparameter, listed, one_of, path, some_of
 from results.labels import OBJECTIVES, WORST, is_objective
 from search_spaces.published.definition import UnknownDataset, load_definition
+from search_spaces.published.fields import read_yaml
+from search_spaces.published.pack import Pack, load_pack, parse_pack
 from trainers import methods as methods_of
 from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameter, Value
 from trainers.methods import METHODS
@@ -21,6 +26,7 @@ from trainers.methods.rules import MEMORY
 
 # Methods that show tasks together, as bounds of what others reach.
 REFERENCE_ROWS = tuple(name for name, one in METHODS.items() if one.union is not None)
+PACK_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,59}")
 USUAL = "cv-tasks"
 """The protocol of nearly all stored searches, which are listed without a table of protocols."""
 # The methods of a comparison share these, as it is paired.
@@ -152,6 +158,53 @@ def settings(value: Any, name: str) -> tuple[tuple[str, str, Value], ...]:
             raise UsageError(f"{name} name {of}.{field} twice: {value!r}")
         parsed[of, field] = hyperparameter(pair[1], f"{of}.{field}", declared[field])
     return tuple((of, field, value) for (of, field), value in parsed.items())
+
+
+@refused(ValueError, OSError)
+def pack(value: Any, name: str) -> Pack:
+    """Returns the pack of a name, of a file (a Path), or of data as `Pack.as_data` has them."""
+    if isinstance(value, Pack):
+        return value
+    if isinstance(value, Path):
+        value = pack_file(value)
+    if not isinstance(value, dict):
+        return load_pack(str(value))
+    data = {key: _typed(each) for key, each in value.items()}
+    own, changed = str(data.pop("name", "")), data.pop("changed", [])
+    if not PACK_NAME.fullmatch(own):
+        raise UsageError(f"the name of a pack must be up to 60 letters, digits and . _ -, got {brief(own)}")
+    read = replace(parse_pack(own, data), changed=tuple(map(str, listed(changed))))
+    method(read.method, f"method of pack {own}")
+    from results.metrics import METRICS  # late, as most studies have no pack
+    from results.statistics.equivalence import SPREADS
+
+    one_of(read.metric, f"metric of pack {own}", METRICS)
+    if read.spread is not None:
+        one_of(read.spread_is, f"spread_is of pack {own}", SPREADS)
+    return replace(read, dataset=dataset(read.dataset, f"dataset of pack {own}"))
+
+
+def pack_file(path: Path) -> dict[str, Any]:
+    """Returns the data of a pack in a YAML file, whose name is that of the pack. Raises UsageError."""
+    try:
+        return {**read_yaml(str(path), path.read_text("utf-8")), "name": path.stem}
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read the pack {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def format_pack(value: Pack) -> dict[str, Any]:
+    """Returns a pack as `pack` reads it."""
+    return value.as_data()
+
+
+def _typed(value: Any) -> Any:
+    """Returns a value with numbers for texts: in files of options and forms numbers are texts."""
+    if isinstance(value, dict):
+        return {name: _typed(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_typed(each) for each in value]
+    number = re.fullmatch(r"-?[0-9.]+(e[-+]?[0-9]+)?", value) if isinstance(value, str) else None
+    return value if number is None else float(value) if {".", "e"} & set(value) else int(value)
 
 
 def format_settings(value: tuple[tuple[str, str, Value], ...]) -> dict[str, Value]:

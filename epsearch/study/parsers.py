@@ -172,6 +172,18 @@ def sizes(value: Any, name: str) -> tuple[int, ...]:
     return tuple(sorted(numbers))
 
 
+def widths(value: Any, name: str) -> tuple[int, ...]:
+    """Returns the units of each hidden layer, from 256,256 or a list.
+
+    >>> widths("400, 300", "hidden")
+    (400, 300)
+    """
+    numbers = tuple(whole(part, name, 1, limits.WIDTH) for part in listed(value))
+    if not 1 <= len(numbers) <= limits.LAYERS:
+        raise UsageError(f"{name} must be 1 to {limits.LAYERS} numbers with commas between, got {brief(value)}")
+    return numbers
+
+
 def hyperparameter(value: Any, name: str, one: Hyperparameter) -> Value:
     """Returns a value of a declared hyperparameter: a word, a whole number, a float32, or None for `all` or `none`."""
     if one.choices:

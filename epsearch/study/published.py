@@ -37,12 +37,20 @@ def known_values(dataset: str, method: str, name: str) -> dict[str, float]:
     Raises UnknownDataset.
     """
     declared = next(each for each in method_of(method).hyperparameters if each.name == name)
-    definition = load_definition(dataset)
-    published = of_methods(dataset).get(method, {}).get(name)
-    if published is None and declared.published and not declared.per_method:
-        published = getattr(definition, declared.published, None)
-    values = {"default": declared.default, "published": published}
+    values = {"default": declared.default, "published": sourced(dataset, method).get(name)}
     return {which: float(value) for which, value in values.items() if isinstance(value, (int, float))}
+
+
+def sourced(dataset: str, method: str | None = None) -> dict[str, Value]:
+    """Returns the hyperparameters for which the definition of a dataset has a value: its own, then those of a method.
+
+    A value that every method has for itself, as the learning rate, is the dataset's only where no method is named.
+    """
+    definition, named = load_definition(dataset), hyperparameters().values()
+    shared = {each.name: getattr(definition, each.published, None) for each in named if each.published}
+    apart = {each.name for each in named if each.per_method and method is not None}
+    values = {name: value for name, value in shared.items() if value is not None and name not in apart}
+    return values | (of_methods(dataset).get(method, {}) if method is not None else {})
 
 
 def of_methods(dataset: str) -> dict[str, dict[str, Value]]:
@@ -59,11 +67,9 @@ def of_methods(dataset: str) -> dict[str, dict[str, Value]]:
 
 def _hyperparameters(dataset: str, method: str | None) -> dict[str, Value]:
     """Returns published hyperparameters: the method's, else the dataset's, else the declared default."""
-    definition = load_definition(dataset)
-    of_all = {each: getattr(definition, each.published, None) for each in hyperparameters().values() if each.published}
-    values = {each.name: each.default if value is None else value for each, value in of_all.items()}
-    if method is not None and method not in PLUGGED:  # plug-ins have no published values
-        declared = METHODS.get(method)
-        definition.method((declared and declared.settings_of) or method)  # raises without values
-        values |= of_methods(dataset)[method]
-    return values
+    declared = {each.name: each.default for each in hyperparameters().values() if each.published}
+    if method is None or method in PLUGGED:  # plug-ins have no published values
+        return declared | sourced(dataset)
+    known = METHODS.get(method)
+    load_definition(dataset).method((known and known.settings_of) or method)  # raises without values
+    return declared | sourced(dataset) | sourced(dataset, method)

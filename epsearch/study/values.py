@@ -64,6 +64,10 @@ def _or_word(schema: Mapping[str, object], word: str = "all") -> Mapping[str, ob
     return {"anyOf": [schema, {"type": "string", "enum": [word]}]}
 
 
+def _or_object() -> Mapping[str, object]:
+    return {"anyOf": [{"type": "string"}, MAPPING]}
+
+
 def _metavar(allowed: Collection[str]) -> str:
     listed = "|".join(allowed)
     return listed if len(listed) <= WIDEST else "NAME"
@@ -101,6 +105,7 @@ METHOD_VALUES = ValueType(
 NETWORK = plugin("network", NETWORKS)
 NUMERIC_PATH = ValueType(parsers.numeric_path, "NAME")
 OBJECTIVE = ValueType(names.objective)
+PACK = ValueType(names.pack, "NAME|FILE", names.format_pack, json=_or_object())
 PROTOCOL_NAME = ValueType(names.protocol, "PROTOCOL")
 PROTOCOL_NAMES = ValueType(names.protocols, "PROTOCOL,…", list, json=WORDS)
 PLACE = ValueType(parsers.place)
@@ -119,5 +124,6 @@ SIZES = ValueType(parsers.sizes, "INT,…", list, json=NUMBERS)
 SPACE = ValueType(spaces.space, "SPACE", spaces.format_space, words=0, by_method=True, json=MAPPING)
 STRATEGY = plugin("strategy", STRATEGIES)
 STUDY_NAME = ValueType(parsers.study_name, "NAME")
+WIDTHS = ValueType(parsers.widths, "INT,…", list, json=NUMBERS)
 TASK_ORDER = ValueType(parsers.task_order, "TASK,…", list, json=NUMBERS)
 TRAINER_NAME = ValueType(names.trainer, "MODULE:NAME")

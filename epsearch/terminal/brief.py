@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from textwrap import shorten
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -9,7 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from epsearch.terminal.consoles import table
-from results.labels import count_text
+from results.labels import count_text, method_label
 from results.metrics import METRICS
 from results.pages import comparison_numbers
 from results.pages import memory as memory_page
@@ -18,8 +19,10 @@ from results.protocols import ProtocolResults
 from results.search import SearchResults
 from results.table import TableResults
 from results.verdict import claim
+from results.verdict import reproduction as against
 from results.verdict.protocols import summary as protocol_summary
 from results.verdict.summary import Summary, summary
+from search_spaces.published.pack import packs
 
 Brief: TypeAlias = tuple[list[RenderableType], dict[str, str]]
 """Lines, and facts below them by name; a next step that is a command begins with the name of the program."""
@@ -45,11 +48,35 @@ def _in_brief(brief: Summary) -> Brief:
     return lines, {**claimed, "trust": brief.trust, "next": brief.next_step}
 
 
+def reproduction(found: against.Found) -> Brief:
+    """Returns whether the printed row is reproduced, its numbers, and the seeds that an answer needs."""
+    titles = (f"  {found['metric']}", "ours", "printed", "difference", f"{100 * against.TOST:.0f} % interval")
+    lines: list[RenderableType] = [
+        Text(against.headline(found), style="bold"),
+        table([(f"  {method_label(found['method'])}", *against.cells(found))], *titles),
+    ]
+    needed, known = found.get("seeds_needed"), found["name"] in packs()
+    step = "epsearch reproduce --table"
+    if needed:
+        step = f"epsearch reproduce {found['name']} --seeds {needed}" if known else f"the same with --seeds {needed}"
+    below = {"trust": against.how_far(found), "needs": against.remedy(found), "source": shorten(found["source"], 70)}
+    if found["anomalies"]:
+        below["known"] = f"{count_text(len(found['anomalies']), 'remark')} on this row, with --why"
+    return lines, {name: text for name, text in below.items() if text} | {"next": step}
+
+
 def comparison(results: TableResults) -> Brief:
-    """Returns the method with the highest A_T, a line a row, and the agreement with the printed ranking."""
+    """Returns the answer of a row against print, or the method with the highest A_T and how rankings agree.
+
+    Then a line a row; of a study with the row of a pack alone, the numbers of the test.
+    """
+    if (found := against.reproduction(results)) is not None and len(results.rows) == 1:
+        return reproduction(found)
     rows = comparison_numbers.comparison_table(results)
     lines, below = _table_in_brief(rows, ("row",), comparison_numbers.left_out(results), results.name)
     tau = comparison_numbers.ranking(results)[1] if results.printed_beside else math.nan
+    if found is not None:
+        lines.insert(0, Text(against.headline(found), style="bold"))
     if math.isfinite(tau):
         below["trust"] += f"; Kendall's τ with the printed ranking {tau:.2f}"
     claimed = {} if results.claim is None else {"claim": claim.in_brief(results.claim)}

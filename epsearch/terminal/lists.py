@@ -10,7 +10,7 @@ from rich.text import Text
 from epsearch.ledger.damage import unused_in_words
 from epsearch.status import UNKNOWN, StudyStatus
 from epsearch.terminal.consoles import FittingTable, facts, table
-from results.labels import A_T, count_text
+from results.labels import A_T, count_text, dataset_label, method_label
 from results.points import point_text
 
 if TYPE_CHECKING:  # a list of studies is printed without what other commands need
@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # a list of studies is printed without what other commands ne
     from epsearch.plugins.names import InstalledPlugin
     from epsearch.preparation.images import DecodedImages
     from epsearch.study.description import Study
+    from search_spaces.published.pack import Pack
     from trainers.streams.images.inspection import Inspection
 
 
@@ -138,6 +139,20 @@ def _line(row: StudyStatus) -> tuple[str, ...]:
 def datasets(rows: Sequence[Mapping[str, str]]) -> RenderableType:
     """Returns a line per dataset: name, title, status, folder."""
     return table((row.values() for row in rows), "dataset", "what it is", "status", "where")
+
+
+def packs(rows: "Sequence[Pack]") -> RenderableType:
+    """Returns a line per pack, a block a source: name, stream, printed number, margin."""
+    parts: list[RenderableType] = []
+    for source in dict.fromkeys(pack.source for pack in rows):
+        lines = [
+            (pack.name, dataset_label(pack.dataset), method_label(pack.method), f"{pack.mean:g}", f"±{pack.margin:g}")
+            for pack in rows
+            if pack.source == source
+        ]
+        titles = "pack", "stream", "method", "printed", "margin"
+        parts += [Text(source, style="bold"), table(lines, *titles), Text("")]
+    return Group(*parts, Text("epsearch reproduce PACK trains one; plan reproduce PACK says how long that takes"))
 
 
 def plugins(rows: "Sequence[InstalledPlugin]") -> RenderableType:

@@ -36,6 +36,7 @@ from results.verdict import along_tasks, claim, forecast, protocols
 from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json
 from results.verdict.orders import of_rows
+from results.verdict.reproduction import reproduction, sentences
 
 PROGRAM = "epsearch"
 
@@ -111,6 +112,13 @@ def _report(page: Path, more: str = "") -> Text:
     return Text.assemble(("report  ", "bold"), str(page), more)
 
 
+def _comparison(results: TableResults) -> list[RenderableType]:
+    """Returns the answers against print and to a claim, if any, the table, and the shares of the variance."""
+    known = (*(sentences(results) if reproduction(results) else ()), *_claim(results))
+    answers = [*map(Text, known), Text("")] if known else []
+    return [*answers, *_table(comparison_sheet(results, comparison_table(results))), *_orders(results)]
+
+
 def _comparison_as_json(results: TableResults) -> dict[str, Any]:
     """Returns rows, their ranking beside the paper's, and Kendall's τ of both, or null below two common methods."""
     ranked, tau = ranking(results)
@@ -120,6 +128,7 @@ def _comparison_as_json(results: TableResults) -> dict[str, Any]:
         "ranking": _records(ranked),
         "kendall_tau": tau if math.isfinite(tau) else None,
         **_claim_as_json(results),
+        **({} if (found := reproduction(results)) is None else {"reproduction": found}),
     }
 
 
@@ -259,11 +268,7 @@ VIEWS: dict[
     Search.kind: (brief.search, _search, _search_as_json, warnings),
     Comparison.kind: (
         brief.comparison,
-        lambda results: [
-            *_table(comparison_sheet(results, comparison_table(results))),
-            *_orders(results),
-            *map(Text, _claim(results)),
-        ],
+        _comparison,
         _comparison_as_json,
         _notes,
     ),

@@ -20,6 +20,7 @@ from results.pages.sheet import Sheet, as_html
 from results.pages.writing import Figures, drawn, write_page
 from results.table import TableResults
 from results.verdict import claim
+from results.verdict.reproduction import sentences
 
 
 def write_comparison(comparison: TableResults, folder: Path) -> Path:
@@ -117,7 +118,8 @@ def _page(
 def _overview(comparison: TableResults, table: pd.DataFrame, ranked: pd.DataFrame, tau: float) -> str:
     noted = page.notes(warnings(table, comparison.comparable, comparison.notes))
     claimed = () if comparison.claim is None else claim.sentences(comparison.claim)
-    return page.tiles(_headlines(table, ranked, tau)) + "".join(map(page.small, claimed)) + noted
+    against = page.paragraphs("\n\n".join((*sentences(comparison), *claimed)))
+    return page.tiles(_headlines(table, ranked, tau)) + against + noted
 
 
 def _headlines(table: pd.DataFrame, ranked: pd.DataFrame, tau: float) -> Iterator[tuple[str, str, str]]:

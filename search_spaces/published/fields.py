@@ -1,5 +1,6 @@
-"""Typed reading of YAML definitions, with errors by file and field."""
+"""Typed reading of YAML definitions and packs, with errors by file and field."""
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -36,11 +37,15 @@ class Fields:
         return tuple(self.data)
 
     def must_be(self, expected: frozenset[str]) -> None:
-        """Raises ValueError unless exactly these fields are present."""
+        """Raises ValueError unless exactly these fields are present; for an unknown one with the nearest."""
         present = set(self.data)
-        for problem, names in (("missing", expected - present), ("unknown", present - expected)):
+        unknown = sorted(map(str, present - expected))
+        near = difflib.get_close_matches(unknown[0], sorted(expected - present), n=1) if unknown else []
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        # A misspelt field is missing, too: its own name comes first.
+        for problem, names in (("unknown", unknown), ("missing", sorted(expected - present))):
             if names:
-                raise ValueError(f"{self.where}: {problem} fields {', '.join(sorted(map(str, names)))}")
+                raise ValueError(f"{self.where}: {problem} fields {', '.join(names)}{hint}")
 
     def section(self, name: str) -> "Fields":
         """Returns a nested mapping."""

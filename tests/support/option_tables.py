@@ -63,7 +63,7 @@ def defaults() -> str:
 def commands() -> dict[str, Any]:
     """Name -> command of click, without those of studies, whose options are declared elsewhere."""
     found = dict(_below("", get_command(app)))
-    return {name: one for name, one in found.items() if name.split()[0] not in (*KINDS, "plan")}
+    return {name: one for name, one in found.items() if name.split()[0] not in (*KINDS, "plan", "reproduce")}
 
 
 def _below(name: str, command: Any) -> Iterator[tuple[str, Any]]:
@@ -110,6 +110,13 @@ def common() -> str:
     return parameter_table(next(one for one in every if flag in one.opts) for flag in COMMON)
 
 
+def _beside_those_of_studies(name: str) -> list[Any]:
+    """Parameters of a command that a comparison does not have, and its argument."""
+    known = {one.name for one in dict(_below("", get_command(app)))[Comparison.kind].params}
+    every = dict(_below("", get_command(app)))[name].params
+    return [one for one in every if one.name not in known or one.param_type_name == "argument"]
+
+
 def routes() -> str:
     """Routes of the service with their parameters, from its OpenAPI description."""
     lines = ["| request | what it does | parameters |", "| --- | --- | --- |"]
@@ -139,6 +146,7 @@ def tables() -> dict[str, str]:
         Comparison.kind: table(own[Comparison.kind]),
         MemoryStudy.kind: table(own[MemoryStudy.kind]),
         ProtocolStudy.kind: table(own[ProtocolStudy.kind]),
+        "reproduce": parameter_table(_beside_those_of_studies("reproduce")),
         "definitions": defaults(),
         "common": common(),
         "routes": routes(),

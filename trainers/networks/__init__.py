@@ -24,7 +24,8 @@ def make_network(architecture: Architecture, stream: TaskStream, subtracted: boo
     if architecture.own:
         return _make_own(architecture, stream, subtracted)
     if architecture.perceptron:
-        return MLP((cast(PixelStream, stream).inputs, *architecture.hidden, stream.outputs), subtracted)
+        sizes = (cast(PixelStream, stream).inputs, *architecture.hidden, stream.outputs)
+        return MLP(sizes, subtracted, architecture.start)
     return make_resnet(architecture, cast(ImageStream, stream), subtracted)
 
 

@@ -17,8 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trainers.cohort import STARTS
 from trainers.networks.base import Batch, Statistics
-from trainers.networks.draws import BIAS_START, truncated_normal
+from trainers.networks.draws import LAYERS
 from trainers.networks.layout import consecutive, padded
 from trainers.networks.losses import masked, mean_square, one_hot, output_delta
 
@@ -45,6 +46,8 @@ class MLP:
 
     sizes: tuple[int, ...]
     subtracted: bool = False
+    start: str = STARTS[0]
+    """How `init` draws, one of `draws.LAYERS`."""
     normalises = False
     together = recordable = True
     least = 1
@@ -60,11 +63,10 @@ class MLP:
         return sum((k + 1) * n for k, n in itertools.pairwise(self.widths))
 
     def init(self, rng: np.random.Generator) -> NDArray[np.float32]:
-        """One row: weights truncated normal (σ = 0.1, cut at ±2σ), all biases 0.1, as in A-GEM's released code."""
+        """One row of weights and biases [row], drawn layer by layer as `start` says."""
         row = torch.zeros(1, self.row)
         for (k, n), (weight, bias) in zip(itertools.pairwise(self.sizes), self.layers(row), strict=True):
-            weight[0, :k, :n] = truncated_normal(rng, (n, k)).T
-            bias[0, :n] = BIAS_START
+            weight[0, :k, :n], bias[0, :n] = LAYERS[self.start](rng, k, n)
         return cast(NDArray[np.float32], row[0].numpy())
 
     def layers(self, matrix: Tensor) -> list[Layer]:

@@ -18,6 +18,7 @@ from epsearch.study.option import DATASETS, GROUPS, SEARCHED, SEEDS, TRAINER, Op
 from epsearch.study.published import published
 from results.labels import label
 from search_spaces.published.definition import definitions
+from search_spaces.published.pack import Pack, load_pack, packs
 
 FIRST = ("name", "dataset", "method", "methods", "sizes")
 """The most important fields, in a group of their own."""
@@ -160,7 +161,13 @@ def again(study: Study) -> dict[str, str]:
 
 def field_values(study: Study) -> dict[str, str]:
     """Returns every option of a study as text; empty for None."""
-    return {name: _text(value) for name, value in study.shown().items()}
+    return {name: _text(value) for name, value in study.shown().items()} | {"from_pack": _pack_text(study.from_pack)}
+
+
+def _pack_text(pack: Pack | None) -> str:
+    """Returns the name of a pack; "" for one of the user's own, whose values stand in the other fields."""
+    known = pack is not None and pack.name in packs() and replace(pack, changed=()) == load_pack(pack.name)
+    return pack.name if pack is not None and known else ""
 
 
 def changes(study: Study, values: Mapping[str, str]) -> dict[str, str]:

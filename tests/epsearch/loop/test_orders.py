@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from epsearch.failures.errors import UsageError
-from epsearch.findings.reports import _of_joint_training, _row
+from epsearch.findings.facts import unit_notes
+from epsearch.findings.reports import _of_joint_training, _row, comparison
 from epsearch.loop.content import content, run_of
 from epsearch.loop.jobs import Run, execute, member_name
 from epsearch.preparation.build import build
@@ -17,6 +18,7 @@ from epsearch.study.kinds import Comparison, Search
 from results.ledger.record import Unit
 from results.ledger.store import Store
 from results.metrics import last_task_accuracy
+from results.verdict.orders import of_rows
 from tests.epsearch.conftest import SMALL, TINY
 from tests.support.drive import fake, finish, make
 from trainers.streams.task_order import drawn_order
@@ -124,6 +126,28 @@ def test_rows_of_a_table_are_trained_in_every_order(tmp_path, store):
     assert joint == {one.unit: last_task_accuracy(one.accuracies) for one in records} and len(joint) == 4
     *_, members = _row(loop, loop.rows[0], joint)
     assert [one.joint for one in members] == [joint[one.unit] for one in members] and len(set(joint.values())) > 2
+
+
+def test_every_seed_of_a_table_may_have_an_order_of_its_own(tmp_path, store):
+    """Its members are those of the same seed and order in a study of all orders, and no variance is split."""
+    options = TINY | {"out": tmp_path / "runs", "methods": "van", "seeds": "0,2", "tasks": 5}
+    study = build(Comparison, options | {"order_by_seed": True})
+    assert study.units == (0, Unit(2, 2)) and study.identity() == build(Comparison, options).identity() | {
+        "order_by_seed": True
+    }
+    open_evaluation(study)
+    finish(loop := make(study, store))
+    whole = make(build(Comparison, options | {"orders": 3}), store)
+    records = loop.records_of(loop.runs(loop.rows[0]))
+    assert [one.unit for one in records] == [0, Unit(2, 2)]
+    assert {one.key for one in records} == {one.key for one in whole.records_of(whole.runs(whole.rows[0]))}
+    assert of_rows(comparison(loop, {})) == () and not unit_notes(study)
+
+
+@pytest.mark.parametrize("more", [{"orders": 2}, {"order": "0,1,3,2"}, {"seeds": "0,1000"}], ids=str)
+def test_orders_by_seed_exclude_others(more, tmp_path):
+    with pytest.raises(UsageError, match="order-by-seed needs seeds < 1000, and neither --orders nor --order"):
+        build(Comparison, TINY | {"out": tmp_path, "methods": "van", "order_by_seed": True} | more)
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from epsearch import cli
+from epsearch.doors.door import Request
+from epsearch.doors.service import _options
 from epsearch.failures.errors import UsageError
 from epsearch.preparation.build import build
 from epsearch.service.requests import SERVER_SET, submitted_study
+from epsearch.service.web.forms import again
 from epsearch.study.file import read
 from epsearch.study.kinds import KINDS
 from results.ledger.store import Store
 from tests.fuzz.test_study_files import PYTHON_SAYS, VALUES, files, wrong
 from tests.support.ledgers import NAME, query
+from tests.support.packs import OWN, own
 from tests.support.service import STUDY, asked, listening, with_a_finished_study
 from tests.support.service import settings as of_service
 
@@ -48,6 +52,7 @@ KINDS_OF = {
         "methods": ["agem,soft_agem", ["van", "ewc"], "all"],
         "tune": [True, False],
         "settings": ["soft_agem.epsilon=0.2", "ewc.strength=10 agem.lr=0.05"],
+        "from_pack": ["er-pmnist-200", "ewc-smnist-task"],
         "seeds": [2, "1..3"],
         "examples_per_task": [100, "all"],
         "lr": [0.05],
@@ -86,6 +91,23 @@ def client(tmp_path_factory):
     """Of a service that trains nothing."""
     with asked(of_service(tmp_path_factory.mktemp("service") / "runs"), raises=False) as made:
         yield made
+
+
+def test_a_pack_of_a_client_is_kept_as_it_is_and_opens_nothing_here(client, tmp_path):
+    """The command sends what is in the file; a form made of the study names a pack that everybody has, alone."""
+    service, asked_for = client.app.state.service, PLAIN | {"kind": "compare"}
+    sent = Request(KINDS["compare"], {"from_pack": own(), "tasks": 4, "out": tmp_path})
+    answer = client.post(f"{API}/studies", json=asked_for | _options(sent))
+    assert answer.status_code == 201, answer.text
+    study = submitted_study(service.studies.store.queue.submissions()[answer.json()["name"]], service.settings)
+    assert study.from_pack.as_data() == own(margin=3.0, changed=["tasks"])
+    assert "from_pack" not in again(study) and again(study)["hidden"] == "16"
+    known = again(build(KINDS["compare"], {"from_pack": "ewc-pmnist-17"}))
+    assert known["from_pack"] == "ewc-pmnist-17"
+    file = tmp_path / "mine.yaml"
+    file.write_text(yaml.safe_dump(OWN), encoding="utf-8")
+    for pack in (str(file), own(method="mine:rule"), own(settings={"pretrained": str(file)})):
+        assert client.post(f"{API}/studies", json=asked_for | {"from_pack": pack}).status_code == 422, pack
 
 
 @pytest.mark.slow

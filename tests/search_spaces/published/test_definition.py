@@ -159,7 +159,7 @@ def test_a_method_without_settings_is_an_error():
     [
         ("points: 11", "points: 0", "new: points must be a whole number >= 1, got 0"),
         ("points: 11", "points: yes", "new: points must be a whole number >= 1, got True"),
-        ("points: 11", "point: 11", "new: missing fields points"),
+        ("points: 11", "point: 11", "new: unknown fields point; did you mean 'points'?"),
         ("points: 11", "points: 11\nsize: 3", "new: unknown fields size"),
         ("interval: [0, 1]", "interval: [1, 0]", "interval low must be < high, got 1.0 and 0.0"),
         ("interval: [0, 1]", "interval: [0]", "new: interval must be [low, high], got [0.0]"),

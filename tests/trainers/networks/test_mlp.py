@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.support.plain_run import unpadded
 from trainers.networks import MLP
 from trainers.networks.base import Batch
 from trainers.networks.layout import ALIGNMENT
@@ -27,6 +28,20 @@ def test_initialisation_is_the_published_one():
         assert not weight[:, inputs:].any() and not weight[..., outputs:].any() and not bias[:, outputs:].any()
     assert sum(view.numel() for layer in net.layers(row) for view in layer) == net.row
     assert int((row != 0).sum()) <= 269_322  # padding is zero
+
+
+@pytest.mark.parametrize(("start", "bias"), [("xavier", 0.0), ("torch", 1 / np.sqrt(784))])
+def test_other_starts_are_uniform(start, bias):
+    """Bounds, means and deviations; the last layer has other bounds than the first."""
+    net = MLP((784, 100, 10), start=start)
+    (first, biases), (last, _) = unpadded(net, torch.from_numpy(net.init(generator(0, "init")))[None])
+    for weights in (first, last):
+        outputs, inputs = weights.shape
+        bound = np.sqrt(6 / (inputs + outputs)) if start == "xavier" else 1 / np.sqrt(inputs)
+        assert 0.95 * bound < weights.abs().max() <= bound
+        assert abs(weights.mean()) < 0.1 * bound and weights.std() == pytest.approx(bound / np.sqrt(3), rel=0.05)
+    assert biases.abs().max() <= bias and (biases.std() > 0) == bool(bias)
+    assert not (torch.from_numpy(net.init(generator(0, "init")))[~net.real]).any()
 
 
 def autograd(net, row, x, y):

@@ -1,0 +1,61 @@
+"""The command `reproduce`: packs, a row held against print, the table of all answers."""
+
+import inspect
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from epsearch.arguments import OUT, Commands
+from epsearch.commands import studies, training
+from epsearch.commands.printing import printed, url_of
+from epsearch.failures.errors import UsageError
+
+Table = Annotated[
+    bool, typer.Option("--table", help="Print the answers of a ledger as a Markdown table, and train nothing.")
+]
+
+
+def add_to(app: Commands) -> None:
+    """Adds the command."""
+    train = training.reproduce(studies.train)
+
+    def command(table: bool = False, **values: Any) -> int:
+        """Train a published row, and say whether the printed number holds: within, outside, or cannot tell."""
+        if not table and values["from_pack"] is not None:
+            return train(**values)
+        if table and (values["from_pack"] is not None or values["server"] is not None):
+            raise UsageError("--table is for a whole ledger of this machine; leave PACK and --server out")
+        if table:
+            _print_table(OUT.parse(values["out"] or OUT.default), values["storage"], values["as_json"])
+        else:
+            _list(values["as_json"])
+        return 0
+
+    signature = inspect.signature(train)
+    own = [*signature.parameters.values()]
+    own.insert(1, inspect.Parameter("table", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Table))
+    command.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in own}
+    app.command("reproduce")(command)
+
+
+def _print_table(out: Path, storage: str | None, as_json: bool) -> None:
+    from epsearch.findings.reproductions import reproductions
+    from results.pages.reproductions import reproductions_sheet
+    from results.pages.sheet import as_markdown
+
+    rows = reproductions(url_of(out, storage), out)
+    if as_json:
+        printed("", rows, as_json)
+    else:
+        sys.stdout.write(as_markdown(reproductions_sheet(rows)))
+
+
+def _list(as_json: bool) -> None:
+    from epsearch.findings.reproductions import all_packs
+    from epsearch.terminal import lists
+
+    rows = all_packs()
+    printed(lists.packs(rows), [one.as_data() for one in rows], as_json, wide=True)
