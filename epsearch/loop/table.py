@@ -47,7 +47,8 @@ class Row:
 
     def candidates(self) -> list["Row"]:
         """Returns the row with every learning rate, and λ, of A-GEM's grids (appendix G)."""
-        strengths = [{"strength": strength} for strength in strength_grids().get(self.method, ())]
+        alike = methods.method(self.method).settings_of or self.method
+        strengths = [{"strength": strength} for strength in strength_grids().get(alike, ())]
         return [
             replace(self, hyperparameters=self.hyperparameters.but(lr=rate, **strength))
             for rate in learning_rate_grid()

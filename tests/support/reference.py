@@ -20,7 +20,7 @@ def step_direction(
         return (sizes[0] * g + sizes[1] * r) / sum(sizes)
     if math.sqrt(sum(g * g)) < 1e-15 or math.sqrt(sum(r * r)) < 1e-15:
         return g
-    if method == "agem" or (method == "soft_agem" and epsilon == 0):
+    if method in ("agem", "agem_r") or (method == "soft_agem" and epsilon == 0):
         return g if g @ r >= 0 else g - (g @ r) / (r @ r) * r
     unit_g, unit_r = g / np.linalg.norm(g), r / np.linalg.norm(r)
     c = unit_g @ unit_r

@@ -181,7 +181,7 @@ class Method:
     union: str | None = None
     """JOINT or IID where tasks are shown together, see `streams.union`; None for one after another."""
     settings_of: str = ""
-    """The method whose published settings it has; "" for settings of its own."""
+    """The method whose published settings it has; "" for settings of its own, and a row of every comparison."""
     at_zero: str = ""
     """The method that it is where its ε is 0; "" where ε = 0 is a value like others, or there is no ε."""
 

@@ -67,6 +67,13 @@ class TestRows:
         scales = {row.label: row.hyperparameters.a_agem_scale for row in rows if row.method == "a_agem"}
         assert scales == {"A-A-GEM": "unit", "A-A-GEM (raw average)": "raw"}
 
+    def test_methods_with_settings_of_another_are_rows_where_they_are_named(self):
+        """So that comparisons of before keep their rows, also those of `all`."""
+        usual, every = (build(Comparison, given).methods for given in ({}, {"methods": "all"}))
+        assert {*usual} == {*every} == METHODS
+        one, alike = table_rows(build(Comparison, {"methods": "agem,agem_r"}))
+        assert one.hyperparameters == alike.hyperparameters and one.label != alike.label
+
     def test_given_hyperparameters_win(self):
         given = {"methods": "ewc,agem", "settings": "ewc.lr=0.5,ewc.strength=7,agem.lr=0.25"}
         ewc, agem = table_rows(build(Comparison, given))

@@ -53,6 +53,7 @@ def test_worked_example(method, epsilon, expected):
         ("soft_agem", {"epsilon": 0.0, "trigger": "epsilon", "satisfied": "unit"}, SIGN),  # A-GEM
         ("a_agem", {}, SIGN),
         ("a_agem", {"satisfied": "unit"}, NORM),
+        ("agem_r", {}, SIGN),
         ("er", {}, ALL),
     ],
 )
