@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import torch
 
-from tests.support.reference import PenaltyReference, PlainLearner, gem_direction, step_direction
+from tests.support.reference import PenaltyReference, PlainLearner, Seen, gem_direction, step_direction
 from trainers.forks import values_at
 from trainers.methods import Penalty, Projection
 from trainers.networks import MLP
@@ -91,7 +91,7 @@ def _rule(network, one, values, before):
         if isinstance(rule, Projection):
             return gem_direction(g, references, values.margin)
         scale = values.get("a_agem_scale", values.get("scale"))
-        return step_direction(one.method, g, references[0], values.get("epsilon"), scale, sizes)
+        return step_direction(one.method, g, references[0], values.get("epsilon"), scale, Seen(sizes, network.task + 1))
 
     direction.rate, direction.together = values.lr, one.method == "er"
     return direction

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -10,14 +11,27 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 
 
+class Seen(NamedTuple):
+    """What a rule is told of a step besides gradients."""
+
+    sizes: tuple[int, int] = (1, 1)
+    tasks: int = 1
+
+
+ALONE = Seen()
+
+
 def step_direction(
-    method: str, g: Vector, r: Vector, epsilon: float = 0.0, scale: str = "unit", sizes: tuple[int, int] = (1, 1)
+    method: str, g: Vector, r: Vector, epsilon: float = 0.0, scale: str = "unit", seen: Seen = ALONE
 ) -> Vector:
-    """Algorithm 1 of the ε-SOFT-GEM paper, one branch after the other, for one member; ER's mean over both batches."""
+    """Algorithm 1 of the ε-SOFT-GEM paper, one branch after the other, for one member; others from their papers."""
     if method == "van":
         return g
     if method == "er":
-        return (sizes[0] * g + sizes[1] * r) / sum(sizes)
+        return (seen.sizes[0] * g + seen.sizes[1] * r) / sum(seen.sizes)
+    if method == "er_agem":
+        joint = g / seen.tasks + (1 - 1 / seen.tasks) * r
+        return joint if joint @ r >= 0 else joint - (joint @ r) / (r @ r) * r
     if math.sqrt(sum(g * g)) < 1e-15 or math.sqrt(sum(r * r)) < 1e-15:
         return g
     if method in ("agem", "agem_r") or (method == "soft_agem" and epsilon == 0):

@@ -3,7 +3,22 @@
 import difflib
 
 from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameter, Hyperparameters
-from trainers.methods import a_agem, agem, agem_r, er, ewc, gem, mas, pi, prognn, reference_rows, rwalk, soft_agem, van
+from trainers.methods import (
+    a_agem,
+    agem,
+    agem_r,
+    er,
+    er_agem,
+    ewc,
+    gem,
+    mas,
+    pi,
+    prognn,
+    reference_rows,
+    rwalk,
+    soft_agem,
+    van,
+)
 from trainers.methods.penalty import Penalty
 from trainers.methods.rules import PER_TASK, RESERVOIR, Columns, Foreign, Method, Mixing, Products, Projection
 
@@ -20,6 +35,7 @@ METHODS: dict[str, Method] = {
     "soft_agem": soft_agem.SOFT_AGEM,
     "prognn": prognn.PROGNN,
     "agem_r": agem_r.AGEM_R,
+    "er_agem": er_agem.ER_AGEM,
     "joint": reference_rows.JOINT_TRAINING,
     "iid": reference_rows.IID_TRAINING,
 }

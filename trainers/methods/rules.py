@@ -71,6 +71,8 @@ class Products(NamedTuple):
     """The mini-batch's share of all examples of the step, those of the reference batch included."""
     residual: Number = 0.0
     """Mean of ‖p − onehot(y)‖² over the reference batch: the size of what is summed, and may cancel, in g_ref."""
+    tasks: Number = 1.0
+    """Tasks so far, the current one included."""
 
 
 class _Angle(NamedTuple):

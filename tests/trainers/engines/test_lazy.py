@@ -8,7 +8,7 @@ import torch
 
 from tests.support.learners import engine_of, learner, train, untrained
 from tests.support.numeric_paths import LAZY, rows_equal
-from tests.support.reference import PlainLearner, step_direction
+from tests.support.reference import PlainLearner, Seen, step_direction
 from tests.support.toy_streams import digits, toy
 from trainers import Architecture
 from trainers.engines.compiled import nonzero
@@ -24,6 +24,7 @@ RULES = {
     "ε-SOFT-GEM, raw": ("soft_agem", {"epsilon": 0.3, "scale": "raw"}),
     "A-A-GEM": ("a_agem", {}),
     "ER": ("er", {}),
+    "ER + A-GEM": ("er_agem", {}),
 }
 
 
@@ -81,9 +82,9 @@ def forced_steps(one, hidden, examples):
             plain, g, r = exact(engine, hidden, learners.params[0], rows, segment.current)
             engine.train(learners, step, step + 1)
             scale = values.get("a_agem_scale", values.get("scale", "unit"))
-            sizes = segment.current, segment.reference
+            seen = Seen((segment.current, segment.reference), tasks=2)
             plain.step(
-                torch.from_numpy(step_direction(one.method, g, r, values.get("epsilon", 0.0), scale, sizes)), rate
+                torch.from_numpy(step_direction(one.method, g, r, values.get("epsilon", 0.0), scale, seen)), rate
             )
             ended = exact(engine, hidden, learners.params[0], rows, segment.current)[0].flat()
             cosine = g @ r / np.linalg.norm(g) / np.linalg.norm(r)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.support.learners import IN_SEQUENCE, learner
-from tests.support.reference import step_direction
+from tests.support.reference import ALONE, Seen, step_direction
 from trainers.engines.batched.engine import inner_products
 from trainers.methods import METHODS, Mixing
 from trainers.methods.rules import ALL, NORM, SIGN
@@ -14,10 +14,11 @@ MIXING = [name for name in IN_SEQUENCE if isinstance(METHODS[name].rule, Mixing)
 G, R = (3.0, 0.0), (-2.0, 2.0)  # the worked example: cosine −0.70711
 
 
-def update(method, g, g_ref, epsilon, sizes=(1, 1), residual=0.0, **options):
+def update(method, g, g_ref, epsilon, seen=ALONE, residual=0.0, **options):
     """The direction [M, D] of a mixing method."""
-    values = learner(method, **options).hyperparameters.but(epsilon=epsilon)
-    products = inner_products(g, g_ref, torch.full((len(g),), residual), sizes[0] / sum(sizes))
+    values, products = learner(method, **options).hyperparameters.but(epsilon=epsilon), inner_products(g, g_ref)
+    known = {"share": seen.sizes[0] / sum(seen.sizes), "residual": residual, "tasks": seen.tasks}
+    products = products._replace(**{name: torch.full_like(products.gg, one) for name, one in known.items()})
     mix = METHODS[method].rule.mix(products, values)
     return mix.a[:, None] * g + mix.b[:, None] * g_ref
 
@@ -54,6 +55,7 @@ def test_worked_example(method, epsilon, expected):
         ("a_agem", {}, SIGN),
         ("a_agem", {"satisfied": "unit"}, NORM),
         ("agem_r", {}, SIGN),
+        ("er_agem", {}, ALL),
         ("er", {}, ALL),
     ],
 )
@@ -69,13 +71,13 @@ def test_random_gradients_agree_with_the_reference(method, scale):
         g = rng.standard_normal((64, size)) * 10.0 ** rng.uniform(-4, 2, (64, 1))
         r = rng.standard_normal((64, size)) * 10.0 ** rng.uniform(-4, 2, (64, 1))
         epsilon = np.where(np.arange(64) % 8 == 0, 0.0, rng.uniform(0, 1, 64))
-        sizes, scales = (10, 256), {"scale": scale, "a_agem_scale": scale}
-        expected = np.stack([step_direction(method, *rows, scale, sizes) for rows in zip(g, r, epsilon, strict=True)])
-        got = update(method, *map(torch.tensor, (g, r, epsilon)), sizes, **scales).numpy()
+        seen, scales = Seen((10, 256), tasks=3), {"scale": scale, "a_agem_scale": scale}
+        expected = np.stack([step_direction(method, *rows, scale, seen) for rows in zip(g, r, epsilon, strict=True)])
+        got = update(method, *map(torch.tensor, (g, r, epsilon)), seen, **scales).numpy()
         # 1e-6 of the direction's length, for the smallest directions too
         assert (np.abs(got - expected) <= 1e-6 * np.linalg.norm(expected, axis=1, keepdims=True)).all()
         singles = (torch.tensor(values, dtype=torch.float32) for values in (g, r, epsilon))
-        single = update(method, *singles, sizes, **scales).numpy()
+        single = update(method, *singles, seen, **scales).numpy()
         assert np.abs(single - expected).max() <= 1e-5 * np.abs(expected).max()
 
 

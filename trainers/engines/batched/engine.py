@@ -64,6 +64,7 @@ class BatchedEngine(FixedEngine):
         """Puts the task's examples and schedules of all seeds on the device, and forgets the last task's graphs."""
         # A graph holds the addresses of the arrays that it was recorded with, the last task's rows among them.
         self.close()
+        self._tasks = task + 1
         self._segments = [_Segment(of_seeds, self._device) for of_seeds in zip(*self._schedules(task), strict=True)]
         self._feed.load()
 
@@ -196,8 +197,9 @@ class BatchedEngine(FixedEngine):
             descend(direction)
             learners.projected.add_(projected)
         elif isinstance(rule, Mixing):
-            share = segment.current / (segment.current + segment.reference)
-            mix = rule.mix(inner_products(g, references[0], residual, share), values)
+            share = torch.full_like(residual, segment.current / (segment.current + segment.reference))
+            known = inner_products(g, references[0])._replace(share=share, residual=residual, tasks=self._tasks)
+            mix = rule.mix(known, values)
             if along:
                 descend((g * column(mix.a)).addcmul_(references[0], column(mix.b)))
             else:
@@ -231,11 +233,11 @@ class _Segment:
         self.rows, self.row_weight = torch.from_numpy(rows).to(device), torch.from_numpy(weight).to(device)
 
 
-def inner_products(g: Tensor, g_ref: Tensor, residual: Tensor, share: float) -> Products:
+def inner_products(g: Tensor, g_ref: Tensor) -> Products:
     """Of gradients [M, D] each: one global L2 inner product over all parameters, [M].
 
-    residual [M], share: as in `Products`. Padding is zero in both, and adds nothing.
+    Padding is zero in both, and adds nothing.
     """
     gr = inner(g[:, None], g_ref)[:, 0]
     gg, rr = (inner(one[:, None], one)[:, 0] for one in (g, g_ref))
-    return Products(gg, gr, rr, torch.full_like(gr, share), residual)
+    return Products(gg, gr, rr)

@@ -39,6 +39,8 @@ class Passes:
         self._allocate(0)
         self.competing = ALL_OUTPUTS
         """[outputs, outputs], as `streams.competing` has it while the loaded task is the newest one."""
+        self.tasks = 1
+        """Tasks so far, the loaded one included."""
         self.g_ref = self.layers(torch.zeros(net.row))
 
     def layers(self, row: Tensor) -> list[Layer]:
@@ -149,11 +151,10 @@ class Passes:
         if len(self.competing):
             delta.mul_(torch.from_numpy(self.competing[labels]))
 
-    @staticmethod
-    def _products(batch: "Batch", gg: float, gr: float, rr: float) -> Products:
+    def _products(self, batch: "Batch", gg: float, gr: float, rr: float) -> Products:
         """With what a rule is told of the batch besides, after `forward`."""
         residual = float(kernels.residual(batch.delta_array[-1], batch.current))
-        return Products(gg, gr, rr, batch.current / batch.rows, residual)
+        return Products(gg, gr, rr, batch.current / batch.rows, residual, self.tasks)
 
     def _whole(self, member: list[Layer], batch: "Batch", inputs: Inputs, into: list[Layer]) -> None:
         """Writes the gradient from the last of batch.delta, all of whose rows are a reference batch's."""
