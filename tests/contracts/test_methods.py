@@ -58,6 +58,7 @@ OTHER_VALUES = {
     "fisher_every": 4,
     "penalty_form": "paper",
     "margin": 0.1,
+    "sensitivity": 3.0,
 }
 ON_EVERY_PATH = (zero_gradients_do_no_harm, a_diverging_member_disturbs_nobody)
 

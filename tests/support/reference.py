@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ class Seen(NamedTuple):
 
     sizes: tuple[int, int] = (1, 1)
     tasks: int = 1
+    losses: tuple[float, float] = (1.0, 1.0)
 
 
 ALONE = Seen()
@@ -25,19 +27,16 @@ def step_direction(
     method: str, g: Vector, r: Vector, epsilon: float = 0.0, scale: str = "unit", seen: Seen = ALONE
 ) -> Vector:
     """Algorithm 1 of the ε-SOFT-GEM paper, one branch after the other, for one member; others from their papers."""
-    if method == "van":
-        return g
-    if method == "er":
-        return (seen.sizes[0] * g + seen.sizes[1] * r) / sum(seen.sizes)
-    if method == "er_agem":
-        joint = g / seen.tasks + (1 - 1 / seen.tasks) * r
-        return joint if joint @ r >= 0 else joint - (joint @ r) / (r @ r) * r
+    if method in OF_ANY_LENGTH:
+        return OF_ANY_LENGTH[method](g, r, seen)
     if math.sqrt(sum(g * g)) < 1e-15 or math.sqrt(sum(r * r)) < 1e-15:
         return g
     if method in ("agem", "agem_r") or (method == "soft_agem" and epsilon == 0):
         return g if g @ r >= 0 else g - (g @ r) / (r @ r) * r
     unit_g, unit_r = g / np.linalg.norm(g), r / np.linalg.norm(r)
     c = unit_g @ unit_r
+    if method == "mega2":
+        return mega2_direction(unit_g, unit_r, *seen.losses) * np.linalg.norm(g)
     if c >= 0:
         return g
     if scale == "raw":
@@ -45,6 +44,36 @@ def step_direction(
     if method == "a_agem":
         return (unit_g + unit_r) / 2
     return unit_g - (c - epsilon) / (unit_r @ unit_r) * unit_r
+
+
+def mega2_direction(unit_g: Vector, unit_r: Vector, loss: float, reference_loss: float) -> Vector:
+    """ĝ rotated towards ĝ_ref by the angle at which the derivative of MEGA-II's objective is zero."""
+    c = min(max(unit_g @ unit_r, -1.0), 1.0)
+    beyond = unit_r - c * unit_g
+    if (sine := np.linalg.norm(beyond)) == 0:
+        return unit_g
+    beta = math.atan2(reference_loss * sine, loss + reference_loss * c)
+    return math.cos(beta) * unit_g + math.sin(beta) * beyond / sine
+
+
+def er_agem_direction(g: Vector, r: Vector, seen: Seen) -> Vector:
+    """The gradient of the joint loss, projected on the half-space of g_ref."""
+    joint = g / seen.tasks + (1 - 1 / seen.tasks) * r
+    return joint if joint @ r >= 0 else joint - (joint @ r) / (r @ r) * r
+
+
+def mega1_direction(g: Vector, r: Vector, seen: Seen) -> Vector:
+    """MEGA-I with the sensitivity of its authors' code."""
+    return g + seen.losses[1] / seen.losses[0] * r if seen.losses[0] > 1e-10 else r
+
+
+OF_ANY_LENGTH: dict[str, Callable[[Vector, Vector, Seen], Vector]] = {
+    "van": lambda g, r, seen: g,
+    "er": lambda g, r, seen: (seen.sizes[0] * g + seen.sizes[1] * r) / sum(seen.sizes),
+    "er_agem": er_agem_direction,
+    "mega1": mega1_direction,
+}
+"""The rules that need no gradient's direction."""
 
 
 class PlainLearner:
@@ -69,6 +98,7 @@ class PlainLearner:
         return self._flat_gradient((self.network(x) ** 2).sum())
 
     def _flat_gradient(self, loss: torch.Tensor) -> torch.Tensor:
+        self.loss = float(loss.detach())
         grads = torch.autograd.grad(loss, list(self.network.parameters()))
         return torch.cat([grad.reshape(-1) for grad in grads])
 

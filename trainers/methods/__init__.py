@@ -12,6 +12,7 @@ from trainers.methods import (
     ewc,
     gem,
     mas,
+    mega,
     pi,
     prognn,
     reference_rows,
@@ -36,6 +37,8 @@ METHODS: dict[str, Method] = {
     "prognn": prognn.PROGNN,
     "agem_r": agem_r.AGEM_R,
     "er_agem": er_agem.ER_AGEM,
+    "mega1": mega.MEGA_I,
+    "mega2": mega.MEGA_II,
     "joint": reference_rows.JOINT_TRAINING,
     "iid": reference_rows.IID_TRAINING,
 }

@@ -73,6 +73,10 @@ class Products(NamedTuple):
     """Mean of ‖p − onehot(y)‖² over the reference batch: the size of what is summed, and may cancel, in g_ref."""
     tasks: Number = 1.0
     """Tasks so far, the current one included."""
+    loss: Number = 1.0
+    """Mean cross-entropy over the mini-batch."""
+    reference_loss: Number = 1.0
+    """Mean cross-entropy over the reference batch."""
 
 
 class _Angle(NamedTuple):
