@@ -59,6 +59,7 @@ OTHER_VALUES = {
     "penalty_form": "paper",
     "margin": 0.1,
     "sensitivity": 3.0,
+    "damping": 0.02,
 }
 ON_EVERY_PATH = (zero_gradients_do_no_harm, a_diverging_member_disturbs_nobody)
 

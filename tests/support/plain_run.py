@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import torch
 
-from tests.support.reference import PenaltyReference, PlainLearner, Seen, gem_direction, step_direction
+from tests.support.reference import Facts, PenaltyReference, PlainLearner, gem_direction, step_direction
 from trainers.forks import values_at
 from trainers.methods import Penalty, Projection
 from trainers.networks import MLP
@@ -80,6 +80,7 @@ def _rule(network, one, values, before):
     if isinstance(rule, Penalty):
         own = {"rate": values.lr, "strength": values.strength}
         own |= {"every": values.get("fisher_every"), "form": values.get("penalty_form")}
+        own |= {"damping": values.get("damping")}
         if before is None:
             return PenaltyReference(one.method, _double(network.flat()), **own)
         vars(before).update(own)
@@ -90,8 +91,8 @@ def _rule(network, one, values, before):
             return g
         if isinstance(rule, Projection):
             return gem_direction(g, references, values.margin)
-        scale, seen = values.get("a_agem_scale", values.get("scale")), Seen(sizes, network.task + 1, losses)
-        return step_direction(one.method, g, references[0], values.get("epsilon"), scale, seen)
+        scale, facts = values.get("a_agem_scale", values.get("scale")), Facts(sizes, network.task + 1, losses)
+        return step_direction(one.method, g, references[0], values.get("epsilon"), scale, facts)
 
     direction.rate, direction.together = values.lr, one.method == "er"
     return direction

@@ -17,6 +17,7 @@ from trainers.methods import (
     prognn,
     reference_rows,
     rwalk,
+    si,
     soft_agem,
     van,
 )
@@ -39,6 +40,7 @@ METHODS: dict[str, Method] = {
     "er_agem": er_agem.ER_AGEM,
     "mega1": mega.MEGA_I,
     "mega2": mega.MEGA_II,
+    "si": si.SI,
     "joint": reference_rows.JOINT_TRAINING,
     "iid": reference_rows.IID_TRAINING,
 }

@@ -20,7 +20,7 @@ from trainers.methods.rules import (
 
 
 def mix_by_ratio(products: Products, values: Hyperparameters) -> Mix:
-    """g̃ = g + (ℓ_ref/ℓ) g_ref, or g_ref alone where ℓ <= `sensitivity` (Eq. 5)."""
+    """g̃ = g + (ℓ_ref/ℓ) g_ref, or g_ref alone where ℓ <= `sensitivity`."""
     learns = products.loss > values.sensitivity
     ratio = products.reference_loss / where(learns, products.loss, 1.0)
     return Mix(where(learns, 1.0, 0.0), where(learns, ratio, 1.0), products.share < 0)  # nothing is ever projected

@@ -103,6 +103,9 @@ class TestRows:
             (rate, strength) for rate in rates for strength in (1, 10, 100, 1000, 10000)
         }
         assert [one.hyperparameters.lr for one in agem.candidates()] == list(rates)
+        pi, si = table_rows(build(Comparison, {"methods": "pi,si"}))  # which has the settings of PI
+        tried = [[vars(row.hyperparameters)["strength"] for row in each.candidates()] for each in (pi, si)]
+        assert tried[0] == tried[1] and len({*tried[1]}) == 5
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import torch
 
 from tests.support.learners import engine_of, learner, train, untrained
 from tests.support.numeric_paths import LAZY, rows_equal
-from tests.support.reference import PlainLearner, Seen, step_direction
+from tests.support.reference import Facts, PlainLearner, step_direction
 from tests.support.toy_streams import digits, toy
 from trainers import Architecture
 from trainers.engines.compiled import nonzero
@@ -84,9 +84,9 @@ def forced_steps(one, hidden, examples):
             plain, g, r, losses = exact(engine, hidden, learners.params[0], rows, segment.current)
             engine.train(learners, step, step + 1)
             scale = values.get("a_agem_scale", values.get("scale", "unit"))
-            seen = Seen((segment.current, segment.reference), tasks=2, losses=losses)
+            facts = Facts((segment.current, segment.reference), tasks=2, losses=losses)
             plain.step(
-                torch.from_numpy(step_direction(one.method, g, r, values.get("epsilon", 0.0), scale, seen)), rate
+                torch.from_numpy(step_direction(one.method, g, r, values.get("epsilon", 0.0), scale, facts)), rate
             )
             ended = exact(engine, hidden, learners.params[0], rows, segment.current)[0].flat()
             cosine = g @ r / np.linalg.norm(g) / np.linalg.norm(r)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.support.learners import IN_SEQUENCE, learner
-from tests.support.reference import ALONE, Seen, step_direction
+from tests.support.reference import ALONE, Facts, step_direction
 from trainers.engines.batched.engine import inner_products
 from trainers.methods import METHODS, Mixing, Products
 from trainers.methods.rules import ALL, NORM, SIGN
@@ -14,10 +14,10 @@ MIXING = [name for name in IN_SEQUENCE if isinstance(METHODS[name].rule, Mixing)
 G, R = (3.0, 0.0), (-2.0, 2.0)  # the worked example: cosine −0.70711
 
 
-def update(method, g, g_ref, epsilon, seen=ALONE, residual=0.0, **options):
+def update(method, g, g_ref, epsilon, facts=ALONE, residual=0.0, **options):
     """The direction [M, D] of a mixing method."""
     values, products = learner(method, **options).hyperparameters.but(epsilon=epsilon), inner_products(g, g_ref)
-    known = (seen.sizes[0] / sum(seen.sizes), residual, seen.tasks, *seen.losses)
+    known = (facts.sizes[0] / sum(facts.sizes), residual, facts.tasks, *facts.losses)
     products = Products(*products, *(torch.full_like(products[0], one) for one in known))
     mix = METHODS[method].rule.mix(products, values)
     return mix.a[:, None] * g + mix.b[:, None] * g_ref
@@ -73,13 +73,13 @@ def test_random_gradients_agree_with_the_reference(method, scale):
         g = rng.standard_normal((64, size)) * 10.0 ** rng.uniform(-4, 2, (64, 1))
         r = rng.standard_normal((64, size)) * 10.0 ** rng.uniform(-4, 2, (64, 1))
         epsilon = np.where(np.arange(64) % 8 == 0, 0.0, rng.uniform(0, 1, 64))
-        seen, scales = Seen((10, 256), 3, (0.4, 0.7)), {"scale": scale, "a_agem_scale": scale}
-        expected = np.stack([step_direction(method, *rows, scale, seen) for rows in zip(g, r, epsilon, strict=True)])
-        got = update(method, *map(torch.tensor, (g, r, epsilon)), seen, **scales).numpy()
+        facts, scales = Facts((10, 256), 3, (0.4, 0.7)), {"scale": scale, "a_agem_scale": scale}
+        expected = np.stack([step_direction(method, *rows, scale, facts) for rows in zip(g, r, epsilon, strict=True)])
+        got = update(method, *map(torch.tensor, (g, r, epsilon)), facts, **scales).numpy()
         # 1e-6 of the direction's length, for the smallest directions too
         assert (np.abs(got - expected) <= 1e-6 * np.linalg.norm(expected, axis=1, keepdims=True)).all()
         singles = (torch.tensor(values, dtype=torch.float32) for values in (g, r, epsilon))
-        single = update(method, *singles, seen, **scales).numpy()
+        single = update(method, *singles, facts, **scales).numpy()
         assert np.abs(single - expected).max() <= 1e-5 * np.abs(expected).max()
 
 
@@ -116,8 +116,8 @@ def test_what_cancellation_leaves_has_no_direction(method, size):
     """By the size of the residuals, however small those are."""
     for share, raw in ((2.0**-13, True), (2.0**-11, False)):
         g, r = np.array([3.0, 0.0]) * size, np.array([-1.0, 0.0]) * size * share
-        unequal = Seen(losses=(1.0, 2.0))  # by which opposite gradients do not cancel
-        assert (direction(method, g, r, 0.5, residual=size**2, seen=unequal) == g).all() == raw
+        unequal = Facts(losses=(1.0, 2.0))  # by which opposite gradients do not cancel
+        assert (direction(method, g, r, 0.5, residual=size**2, facts=unequal) == g).all() == raw
 
 
 def test_learners_of_a_batch_take_their_own_branch():
@@ -154,7 +154,7 @@ def test_mega2_takes_the_angle_of_the_largest_objective(losses):
         unit_g, unit_r = g / np.linalg.norm(g), r / np.linalg.norm(r)
         theta = np.arccos(unit_g @ unit_r)
         objective = losses[0] * np.cos(betas) + losses[1] * np.cos(theta - betas)
-        found = direction("mega2", g, r, seen=Seen(losses=losses))
+        found = direction("mega2", g, r, facts=Facts(losses=losses))
         assert np.linalg.norm(found) == pytest.approx(np.linalg.norm(g))
         unit = found / np.linalg.norm(found)
         assert losses[0] * (unit @ unit_g) + losses[1] * (unit @ unit_r) >= objective.max() - 1e-12
@@ -165,12 +165,12 @@ def test_mega2_takes_the_angle_of_the_largest_objective(losses):
 
 def test_mega2_where_no_angle_is_better():
     """Opposite gradients and equal losses: every direction in their plane is as good, and g stays."""
-    assert (direction("mega2", (3.0, 0.0), (-1.0, 0.0), seen=Seen(losses=(0.5, 0.5))) == (3.0, 0.0)).all()
-    turned = direction("mega2", (3.0, 0.0), (-1.0, 0.0), seen=Seen(losses=(0.5, 0.6)))
+    assert (direction("mega2", (3.0, 0.0), (-1.0, 0.0), facts=Facts(losses=(0.5, 0.5))) == (3.0, 0.0)).all()
+    turned = direction("mega2", (3.0, 0.0), (-1.0, 0.0), facts=Facts(losses=(0.5, 0.6)))
     assert turned == pytest.approx((-3.0, 0.0))
 
 
 def test_mega1_weighs_by_the_losses():
-    assert direction("mega1", G, R, seen=Seen(losses=(0.5, 0.25))) == pytest.approx((2.0, 1.0))
-    assert (direction("mega1", G, R, seen=Seen(losses=(0.5, 0.25)), sensitivity=0.5) == R).all()
-    assert (direction("mega1", G, R, seen=Seen(losses=(0.0, 0.25))) == R).all()
+    assert direction("mega1", G, R, facts=Facts(losses=(0.5, 0.25))) == pytest.approx((2.0, 1.0))
+    assert (direction("mega1", G, R, facts=Facts(losses=(0.5, 0.25)), sensitivity=0.5) == R).all()
+    assert (direction("mega1", G, R, facts=Facts(losses=(0.0, 0.25))) == R).all()
