@@ -23,7 +23,10 @@ IN_THE_CONFIGURATION = {"lr": "learning_rate"}
 """Name of a searched hyperparameter -> its name in a record's configuration, where they differ."""
 
 
-LEFT_OUT: dict[str, Value] = {"epochs": 1, "optimizer": "sgd", "momentum": 0.0, "weight_decay": 0.0, "lr_factor": 1.0}
+LEFT_OUT: dict[str, Value] = {
+    **{"epochs": 1, "optimizer": "sgd", "momentum": 0.0, "weight_decay": 0.0, "lr_factor": 1.0},
+    **{"sensitivity": 1e-10, "damping": 0.1},
+}
 """Name of a searched hyperparameter -> its value in records whose configuration leaves it out, as older ones do."""
 
 COLUMNS = frozenset(

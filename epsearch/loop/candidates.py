@@ -40,7 +40,8 @@ def quasi_random(parameters: tuple[Parameter, ...], count: int) -> list[dict[str
 
 def _grid(method: str, one: Hyperparameter) -> tuple[float, ...]:
     """Returns the published grid of a hyperparameter, if any."""
-    return strength_grids().get(method, ()) if one.name == "strength" else ()
+    alike = methods.method(method).settings_of or method
+    return strength_grids().get(alike, ()) if one.name == "strength" else ()
 
 
 def _parameter(one: Hyperparameter, grid: tuple[float, ...], values: Hyperparameters) -> Parameter:

@@ -63,7 +63,8 @@ class Row:
             points = quasi_random(tunable(self.method, self.hyperparameters), self.count - 1)
             tried = (self.hyperparameters.but(**point) for point in points)
             return [self, *(replace(self, label=_label(self.method, one), hyperparameters=one) for one in tried)]
-        strengths = [{"strength": strength} for strength in strength_grids().get(self.method, ())]
+        alike = methods.method(self.method).settings_of or self.method
+        strengths = [{"strength": strength} for strength in strength_grids().get(alike, ())]
         return [
             replace(self, hyperparameters=self.hyperparameters.but(lr=rate, **strength))
             for rate in learning_rate_grid()

@@ -118,9 +118,11 @@ def numbers_and_tensors_mix_alike(case: MethodCase) -> str | None:
     tensors = {name: torch.full((len(products),), float(value)) for name, value in _per_learner(case, values).items()}
     share = 0.25
     gg, gr, rr = torch.tensor(products).unbind(dim=1)
-    together = rule.mix(Products(gg, gr, rr, share), values.but(**tensors))
+    losses = [(0.5, 0.25), (0.5, 2.0), (0.0, 1.0), (1.0, 0.0), (0.0, 0.0), (1.0, 1.0)]
+    known = dict(zip(("loss", "reference_loss"), torch.tensor(losses).unbind(dim=1), strict=True))
+    together = rule.mix(Products(gg, gr, rr, share, **known), values.but(**tensors))
     for row, one in enumerate(products):
-        alone = rule.mix(Products(*one, share), values)
+        alone = rule.mix(Products(*one, share, 0.0, 1.0, *losses[row]), values)
         for part in Mix._fields:
             number, tensor = float(getattr(alone, part)), getattr(together, part)
             found = float(tensor[row] if isinstance(tensor, torch.Tensor) and tensor.dim() else tensor)

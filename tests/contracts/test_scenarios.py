@@ -23,7 +23,8 @@ from trainers.streams import DataError
 from trainers.streams.competing import chosen_scenario, competing, scenario_of
 
 NETWORK = Architecture(hidden=(24, 16))
-VALUES = {"epsilon": 0.3, "batch_size": 4, "memory": 3, "memory_batch": 8, "fisher_every": 5, "lr": 0.1}
+# Batches of 2, 4 and 8: one over their size is exact in float32, which engines weigh rows by.
+VALUES = {"epsilon": 0.3, "batch_size": 4, "memory": 4, "memory_batch": 8, "fisher_every": 5, "lr": 0.1}
 ONE_NETWORK = [name for name in IN_SEQUENCE if not isinstance(METHODS[name].rule, Columns)]
 one_network = pytest.mark.parametrize("method", ONE_NETWORK)
 in_every_scenario = pytest.mark.parametrize("scenario", SCENARIOS)
@@ -142,7 +143,8 @@ def test_tests_agree_with_the_reference(method, scenario, path):
 
 @on_every_path
 def test_the_scenarios_differ(path):
-    found = [train([small("er")], pairs(scenario), path, NETWORK).accuracies[0, 2, 0] for scenario in SCENARIOS]
+    one = small("er", memory=3)
+    found = [train([one], pairs(scenario), path, NETWORK).accuracies[0, 2, 0] for scenario in SCENARIOS]
     assert len(set(found)) == len(SCENARIOS)
 
 

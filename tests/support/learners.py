@@ -11,7 +11,7 @@ from trainers.population import Training, train_cohort
 IN_SEQUENCE = tuple(name for name, one in METHODS.items() if one.union is None)
 """The methods that are trained on one task after another: all but the reference rows."""
 
-STRENGTHS = {"ewc": 10.0, "pi": 0.1, "mas": 0.1, "rwalk": 1.0}
+STRENGTHS = {"ewc": 10.0, "pi": 0.1, "mas": 0.1, "rwalk": 1.0, "si": 0.1}
 SMALL = Architecture(hidden=(16, 16))
 OPTIMIZERS = ({"momentum": 0.9, "lr": 0.02}, {"optimizer": "adam", "lr": 0.003})
 FEW = {"memory": 3, "memory_batch": 8}

@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import torch
 
-from tests.support.reference import PenaltyReference, PlainLearner, gem_direction, step_direction
+from tests.support.reference import Facts, PenaltyReference, PlainLearner, gem_direction, step_direction
 from trainers.forks import values_at
 from trainers.methods import Penalty, Projection
 from trainers.networks import MLP
@@ -80,18 +80,19 @@ def _rule(network, one, values, before):
     if isinstance(rule, Penalty):
         own = {"rate": values.lr, "strength": values.strength}
         own |= {"every": values.get("fisher_every"), "form": values.get("penalty_form")}
+        own |= {"damping": values.get("damping")}
         if before is None:
             return PenaltyReference(one.method, _double(network.flat()), **own)
         vars(before).update(own)
         return before
 
-    def direction(g, references, sizes):
+    def direction(g, references, sizes, losses):
         if not references:
             return g
         if isinstance(rule, Projection):
             return gem_direction(g, references, values.margin)
-        scale = values.get("a_agem_scale", values.get("scale"))
-        return step_direction(one.method, g, references[0], values.get("epsilon"), scale, sizes)
+        scale, facts = values.get("a_agem_scale", values.get("scale")), Facts(sizes, network.task + 1, losses)
+        return step_direction(one.method, g, references[0], values.get("epsilon"), scale, facts)
 
     direction.rate, direction.together = values.lr, one.method == "er"
     return direction
@@ -103,14 +104,14 @@ def _step(network, rule, pool, segment, rows, step, examples):
     if getattr(rule, "together", False) and network.normalises:
         batches = [tuple(torch.cat(parts) for parts in zip(*batches, strict=True))]
     # Reference batches first, the oldest task's before all: with batch normalisation they move the statistics in turn.
-    *references, last = [_double(network.gradient(*batch)) for batch in (*batches[1:], batches[0])]
-    gradients = [last, *references]
+    *references, last = [(_double(network.gradient(*batch)), network.loss) for batch in (*batches[1:], batches[0])]
+    gradients, losses = zip(last, *references, strict=True)
     if isinstance(rule, PenaltyReference):
         theta = _double(network.flat())
         rule.before_step(theta, step)
         direction = rule.direction(theta, gradients[0])
     else:
-        direction = rule(gradients[0], gradients[1:], (segment.current, segment.reference))
+        direction = rule(gradients[0], gradients[1:], (segment.current, segment.reference), losses)
     network.step(torch.from_numpy(direction).to(network.flat().dtype), rule.rate)
     if isinstance(rule, PenaltyReference):
         # What the step was, whatever an optimizer made of the direction.

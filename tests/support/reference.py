@@ -2,6 +2,8 @@
 
 import itertools
 import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -10,20 +12,31 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 
 
+class Facts(NamedTuple):
+    """Facts of a step that rules take besides gradients."""
+
+    sizes: tuple[int, int] = (1, 1)
+    tasks: int = 1
+    losses: tuple[float, float] = (1.0, 1.0)
+
+
+ALONE = Facts()
+
+
 def step_direction(
-    method: str, g: Vector, r: Vector, epsilon: float = 0.0, scale: str = "unit", sizes: tuple[int, int] = (1, 1)
+    method: str, g: Vector, r: Vector, epsilon: float = 0.0, scale: str = "unit", facts: Facts = ALONE
 ) -> Vector:
-    """Algorithm 1 of the ε-SOFT-GEM paper, one branch after the other, for one member; ER's mean over both batches."""
-    if method == "van":
-        return g
-    if method == "er":
-        return (sizes[0] * g + sizes[1] * r) / sum(sizes)
+    """Algorithm 1 of the ε-SOFT-GEM paper, one branch after the other, for one member; others from their papers."""
+    if method in OF_ANY_LENGTH:
+        return OF_ANY_LENGTH[method](g, r, facts)
     if math.sqrt(sum(g * g)) < 1e-15 or math.sqrt(sum(r * r)) < 1e-15:
         return g
-    if method == "agem" or (method == "soft_agem" and epsilon == 0):
+    if method in ("agem", "agem_r") or (method == "soft_agem" and epsilon == 0):
         return g if g @ r >= 0 else g - (g @ r) / (r @ r) * r
     unit_g, unit_r = g / np.linalg.norm(g), r / np.linalg.norm(r)
     c = unit_g @ unit_r
+    if method == "mega2":
+        return mega2_direction(unit_g, unit_r, *facts.losses) * np.linalg.norm(g)
     if c >= 0:
         return g
     if scale == "raw":
@@ -31,6 +44,36 @@ def step_direction(
     if method == "a_agem":
         return (unit_g + unit_r) / 2
     return unit_g - (c - epsilon) / (unit_r @ unit_r) * unit_r
+
+
+def mega2_direction(unit_g: Vector, unit_r: Vector, loss: float, reference_loss: float) -> Vector:
+    """ĝ rotated towards ĝ_ref by the angle at which the derivative of MEGA-II's objective is zero."""
+    c = min(max(unit_g @ unit_r, -1.0), 1.0)
+    beyond = unit_r - c * unit_g
+    if (sine := np.linalg.norm(beyond)) == 0:
+        return unit_g
+    beta = math.atan2(reference_loss * sine, loss + reference_loss * c)
+    return math.cos(beta) * unit_g + math.sin(beta) * beyond / sine
+
+
+def er_agem_direction(g: Vector, r: Vector, facts: Facts) -> Vector:
+    """The gradient of the joint loss, projected on the half-space of g_ref."""
+    joint = g / facts.tasks + (1 - 1 / facts.tasks) * r
+    return joint if joint @ r >= 0 else joint - (joint @ r) / (r @ r) * r
+
+
+def mega1_direction(g: Vector, r: Vector, facts: Facts) -> Vector:
+    """MEGA-I with the sensitivity of its authors' code."""
+    return g + facts.losses[1] / facts.losses[0] * r if facts.losses[0] > 1e-10 else r
+
+
+OF_ANY_LENGTH: dict[str, Callable[[Vector, Vector, Facts], Vector]] = {
+    "van": lambda g, r, facts: g,
+    "er": lambda g, r, facts: (facts.sizes[0] * g + facts.sizes[1] * r) / sum(facts.sizes),
+    "er_agem": er_agem_direction,
+    "mega1": mega1_direction,
+}
+"""The rules that need no gradient's direction."""
 
 
 class PlainLearner:
@@ -55,6 +98,7 @@ class PlainLearner:
         return self._flat_gradient((self.network(x) ** 2).sum())
 
     def _flat_gradient(self, loss: torch.Tensor) -> torch.Tensor:
+        self.loss = float(loss.detach())
         grads = torch.autograd.grad(loss, list(self.network.parameters()))
         return torch.cat([grad.reshape(-1) for grad in grads])
 
@@ -75,10 +119,13 @@ class PlainLearner:
 
 
 class PenaltyReference:
-    """EWC, PI, MAS and RWALK step by step for one member, in float64, as the sources say it."""
+    """EWC, PI, MAS, RWALK and SI step by step for one member, in float64, as the sources say it."""
 
-    def __init__(self, method: str, theta: Vector, rate: float, strength: float, every: int, form: str) -> None:
-        self.method, self.rate, self.strength, self.every, self.form = method, rate, strength, every, form
+    damping = 0.1
+
+    def __init__(self, method: str, theta: Vector, **values: Any) -> None:
+        self.method = method
+        vars(self).update(values)
         self.importance = np.zeros_like(theta)
         self.anchor, self.since = theta.copy(), theta.copy()
         self.fisher, self.squares, self.path, self.gain, self.score = (np.zeros_like(theta) for _ in range(5))
@@ -109,6 +156,9 @@ class PenaltyReference:
             self.importance = self._scaled(self.fisher)
         elif self.method == "pi":
             self.importance = self.importance + np.maximum(0, self.path / ((theta - self.anchor) ** 2 + 1e-3))
+        elif self.method == "si":
+            found = self.path / ((theta - self.anchor) ** 2 + self.damping)
+            self.importance = np.maximum(0, self.importance + found)
         elif self.method == "mas":
             found = sum(np.abs(one) for one in sensitivities) / examples
             self.importance = found + (self.importance if self.form == "paper" else 0)

@@ -3,7 +3,24 @@
 import difflib
 
 from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameter, Hyperparameters
-from trainers.methods import a_agem, agem, er, ewc, gem, mas, pi, prognn, reference_rows, rwalk, soft_agem, van
+from trainers.methods import (
+    a_agem,
+    agem,
+    agem_r,
+    er,
+    er_agem,
+    ewc,
+    gem,
+    mas,
+    mega,
+    pi,
+    prognn,
+    reference_rows,
+    rwalk,
+    si,
+    soft_agem,
+    van,
+)
 from trainers.methods.penalty import Penalty
 from trainers.methods.rules import PER_TASK, RESERVOIR, Columns, Foreign, Method, Mixing, Products, Projection
 
@@ -19,6 +36,11 @@ METHODS: dict[str, Method] = {
     "a_agem": a_agem.A_AGEM,
     "soft_agem": soft_agem.SOFT_AGEM,
     "prognn": prognn.PROGNN,
+    "agem_r": agem_r.AGEM_R,
+    "er_agem": er_agem.ER_AGEM,
+    "mega1": mega.MEGA_I,
+    "mega2": mega.MEGA_II,
+    "si": si.SI,
     "joint": reference_rows.JOINT_TRAINING,
     "iid": reference_rows.IID_TRAINING,
 }

@@ -1,4 +1,4 @@
-"""PI or SI, synaptic intelligence (Zenke, Poole & Ganguli, 2017).
+"""PI (Zenke, Poole & Ganguli, 2017), as in A-GEM's code; si.py has SI as its authors published it.
 
 The path integral of each parameter's gradient.
 """

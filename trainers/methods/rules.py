@@ -71,6 +71,12 @@ class Products(NamedTuple):
     """The mini-batch's share of all examples of the step, those of the reference batch included."""
     residual: Number = 0.0
     """Mean of ‖p − onehot(y)‖² over the reference batch: the size of what is summed, and may cancel, in g_ref."""
+    tasks: Number = 1.0
+    """Tasks so far, the current one included."""
+    loss: Number = 1.0
+    """Mean cross-entropy over the mini-batch."""
+    reference_loss: Number = 1.0
+    """Mean cross-entropy over the reference batch."""
 
 
 class _Angle(NamedTuple):
@@ -181,7 +187,7 @@ class Method:
     union: str | None = None
     """JOINT or IID where tasks are shown together, see `streams.union`; None for one after another."""
     settings_of: str = ""
-    """The method whose published settings it has; "" for settings of its own."""
+    """The method whose published settings it has; "" for settings of its own, and a row of every comparison."""
     at_zero: str = ""
     """The method that it is where its ε is 0; "" where ε = 0 is a value like others, or there is no ε."""
 

@@ -74,8 +74,8 @@ class Network(Protocol):
         """Gradients of the mean cross-entropy over consecutive parts of the batch, `parts` rows each.
 
         row_weight [M or 1, B, 1] = 1/rows of its part. The gradient of each part is written into its [M, D] in `into`.
-        Returns [M, 2]: the sum of the losses, and the mean of ‖p − onehot(y)‖² over the last part. Moves the
-        statistics.
+        Returns [M, len(parts) + 1]: the loss of each part, and the mean of ‖p − onehot(y)‖² over the last one. Moves
+        the statistics.
         """
 
     def sensitivity(

@@ -59,9 +59,9 @@ class ByAutograd(ABC):
     ) -> Tensor:
         """As `Network.gradients` says. Reference batches pass before the mini-batch, whose statistics weigh more."""
         x, labels, allowed = batch
-        found = params.new_zeros(len(params), 2)
-        now, *references = zip(consecutive(parts), into, strict=True)
-        for part, gradient in (*references, now):
+        found = params.new_zeros(len(params), len(parts) + 1)
+        now, *references = enumerate(zip(consecutive(parts), into, strict=True))
+        for number, (part, gradient) in (*references, now):
             masks = None if allowed is None else allowed[:, part]
             leaves = self._leaves(params)
             with torch.enable_grad():
@@ -69,11 +69,11 @@ class ByAutograd(ABC):
                 losses = cross_entropy(logits, labels[:, part], masks, row_weight[:, part, 0], self.subtracted)
                 # Zeroed first: autograd writes no gaps between parameters, and the buffers come without values.
                 gradient_of(losses.sum(), leaves, self.layout.views(gradient.zero_()))
-            found[:, 0] += losses.detach()
-            if part.stop == sum(parts):
+            found[:, number] = losses.detach()
+            if number == len(parts) - 1:
                 p = torch.softmax(masked(logits.detach(), masks), dim=2)
                 delta = output_delta(p, one_hot(labels[:, part], p), self.subtracted)
-                found[:, 1] = mean_square(delta, row_weight[:, part])
+                found[:, -1] = mean_square(delta, row_weight[:, part])
         return found
 
     def sensitivity(

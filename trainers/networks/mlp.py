@@ -114,12 +114,12 @@ class MLP:
         target = one_hot(batch.labels, outputs[-1])
         log_p = torch.log_softmax(masked(outputs[-1], batch.allowed), dim=2)
         counted = log_p if batch.allowed is None else log_p.masked_fill(~batch.allowed, 0.0)  # 0 · −∞ is NaN
-        loss = -(counted * (target * row_weight)).sum((1, 2))
+        losses = [-part.sum((1, 2)) for part in torch.split(counted * (target * row_weight), list(parts), dim=1)]
         delta = output_delta(log_p.exp_(), target, self.subtracted)
         last = slice(-parts[-1], None)
         residual = mean_square(delta[:, last], row_weight[:, last])
         self._backward(layers, outputs, delta.mul_(row_weight), parts, [self.layers(gradient) for gradient in into])
-        return torch.stack([loss, residual], dim=1)
+        return torch.stack([*losses, residual], dim=1)
 
     def sensitivity(
         self, params: Tensor, statistics: Statistics, x: Tensor, allowed: Tensor | None, into: Tensor

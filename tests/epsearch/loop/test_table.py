@@ -69,6 +69,13 @@ class TestRows:
         scales = {row.label: row.hyperparameters.a_agem_scale for row in rows if row.method == "a_agem"}
         assert scales == {"A-A-GEM": "unit", "A-A-GEM (raw average)": "raw"}
 
+    def test_methods_with_settings_of_another_are_rows_where_they_are_named(self):
+        """So that comparisons of before keep their rows, also those of `all`."""
+        usual, every = (build(Comparison, given).methods for given in ({}, {"methods": "all"}))
+        assert {*usual} == {*every} == METHODS
+        one, alike = table_rows(build(Comparison, {"methods": "agem,agem_r"}))
+        assert one.hyperparameters == alike.hyperparameters and one.label != alike.label
+
     def test_given_hyperparameters_win(self):
         given = {"methods": "ewc,agem", "settings": "ewc.lr=0.5,ewc.strength=7,agem.lr=0.25"}
         ewc, agem = table_rows(build(Comparison, given))
@@ -109,6 +116,9 @@ class TestRows:
             (rate, strength) for rate in rates for strength in (1, 10, 100, 1000, 10000)
         }
         assert [one.hyperparameters.lr for one in agem.candidates()] == list(rates)
+        pi, si = table_rows(build(Comparison, {"methods": "pi,si"}))  # which has the settings of PI
+        tried = [[vars(row.hyperparameters)["strength"] for row in each.candidates()] for each in (pi, si)]
+        assert tried[0] == tried[1] and len({*tried[1]}) == 5
 
 
 @pytest.mark.parametrize(

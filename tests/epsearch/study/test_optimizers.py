@@ -13,7 +13,7 @@ from epsearch.study.kinds import KINDS, Comparison, Search
 from results.ledger.store import Store
 from results.points import LEFT_OUT, group
 from tests.support.drive import fake, finish, make
-from trainers.hyperparameters import OF_EVERY_METHOD
+from trainers.methods import hyperparameters
 
 USUAL = {"optimizer": "sgd", "momentum": 0.0, "weight_decay": 0.0, "lr_factor": 1.0}
 OTHERS = (
@@ -37,7 +37,8 @@ def learner(study):
 
 
 def test_points_know_every_default_that_keys_leave_out():
-    assert {one.key: one.default for one in OF_EVERY_METHOD if one.later and one.default is not None} == LEFT_OUT
+    later = [one for one in hyperparameters().values() if one.later and one.default is not None]
+    assert {one.key: one.default for one in later} == LEFT_OUT
 
 
 @of_each_kind

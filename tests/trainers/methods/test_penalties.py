@@ -1,4 +1,4 @@
-"""What EWC, PI, MAS and RWALK promise: importances by hand, on models small enough to know the answer."""
+"""What EWC, PI, MAS, RWALK and SI promise: importances by hand, on models small enough to know the answer."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from trainers.methods import METHODS
 from trainers.methods.penalty import Step, TaskEnd
 
 DOUBLE = torch.float64
-PENALTIES = ("ewc", "pi", "mas", "rwalk")
+PENALTIES = ("ewc", "pi", "mas", "rwalk", "si")
 
 
 def row(*values):
@@ -20,7 +20,8 @@ def row(*values):
 def end(params, first=True, sensitivities=(), examples=1, form="code", real=None):
     """The end of a task of one member, all of whose parameters are real unless said otherwise."""
     real = torch.ones(params.shape[1], dtype=torch.bool) if real is None else torch.tensor(real)
-    return TaskEnd(first, params, real, examples, Hyperparameters(penalty_form=form), lambda: iter(sensitivities))
+    values = Hyperparameters(penalty_form=form, damping=0.1)
+    return TaskEnd(first, params, real, examples, values, lambda: iter(sensitivities))
 
 
 class Learner:
@@ -113,6 +114,17 @@ def test_pi_adds_up_over_tasks_and_never_below_zero():
     learner.state["path"].copy_(row(-5.0, 2.0))  # a path along which the loss has grown
     learner.end_task()
     assert learner.state["importance"][0].tolist() == pytest.approx([first[0, 0].item(), first[0, 1].item() + 2000])
+
+
+def test_si_keeps_the_sum_over_tasks_above_zero_where_pi_keeps_each_task():
+    learner = Learner("si", row(0.0, 0.0), rate=1.0)
+    learner.step(row(-1.0, 1.0))
+    learner.end_task()
+    assert learner.state["importance"][0].tolist() == pytest.approx([1 / 1.1, 1 / 1.1])
+    for path, expected in (((-0.05, 2.0), (1 / 1.1 - 0.5, 1 / 1.1 + 20)), ((-5.0, -0.1), (0.0, 1 / 1.1 + 19))):
+        learner.state["path"].copy_(row(*path))
+        learner.end_task()
+        assert learner.state["importance"][0].tolist() == pytest.approx(expected)
 
 
 def test_the_penalty_is_part_of_the_change_but_not_of_the_gradient_in_the_path():
@@ -218,7 +230,7 @@ def test_random_tensors_agree_with_float64(method, form):
     rates, strengths = rng.uniform(0.001, 0.05, members), rng.uniform(0.0005, 0.005, members)
     start = rng.standard_normal((members, size))
     references = [
-        PenaltyReference(method, theta, rate, strength, every, form)
+        PenaltyReference(method, theta, rate=rate, strength=strength, every=every, form=form)
         for theta, rate, strength in zip(start, rates, strengths, strict=True)
     ]
     theirs = start.copy()

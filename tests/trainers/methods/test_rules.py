@@ -5,19 +5,20 @@ import pytest
 import torch
 
 from tests.support.learners import IN_SEQUENCE, learner
-from tests.support.reference import step_direction
+from tests.support.reference import ALONE, Facts, step_direction
 from trainers.engines.batched.engine import inner_products
-from trainers.methods import METHODS, Mixing
+from trainers.methods import METHODS, Mixing, Products
 from trainers.methods.rules import ALL, NORM, SIGN
 
 MIXING = [name for name in IN_SEQUENCE if isinstance(METHODS[name].rule, Mixing)]
 G, R = (3.0, 0.0), (-2.0, 2.0)  # the worked example: cosine −0.70711
 
 
-def update(method, g, g_ref, epsilon, sizes=(1, 1), residual=0.0, **options):
+def update(method, g, g_ref, epsilon, facts=ALONE, residual=0.0, **options):
     """The direction [M, D] of a mixing method."""
-    values = learner(method, **options).hyperparameters.but(epsilon=epsilon)
-    products = inner_products(g, g_ref, torch.full((len(g),), residual), sizes[0] / sum(sizes))
+    values, products = learner(method, **options).hyperparameters.but(epsilon=epsilon), inner_products(g, g_ref)
+    known = (facts.sizes[0] / sum(facts.sizes), residual, facts.tasks, *facts.losses)
+    products = Products(*products, *(torch.full_like(products[0], one) for one in known))
     mix = METHODS[method].rule.mix(products, values)
     return mix.a[:, None] * g + mix.b[:, None] * g_ref
 
@@ -53,6 +54,10 @@ def test_worked_example(method, epsilon, expected):
         ("soft_agem", {"epsilon": 0.0, "trigger": "epsilon", "satisfied": "unit"}, SIGN),  # A-GEM
         ("a_agem", {}, SIGN),
         ("a_agem", {"satisfied": "unit"}, NORM),
+        ("agem_r", {}, SIGN),
+        ("er_agem", {}, ALL),
+        ("mega1", {}, ALL),
+        ("mega2", {}, ALL),
         ("er", {}, ALL),
     ],
 )
@@ -68,13 +73,13 @@ def test_random_gradients_agree_with_the_reference(method, scale):
         g = rng.standard_normal((64, size)) * 10.0 ** rng.uniform(-4, 2, (64, 1))
         r = rng.standard_normal((64, size)) * 10.0 ** rng.uniform(-4, 2, (64, 1))
         epsilon = np.where(np.arange(64) % 8 == 0, 0.0, rng.uniform(0, 1, 64))
-        sizes, scales = (10, 256), {"scale": scale, "a_agem_scale": scale}
-        expected = np.stack([step_direction(method, *rows, scale, sizes) for rows in zip(g, r, epsilon, strict=True)])
-        got = update(method, *map(torch.tensor, (g, r, epsilon)), sizes, **scales).numpy()
+        facts, scales = Facts((10, 256), 3, (0.4, 0.7)), {"scale": scale, "a_agem_scale": scale}
+        expected = np.stack([step_direction(method, *rows, scale, facts) for rows in zip(g, r, epsilon, strict=True)])
+        got = update(method, *map(torch.tensor, (g, r, epsilon)), facts, **scales).numpy()
         # 1e-6 of the direction's length, for the smallest directions too
         assert (np.abs(got - expected) <= 1e-6 * np.linalg.norm(expected, axis=1, keepdims=True)).all()
         singles = (torch.tensor(values, dtype=torch.float32) for values in (g, r, epsilon))
-        single = update(method, *singles, sizes, **scales).numpy()
+        single = update(method, *singles, facts, **scales).numpy()
         assert np.abs(single - expected).max() <= 1e-5 * np.abs(expected).max()
 
 
@@ -97,7 +102,7 @@ def test_projected_direction_meets_its_identities():
     assert seen > 50
 
 
-@pytest.mark.parametrize("method", [name for name in MIXING if name != "er"])
+@pytest.mark.parametrize("method", [name for name in MIXING if name not in ("er", "mega1")])
 @pytest.mark.parametrize(("g", "r"), [(0.0, 1.0), (1.0, 0.0), (0.0, 0.0), (1e-22, -1.0), (1.0, -1e-22)])
 def test_a_vanishing_gradient_leaves_the_raw_one(method, g, r):
     g_row, r_row = np.full(4, g), np.full(4, r)
@@ -105,13 +110,14 @@ def test_a_vanishing_gradient_leaves_the_raw_one(method, g, r):
     assert (got == g_row.astype(np.float32)).all()
 
 
-@pytest.mark.parametrize("method", [name for name in MIXING if name not in ("er", "van")])
+@pytest.mark.parametrize("method", [name for name in MIXING if name not in ("er", "van", "mega1")])
 @pytest.mark.parametrize("size", [1e-9, 1.0])
 def test_what_cancellation_leaves_has_no_direction(method, size):
     """By the size of the residuals, however small those are."""
     for share, raw in ((2.0**-13, True), (2.0**-11, False)):
         g, r = np.array([3.0, 0.0]) * size, np.array([-1.0, 0.0]) * size * share
-        assert (direction(method, g, r, 0.5, residual=size**2) == g).all() == raw
+        unequal = Facts(losses=(1.0, 2.0))  # by which opposite gradients do not cancel
+        assert (direction(method, g, r, 0.5, residual=size**2, facts=unequal) == g).all() == raw
 
 
 def test_learners_of_a_batch_take_their_own_branch():
@@ -134,3 +140,37 @@ def test_trigger_epsilon_projects_a_small_positive_cosine():
 def test_satisfied_unit_normalises_the_raw_step():
     assert direction("soft_agem", G, (1.0, 1.0), 0.5, satisfied="unit") == pytest.approx((1.0, 0.0))
     assert (direction("soft_agem", G, (1.0, 1.0), 0.0, satisfied="unit") == G).all()  # ε = 0 is A-GEM
+
+
+LOSSES = [(1.0, 1.0), (2.0, 0.1), (0.01, 3.0), (0.0, 1.0), (1.0, 0.0), (5.0, 5.0)]
+
+
+@pytest.mark.parametrize("losses", LOSSES)
+def test_mega2_takes_the_angle_of_the_largest_objective(losses):
+    """By brute force over angles in the plane of both gradients, β from 0 to π as in the paper's equation."""
+    rng, betas = np.random.default_rng(2), np.linspace(0, np.pi, 20_001)
+    for _ in range(50):
+        g, r = rng.standard_normal((2, 6)) * 10.0 ** rng.uniform(-3, 3, (2, 1))
+        unit_g, unit_r = g / np.linalg.norm(g), r / np.linalg.norm(r)
+        theta = np.arccos(unit_g @ unit_r)
+        objective = losses[0] * np.cos(betas) + losses[1] * np.cos(theta - betas)
+        found = direction("mega2", g, r, facts=Facts(losses=losses))
+        assert np.linalg.norm(found) == pytest.approx(np.linalg.norm(g))
+        unit = found / np.linalg.norm(found)
+        assert losses[0] * (unit @ unit_g) + losses[1] * (unit @ unit_r) >= objective.max() - 1e-12
+        beta, beyond = betas[objective.argmax()], unit_r - (unit_g @ unit_r) * unit_g
+        expected = np.cos(beta) * unit_g + np.sin(beta) * beyond / np.linalg.norm(beyond)
+        assert unit == pytest.approx(expected, abs=2e-4)  # the distance of two angles
+
+
+def test_mega2_where_no_angle_is_better():
+    """Opposite gradients and equal losses: every direction in their plane is as good, and g stays."""
+    assert (direction("mega2", (3.0, 0.0), (-1.0, 0.0), facts=Facts(losses=(0.5, 0.5))) == (3.0, 0.0)).all()
+    turned = direction("mega2", (3.0, 0.0), (-1.0, 0.0), facts=Facts(losses=(0.5, 0.6)))
+    assert turned == pytest.approx((-3.0, 0.0))
+
+
+def test_mega1_weighs_by_the_losses():
+    assert direction("mega1", G, R, facts=Facts(losses=(0.5, 0.25))) == pytest.approx((2.0, 1.0))
+    assert (direction("mega1", G, R, facts=Facts(losses=(0.5, 0.25)), sensitivity=0.5) == R).all()
+    assert (direction("mega1", G, R, facts=Facts(losses=(0.0, 0.25))) == R).all()

@@ -64,6 +64,7 @@ class BatchedEngine(FixedEngine):
         """Puts the task's examples and schedules of all seeds on the device, and forgets the last task's graphs."""
         # A graph holds the addresses of the arrays that it was recorded with, the last task's rows among them.
         self.close()
+        self._tasks = task + 1
         self._segments = [_Segment(of_seeds, self._device) for of_seeds in zip(*self._schedules(task), strict=True)]
         self._feed.load()
 
@@ -166,19 +167,18 @@ class BatchedEngine(FixedEngine):
             sizes, weight = (sum(sizes),), torch.full_like(weight, 1 / sum(sizes))
         gradients = [torch.empty_like(params) for _ in sizes]  # the network writes all of them
         found = self._net.gradients(params, learners.state, batch, weight[learners.seed], sizes, gradients)
-        loss, residual = found.unbind(1)
-        bad = (learners.first_bad < 0) & ~torch.isfinite(loss)
+        bad = (learners.first_bad < 0) & ~torch.isfinite(found[:, :-1].sum(1))
         # By torch.where and in place: a graph can neither branch on a value nor write to a new address.
         learners.first_bad.copy_(torch.where(bad, self._step + start, learners.first_bad))
-        self._update(learners, segment, gradients[0], gradients[1:], residual)
+        self._update(learners, segment, gradients[0], gradients[1:], found)
 
     def _update(
-        self, learners: Learners, segment: "_Segment", g: Tensor, references: list[Tensor], residual: Tensor
+        self, learners: Learners, segment: "_Segment", g: Tensor, references: list[Tensor], found: Tensor
     ) -> None:
         """Subtracts rate · the rule's direction, or what the optimizer makes of it, from the parameters, in place.
 
         g [M, D]: the mini-batch's gradient; references: those [M, D] of the reference batches, one for each previous
-        task for projections, else one or none; residual [M]: as in `Products`.
+        task for projections, else one or none; found: as of `Network.gradients`.
         """
         params, rule, values = learners.params, self._rule, self._values(learners)
         rate, along = column(values.lr), None if self._plain else self._along(learners)
@@ -196,8 +196,10 @@ class BatchedEngine(FixedEngine):
             descend(direction)
             learners.projected.add_(projected)
         elif isinstance(rule, Mixing):
-            share = segment.current / (segment.current + segment.reference)
-            mix = rule.mix(inner_products(g, references[0], residual, share), values)
+            loss, reference_loss, residual = found.unbind(1)
+            share = torch.full_like(loss, segment.current / (segment.current + segment.reference))
+            known = (share, residual, self._tasks, loss, reference_loss)
+            mix = rule.mix(Products(*inner_products(g, references[0]), *known), values)
             if along:
                 descend((g * column(mix.a)).addcmul_(references[0], column(mix.b)))
             else:
@@ -231,11 +233,11 @@ class _Segment:
         self.rows, self.row_weight = torch.from_numpy(rows).to(device), torch.from_numpy(weight).to(device)
 
 
-def inner_products(g: Tensor, g_ref: Tensor, residual: Tensor, share: float) -> Products:
-    """Of gradients [M, D] each: one global L2 inner product over all parameters, [M].
+def inner_products(g: Tensor, g_ref: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(‖g‖², g·g_ref, ‖g_ref‖²), [M] each, of gradients [M, D]: one global L2 inner product over all parameters.
 
-    residual [M], share: as in `Products`. Padding is zero in both, and adds nothing.
+    Padding is zero in both, and adds nothing.
     """
     gr = inner(g[:, None], g_ref)[:, 0]
     gg, rr = (inner(one[:, None], one)[:, 0] for one in (g, g_ref))
-    return Products(gg, gr, rr, torch.full_like(gr, share), residual)
+    return gg, gr, rr

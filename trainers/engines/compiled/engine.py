@@ -57,7 +57,7 @@ class CompiledEngine(FixedEngine):
     def load_task(self, task: int) -> None:
         """Makes the task's batches ready; its examples are prepared at the first step."""
         (self._segments,) = self._schedules(task)
-        self._passes.competing = self._competing()
+        self._passes.competing, self._passes.tasks = self._competing(), task + 1
         self._inputs = None  # made when the first step asks for it: a shared first task has none
 
     def train(self, learners: Learners, first: int, last: int) -> None:

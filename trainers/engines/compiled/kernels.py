@@ -29,9 +29,10 @@ def gather(rows, inputs, scale, out):  # type: ignore[no-untyped-def]
 def output_delta(logits, labels, classes, current, delta, subtracted):  # type: ignore[no-untyped-def]
     """Gradient of the mean cross-entropy over the first `current` rows, and of that over the rest, by the logits.
 
-    Writes delta [B, padded classes]; returns the sum of both losses. subtracted: see `networks.losses.output_delta`.
+    Writes delta [B, padded classes]; returns both losses, 0 where there are no rows. subtracted: see
+    `networks.losses.output_delta`.
     """
-    loss = 0.0
+    loss = reference_loss = 0.0
     rows = logits.shape[0]
     for i in range(rows):
         weight = np.float32(1) / np.float32(current if i < current else rows - current)
@@ -53,8 +54,12 @@ def output_delta(logits, labels, classes, current, delta, subtracted):  # type: 
             delta[i, labels[i]] -= weight
         else:
             delta[i, labels[i]] = -others
-        loss += weight * (np.log(total) + highest - logits[i, labels[i]])
-    return loss
+        found = weight * (np.log(total) + highest - logits[i, labels[i]])
+        if i < current:
+            loss += found
+        else:
+            reference_loss += found
+    return loss, reference_loss
 
 
 @compiled

@@ -57,7 +57,8 @@ class _LazyPasses(Passes):
         rows, lists = cast(ListedInputs, inputs).batch
         loss = labels, self._net.sizes[-1], batch.current, self._net.subtracted, self.competing
         arrays = _arrays(member), batch.hidden_array, batch.delta_array, batch.outputs
-        return float(nonzero.both_ways(rows, lists, *arrays, loss))
+        batch.losses = nonzero.both_ways(rows, lists, *arrays, loss)
+        return sum(batch.losses)
 
     def mix(
         self, member: list[Layer], batch: Batch, inputs: Inputs, rule: Mixing | None, values: Hyperparameters

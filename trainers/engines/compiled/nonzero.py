@@ -100,8 +100,8 @@ def forward(rows, examples, layers, hidden, outputs):  # type: ignore[no-untyped
 def both_ways(rows, examples, layers, hidden, deltas, outputs, loss):  # type: ignore[no-untyped-def]
     """`forward`, `kernels.output_delta` and `backward`.
 
-    loss: (labels, classes, current, subtracted) of `output_delta`, then `competing` of `close_outputs`. Returns the
-    sum of both losses.
+    loss: (labels, classes, current, subtracted) of `output_delta`, then `competing` of `close_outputs`. Returns both
+    losses.
     """
     forward(rows, examples, layers, hidden, outputs)
     labels, classes, current, subtracted, competing = loss

@@ -39,6 +39,8 @@ class Passes:
         self._allocate(0)
         self.competing = ALL_OUTPUTS
         """[outputs, outputs], as `streams.competing` has it while the loaded task is the newest one."""
+        self.tasks = 1
+        """Tasks so far, the loaded one included."""
         self.g_ref = self.layers(torch.zeros(net.row))
 
     def layers(self, row: Tensor) -> list[Layer]:
@@ -82,13 +84,13 @@ class Passes:
         return hidden[last][:, : self._net.sizes[-1]]
 
     def forward(self, member: list[Layer], batch: "Batch", inputs: Inputs, labels: Indices) -> float:
-        """Fills batch.hidden and the last of batch.delta; returns the sum of both losses."""
+        """Fills batch.hidden, the last of batch.delta and batch.losses, of which it returns the sum."""
         self.logits(member, batch, inputs)
         logits, delta = batch.hidden_array[-1], batch.delta_array[-1]
         kernels.close_outputs(logits, labels, self.competing)
-        return float(
-            kernels.output_delta(logits, labels, self._net.sizes[-1], batch.current, delta, self._net.subtracted)
-        )
+        what = labels, self._net.sizes[-1], batch.current, delta, self._net.subtracted
+        batch.losses = kernels.output_delta(logits, *what)
+        return sum(batch.losses)
 
     def backward(self, member: list[Layer], batch: "Batch", inputs: Inputs, g_ref: list[Layer]) -> Products:
         """Fills batch.delta and g_ref; returns the inner products, zeros without a reference batch.
@@ -149,11 +151,10 @@ class Passes:
         if len(self.competing):
             delta.mul_(torch.from_numpy(self.competing[labels]))
 
-    @staticmethod
-    def _products(batch: "Batch", gg: float, gr: float, rr: float) -> Products:
+    def _products(self, batch: "Batch", gg: float, gr: float, rr: float) -> Products:
         """With what a rule is told of the batch besides, after `forward`."""
         residual = float(kernels.residual(batch.delta_array[-1], batch.current))
-        return Products(gg, gr, rr, batch.current / batch.rows, residual)
+        return Products(gg, gr, rr, batch.current / batch.rows, residual, self.tasks, *batch.losses)
 
     def _whole(self, member: list[Layer], batch: "Batch", inputs: Inputs, into: list[Layer]) -> None:
         """Writes the gradient from the last of batch.delta, all of whose rows are a reference batch's."""
@@ -168,6 +169,8 @@ class Batch:
 
     outputs: tuple[Output, ...] = ()
     """Active units of each layer as lists, on the lazy path."""
+    losses: tuple[float, float] = (0.0, 0.0)
+    """Mean losses of the rows of now and of ref, once they have passed."""
 
     def __init__(self, hidden: list[Tensor], delta: list[Tensor], current: int) -> None:
         self.hidden, self.delta = hidden, delta
