@@ -34,6 +34,7 @@ MORE: tuple[str, ...] = (
     *("Forecast", "VarianceShares"),
     *("Cost", "Evidence", "ProtocolResults", "ProtocolRow", "Regret"),
     *("Choice", "OneMethod", "ProtocolLoop", "ProtocolStudy", "Walk"),
+    *("Losses", "Term", "Weighed", "Weighing"),
     *("ContinualHyperparameterFramework", "Known", "Predicted", "Protocol", "Question", "Trial", "View"),
 )
 """Names of the public classes beyond these ceilings."""

@@ -61,7 +61,7 @@ def test_the_page_on_adding_a_method_runs(run, tmp_path):
     before = dict(METHODS)
     with patch.dict(METHODS):
         run("adding-a-method.md")
-        assert METHODS.keys() - before.keys() == {"average", "l2", "replay"}
+        assert METHODS.keys() - before.keys() == {"average", "dark", "l2", "replay"}
     assert before == METHODS
     assert not list(tmp_path.iterdir())
 

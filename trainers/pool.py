@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainers.hyperparameters import Hyperparameters
+from trainers.methods.losses import Losses
 from trainers.methods.rules import PER_TASK, RESERVOIR, Method
 from trainers.passes import steps_of_first, steps_of_pass, steps_of_task
 from trainers.reservoir import Reservoir
@@ -64,7 +65,8 @@ class Pool:
         self._stream, self.seed, self._memory, self._values = stream, seed, method.memory, values
         self.slots = slots(stream, seed, method, values)
         self._parts: list[int] = []  # what is stored of each task
-        self._reservoir = Reservoir(self.slots, seed)
+        draws = (method.rule.draws, method.rule.stores) if isinstance(method.rule, Losses) else ()
+        self._reservoir = Reservoir(self.slots, seed, *draws)
         rows = self.slots + max(stream.size(seed, task) for task in stream.tasks)
         self.inputs = stream.room(rows)
         self.labels = np.zeros(rows, dtype=np.int64)

@@ -25,7 +25,7 @@ from tests.support.numeric_paths import (
 from tests.support.plain_run import flat, plain_run
 from tests.support.toy_streams import digits, toy
 from trainers import Architecture, Learner
-from trainers.methods import METHODS, Columns, hyperparameters
+from trainers.methods import METHODS, RESERVOIR, Columns, hyperparameters
 from trainers.networks import MLP
 
 every_method = pytest.mark.parametrize("method", IN_SEQUENCE)
@@ -58,6 +58,8 @@ OTHER_VALUES = {
     "fisher_every": 4,
     "penalty_form": "paper",
     "margin": 0.1,
+    "alpha": 1.5,
+    "beta": 1.5,
 }
 ON_EVERY_PATH = (zero_gradients_do_no_harm, a_diverging_member_disturbs_nobody)
 
@@ -158,7 +160,7 @@ def test_declared_memory_is_what_is_kept(method):
     for task in range(3):
         segments = pool.load_task(task)
         referenced = any(segment.reference for segment in segments)
-        assert referenced == (METHODS[method].memory is not None and (task > 0 or method == "er"))
+        assert referenced == (METHODS[method].memory is not None and (task > 0 or METHODS[method].memory == RESERVOIR))
         pool.remember(task)
     assert len(pool.inputs) - stream.examples == pool.slots
     quota = {None: 0, "sampled": 24, "per task": 24, "reservoir": 36}[METHODS[method].memory]

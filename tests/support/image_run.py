@@ -58,6 +58,13 @@ class ImageLearner(PlainLearner):
     def __init__(self, network, heads, balanced):
         self.network, self._heads, self._balanced = network, torch.from_numpy(heads), balanced
 
+    def outputs(self, x):
+        self.network.train()
+        return self.network(x)
+
+    def outputs_of(self, label):
+        return torch.nonzero(self._allowed(torch.tensor([label]))[0])[:, 0].tolist()
+
     def gradient(self, x, y):
         self.network.train()
         logits = self.network(x)

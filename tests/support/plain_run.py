@@ -8,9 +8,9 @@ import itertools
 import numpy as np
 import torch
 
-from tests.support.reference import PenaltyReference, PlainLearner, gem_direction, step_direction
+from tests.support.reference import LossesReference, PenaltyReference, PlainLearner, gem_direction, step_direction
 from trainers.forks import values_at
-from trainers.methods import Penalty, Projection
+from trainers.methods import Losses, Penalty, Projection
 from trainers.networks import MLP
 from trainers.pool import Pool
 from trainers.schedule import generator
@@ -72,11 +72,15 @@ def flat(net, row):
 
 
 def _rule(network, one, values, before):
-    """How the plain loop makes a step: a penalty with its state, or a function of g and the reference gradients.
+    """How the plain loop makes a step: a penalty or losses with state, or a function of g and the reference gradients.
 
-    before: that of the task before, whose state a penalty keeps; None in the first.
+    before: that of the task before, whose state is kept; None in the first.
     """
     rule = one.declared.rule
+    if isinstance(rule, Losses):
+        found = before or LossesReference(one.method, values)
+        found.values, found.rate = values, values.lr
+        return found
     if isinstance(rule, Penalty):
         own = {"rate": values.lr, "strength": values.strength}
         own |= {"every": values.get("fisher_every"), "form": values.get("penalty_form")}
@@ -100,6 +104,10 @@ def _rule(network, one, values, before):
 def _step(network, rule, pool, segment, rows, step, examples):
     bounds = np.cumsum([0, segment.current, *segment.parts])
     batches = [_batch(pool, rows[a:b], examples) for a, b in itertools.pairwise(bounds)]
+    if isinstance(rule, LossesReference):
+        names = [[pool.inputs[row].tobytes() for row in rows[a:b]] for a, b in itertools.pairwise(bounds)]
+        network.step(rule.gradient(network, batches, names), rule.rate)
+        return network.flat()
     if getattr(rule, "together", False) and network.normalises:
         batches = [tuple(torch.cat(parts) for parts in zip(*batches, strict=True))]
     # Reference batches first, the oldest task's before all: with batch normalisation they move the statistics in turn.

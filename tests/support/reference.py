@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,6 +48,13 @@ class PlainLearner:
                 linear.bias.copy_(bias)
             layers += [linear, torch.nn.ReLU()]
         self.network = torch.nn.Sequential(*layers[:-1])
+
+    def outputs(self, x: torch.Tensor) -> torch.Tensor:
+        return self.network(x)
+
+    def outputs_of(self, label: int) -> list[int]:
+        """The outputs that compete on an example with this label."""
+        return list(range(self.network[-1].out_features))
 
     def gradient(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return self._flat_gradient(torch.nn.functional.cross_entropy(self.network(x), y))
@@ -124,6 +132,46 @@ class PenaltyReference:
     @staticmethod
     def _scaled(values: Vector) -> Vector:
         return (values - values.min()) / (values.max() - values.min() + 1e-32)
+
+
+class LossesReference:
+    """DER and DER++ for one member: losses of examples one by one, differentiated by torch."""
+
+    def __init__(self, method: str, values: Any) -> None:
+        self.method, self.values = method, values
+        self.rate = values.lr
+        self.stored: dict[bytes, torch.Tensor] = {}
+        """Of each example, by its bytes, the outputs when it was first shown."""
+
+    def gradient(self, network: PlainLearner, batches: list[Any], names: list[list[bytes]]) -> torch.Tensor:
+        """batches: (x, y) of the mini-batch and of each draw; names: the bytes of their examples."""
+        # With batch normalisation, draws move the statistics first.
+        draws = [network.outputs(x) for x, _ in batches[1:]]
+        now = network.outputs(batches[0][0])
+        loss = self.entropy(network, now, batches[0][1])
+        if draws:
+            loss = loss + self.replayed(network, draws, [y for _, y in batches[1:]], names[1:])
+        for name, logits in zip(names[0], now.detach(), strict=True):
+            self.stored.setdefault(name, logits)
+        return network._flat_gradient(loss)
+
+    def replayed(
+        self, network: PlainLearner, draws: list[torch.Tensor], labels: list[torch.Tensor], names: list[list[bytes]]
+    ) -> torch.Tensor:
+        squares = [
+            sum((z[k] - self.stored[name][k]) ** 2 for k in network.outputs_of(int(label))) / len(z)
+            for z, label, name in zip(draws[0], labels[0], names[0], strict=True)
+        ]
+        loss = self.values.alpha * torch.stack(squares).mean()
+        if self.method == "derpp":
+            loss = loss + self.values.beta * self.entropy(network, draws[1], labels[1])
+        return loss
+
+    @staticmethod
+    def entropy(network: PlainLearner, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        rows = zip(outputs, labels.tolist(), strict=True)
+        losses = [torch.logsumexp(z[network.outputs_of(label)], 0) - z[label] for z, label in rows]
+        return torch.stack(losses).mean()
 
 
 def gem_direction(g: Vector, references: list[Vector], margin: float) -> Vector:

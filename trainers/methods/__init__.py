@@ -3,7 +3,8 @@
 import difflib
 
 from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameter, Hyperparameters
-from trainers.methods import a_agem, agem, er, ewc, gem, mas, pi, prognn, reference_rows, rwalk, soft_agem, van
+from trainers.methods import a_agem, agem, der, er, ewc, gem, mas, pi, prognn, reference_rows, rwalk, soft_agem, van
+from trainers.methods.losses import Losses
 from trainers.methods.penalty import Penalty
 from trainers.methods.rules import PER_TASK, RESERVOIR, Columns, Foreign, Method, Mixing, Products, Projection
 
@@ -19,6 +20,8 @@ METHODS: dict[str, Method] = {
     "a_agem": a_agem.A_AGEM,
     "soft_agem": soft_agem.SOFT_AGEM,
     "prognn": prognn.PROGNN,
+    "der": der.DER,
+    "derpp": der.DERPP,
     "joint": reference_rows.JOINT_TRAINING,
     "iid": reference_rows.IID_TRAINING,
 }
@@ -85,6 +88,7 @@ __all__ = [
     "RESERVOIR",
     "Columns",
     "Foreign",
+    "Losses",
     "Method",
     "Mixing",
     "Penalty",

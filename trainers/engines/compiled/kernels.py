@@ -71,6 +71,24 @@ def close_outputs(logits, labels, competing):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def add_square(logits, stored, labels, competing, weight, into):  # type: ignore[no-untyped-def]
+    """Adds weight times the gradient of the mean over rows of ‖z − z_stored‖²/outputs to `into` [B, outputs].
+
+    Returns weight times that mean. Outputs that do not compete, as `close_outputs` has it, count 0.
+    """
+    rows, outputs = logits.shape
+    factor = np.float32(weight / (rows * outputs))
+    loss = 0.0
+    for i in range(rows):
+        for c in range(outputs):
+            if competing.shape[0] == 0 or competing[labels[i], c]:
+                between = logits[i, c] - stored[i, c]
+                loss += factor * between * between
+                into[i, c] += 2 * factor * between
+    return loss
+
+
+@compiled
 def residual(delta, current):  # type: ignore[no-untyped-def]
     """Mean of ‖p − onehot(y)‖² over the rows behind `current`, from `output_delta`'s; 0 where there are none."""
     total = 0.0

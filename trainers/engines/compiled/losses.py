@@ -1,0 +1,66 @@
+"""The gradient by the logits of a weighted sum of losses, of one member on a CPU."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainers.engines.compiled import kernels
+from trainers.engines.compiled.kernels import Floats
+from trainers.hyperparameters import Hyperparameters
+from trainers.methods.losses import CROSS_ENTROPY, STORED, Losses
+from trainers.schedule import Indices, Segment
+
+
+class Weighing:
+    """What the terms of a rule look at in the loaded task. subtracted: see `networks.losses.output_delta`."""
+
+    def __init__(self, rule: Losses, tasks: int, competing: NDArray[np.bool_], subtracted: bool) -> None:
+        self._rule, self._tasks, self._competing, self._subtracted = rule, tasks, competing, subtracted
+
+    def pull(
+        self, logits: Floats, labels: Indices, bounds: list[int], values: Hyperparameters, stored: Floats, into: Floats
+    ) -> float:
+        """Writes the gradient by the logits [B, outputs] into `into`, whose padding stays; returns the weighted sum.
+
+        bounds: where the mini-batch and each draw end, behind a 0; stored [reference, outputs]: logits of the draws.
+        """
+        into = into[:, : logits.shape[1]]
+        into[:] = 0
+        loss = 0.0
+        for term in (one for one in self._rule.terms if one.draw < len(bounds) - 1):
+            begin, end = bounds[term.draw : term.draw + 2]
+            weight, part = float(term.weight(values, self._tasks)), logits[begin:end]
+            if term.loss == STORED:
+                wanted = stored[begin - bounds[1] : end - bounds[1]]
+                loss += kernels.add_square(part, wanted, labels[begin:end], self._competing, weight, into[begin:end])
+            else:
+                assert term.loss == CROSS_ENTROPY
+                loss += self._entropy(part, labels[begin:end], weight, into[begin:end])
+        return loss
+
+    def _entropy(self, logits: Floats, labels: Indices, weight: float, into: Floats) -> float:
+        """Adds a weighted cross-entropy's gradient; returns its weighted loss."""
+        closed, delta = logits.copy(), np.empty_like(into)
+        kernels.close_outputs(closed, labels, self._competing)
+        rows, outputs = logits.shape
+        loss = kernels.output_delta(closed, labels, outputs, rows, delta, self._subtracted)
+        into += np.float32(weight) * delta
+        return float(weight * loss)
+
+
+def bounds_of(segment: Segment) -> list[int]:
+    """Returns where the mini-batch and each draw begin and end among a step's rows.
+
+    >>> bounds_of(Segment(np.zeros((1, 7), dtype=np.int64), 3, (2, 2)))
+    [0, 3, 5, 7]
+    """
+    ends = np.cumsum((0, segment.current, *segment.parts))
+    return [int(end) for end in ends]
+
+
+def store(logits: Floats, written: Indices, seen: Floats) -> None:
+    """Writes the logits of examples that enter the memory, in place: logits [slots, outputs], seen [B, outputs].
+
+    written [current]: each example's slot, −1 for none.
+    """
+    entered = written >= 0
+    logits[written[entered]] = seen[: len(written)][entered]
