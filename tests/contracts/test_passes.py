@@ -13,6 +13,7 @@ from tests.support.learners import IN_SEQUENCE, engine_of, train, untrained
 from tests.support.numeric_paths import MKL, OFTEN, TWIN, on_every_path, on_paths_by_kind, rows_equal
 from tests.support.toy_streams import toy
 from trainers.forks import fork, steps_of
+from trainers.methods import METHODS, RESERVOIR
 from trainers.pool import Pool
 from trainers.scenarios import TASK
 
@@ -33,7 +34,7 @@ def trained(method, path=MKL, stream=STREAM, **options):
 @in_passes
 @one_network
 def test_steps_agree_with_the_reference(method, others, path):
-    assert farthest(method, TASK, path, others=others) < 2e-5
+    assert farthest(method, METHODS[method].scenarios[0], path, others=others) < 2e-5
 
 
 @pytest.mark.few(12)
@@ -41,7 +42,8 @@ def test_steps_agree_with_the_reference(method, others, path):
 @one_network
 def test_in_float64_they_are_the_same(method, others):
     # GEM's program is solved by iterations that stop, here and in the reference.
-    assert farthest(method, TASK, TWIN, exact=True, others=others) < (1e-9 if method == "gem" else 1e-12)
+    scenario = METHODS[method].scenarios[0]
+    assert farthest(method, scenario, TWIN, exact=True, others=others) < (1e-9 if method == "gem" else 1e-12)
 
 
 def orders(seed, task, examples, steps, batch_size):
@@ -68,14 +70,15 @@ def test_batches_are_those_of_the_words(method, others):
         batches = [rows[: part.current] - pool.slots for part in segments for rows in part.rows]
         wanted = orders(1, task, pool.shown, steps_of(one, stream)[task], 4)
         assert [rows.tolist() for rows in batches] == wanted and pool.first_pass == min(7, len(wanted))
-        if others != FEWER or method != "er":  # which is offered less in earlier tasks then
+        reservoir = METHODS[method].memory == RESERVOIR
+        if others != FEWER or not reservoir:  # which is offered less in earlier tasks then
             both = zip(
                 (rows for part in segments for rows in part.rows), (r for p in first for r in p.rows), strict=False
             )
             assert all(np.array_equal(rows, others_rows) for rows, others_rows in list(both)[: pool.first_pass])
         pool.remember(task)
         plain.remember(task)
-        stored = pool.inputs[: pool.stored] if method != "er" else pool.inputs[: pool._reservoir._stored]
+        stored = pool.inputs[: pool.stored] if not reservoir else pool.inputs[: pool._reservoir._stored]
         assert len({row.tobytes() for row in stored}) == len(stored)
         if others != FEWER:
             assert np.array_equal(pool.inputs[: pool.slots], plain.inputs[: plain.slots])

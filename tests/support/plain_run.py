@@ -8,19 +8,24 @@ import itertools
 import numpy as np
 import torch
 
+from epsearch.testing.toy import suited
 from tests.support.reference import LossesReference, PenaltyReference, PlainLearner, gem_direction, step_direction
 from trainers.forks import values_at
 from trainers.methods import Losses, Penalty, Projection
 from trainers.networks import MLP
 from trainers.pool import Pool
+from trainers.scenarios import CLASS
 from trainers.schedule import generator
+from trainers.streams.competing import scenario_of
 
 
 def plain_run(one, stream, hidden):
     """(accuracies [T, T], parameters after every step) of one run without any engine."""
-    net = MLP((stream.inputs, *hidden, stream.classes))
+    stream = suited(one.declared, stream)
+    net = MLP((stream.inputs, *hidden, stream.outputs))
     start = torch.from_numpy(net.init(generator(one.seed, "init", min(stream.tasks))))[None]
     network = PlainLearner(net.sizes, unpadded(net, start))
+    network.per_task = stream.classes if scenario_of(stream) == CLASS else None
 
     def examples(inputs, labels):
         return torch.from_numpy(inputs).float() / stream.largest, torch.from_numpy(labels)

@@ -38,6 +38,9 @@ class PlainLearner:
     """One member as anyone would write it: torch.nn.Sequential, autograd, flattened gradients, no batching."""
 
     normalises = False
+    per_task: int | None = None
+    """Outputs of each task, of which those of tasks so far compete; None where all do."""
+    task = 0
 
     def __init__(self, sizes: tuple[int, ...], weights: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
         layers: list[torch.nn.Module] = []
@@ -54,7 +57,7 @@ class PlainLearner:
 
     def outputs_of(self, label: int) -> list[int]:
         """The outputs that compete on an example with this label."""
-        return list(range(self.network[-1].out_features))
+        return list(range(self.per_task * (self.task + 1) if self.per_task else self.network[-1].out_features))
 
     def gradient(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return self._flat_gradient(torch.nn.functional.cross_entropy(self.network(x), y))
@@ -79,7 +82,7 @@ class PlainLearner:
 
     def accuracy(self, x: torch.Tensor, y: torch.Tensor) -> float:
         with torch.no_grad():
-            return float((self.network(x).argmax(1) == y).double().mean())
+            return float((self.network(x)[:, self.outputs_of(0)].argmax(1) == y).double().mean())
 
 
 class PenaltyReference:
@@ -135,7 +138,7 @@ class PenaltyReference:
 
 
 class LossesReference:
-    """DER and DER++ for one member: losses of examples one by one, differentiated by torch."""
+    """DER, DER++ and ER-ACE for one member: losses of examples one by one, differentiated by torch."""
 
     def __init__(self, method: str, values: Any) -> None:
         self.method, self.values = method, values
@@ -148,7 +151,8 @@ class LossesReference:
         # With batch normalisation, draws move the statistics first.
         draws = [network.outputs(x) for x, _ in batches[1:]]
         now = network.outputs(batches[0][0])
-        loss = self.entropy(network, now, batches[0][1])
+        labels = batches[0][1]
+        loss = self.entropy(network, now, labels, labels.tolist() if self.method == "er_ace" else None)
         if draws:
             loss = loss + self.replayed(network, draws, [y for _, y in batches[1:]], names[1:])
         for name, logits in zip(names[0], now.detach(), strict=True):
@@ -158,6 +162,8 @@ class LossesReference:
     def replayed(
         self, network: PlainLearner, draws: list[torch.Tensor], labels: list[torch.Tensor], names: list[list[bytes]]
     ) -> torch.Tensor:
+        if self.method == "er_ace":
+            return self.entropy(network, draws[0], labels[0])
         squares = [
             sum((z[k] - self.stored[name][k]) ** 2 for k in network.outputs_of(int(label))) / len(z)
             for z, label, name in zip(draws[0], labels[0], names[0], strict=True)
@@ -168,9 +174,14 @@ class LossesReference:
         return loss
 
     @staticmethod
-    def entropy(network: PlainLearner, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        rows = zip(outputs, labels.tolist(), strict=True)
-        losses = [torch.logsumexp(z[network.outputs_of(label)], 0) - z[label] for z, label in rows]
+    def entropy(
+        network: PlainLearner, outputs: torch.Tensor, labels: torch.Tensor, only: list[int] | None = None
+    ) -> torch.Tensor:
+        """The mean over examples; only: the classes that compete, of those that else would."""
+        losses = []
+        for z, label in zip(outputs, labels.tolist(), strict=True):
+            compete = [k for k in network.outputs_of(label) if only is None or k in only]
+            losses.append(torch.logsumexp(z[compete], 0) - z[label])
         return torch.stack(losses).mean()
 
 

@@ -3,7 +3,22 @@
 import difflib
 
 from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameter, Hyperparameters
-from trainers.methods import a_agem, agem, der, er, ewc, gem, mas, pi, prognn, reference_rows, rwalk, soft_agem, van
+from trainers.methods import (
+    a_agem,
+    agem,
+    der,
+    er,
+    er_ace,
+    ewc,
+    gem,
+    mas,
+    pi,
+    prognn,
+    reference_rows,
+    rwalk,
+    soft_agem,
+    van,
+)
 from trainers.methods.losses import Losses
 from trainers.methods.penalty import Penalty
 from trainers.methods.rules import PER_TASK, RESERVOIR, Columns, Foreign, Method, Mixing, Products, Projection
@@ -22,6 +37,7 @@ METHODS: dict[str, Method] = {
     "prognn": prognn.PROGNN,
     "der": der.DER,
     "derpp": der.DERPP,
+    "er_ace": er_ace.ER_ACE,
     "joint": reference_rows.JOINT_TRAINING,
     "iid": reference_rows.IID_TRAINING,
 }

@@ -103,6 +103,13 @@ def test_the_weights_of_dark_experience_replay():
         assert dark["learning_rate"] == more["learning_rate"]
 
 
+def test_a_method_for_classes_has_values_where_classes_are_split():
+    for name in SETTINGS:
+        one = load_definition(name)
+        assert ("er_ace" in one.methods) == ("class" in one.scenarios)
+        assert "er_ace" not in one.methods or one.method("er_ace") == one.method("er")
+
+
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_values_of_appendix_g_are_on_its_grids(name):
     strengths = strength_grids()

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from trainers.hyperparameters import Hyperparameters
-from trainers.methods.losses import CROSS_ENTROPY, STORED, Losses, Term
+from trainers.methods.losses import PRESENT, STORED, Losses, Term
 from trainers.methods.penalty import column
 from trainers.networks.base import Batch
-from trainers.networks.losses import entropy_delta, square_delta
+from trainers.networks.losses import entropy_delta, one_hot, square_delta
 
 
 class Weighed(NamedTuple):
@@ -47,5 +47,8 @@ def _of_term(term: Term, step: Weighed, part: slice, logits: Tensor) -> tuple[Te
         assert step.stored is not None
         begin = step.parts[0].stop
         return square_delta(logits, step.stored[:, part.start - begin : part.stop - begin], allowed, weight)
-    assert term.loss == CROSS_ENTROPY
-    return entropy_delta(logits, step.batch.labels[:, part], allowed, weight, step.subtracted)
+    labels = step.batch.labels[:, part]
+    if term.loss == PRESENT:
+        present = one_hot(labels, logits).amax(1, keepdim=True) > 0
+        allowed = present if allowed is None else allowed & present
+    return entropy_delta(logits, labels, allowed, weight, step.subtracted)

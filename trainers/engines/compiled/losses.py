@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from trainers.engines.compiled import kernels
 from trainers.engines.compiled.kernels import Floats
 from trainers.hyperparameters import Hyperparameters
-from trainers.methods.losses import CROSS_ENTROPY, STORED, Losses
+from trainers.methods.losses import PRESENT, STORED, Losses
 from trainers.schedule import Indices, Segment
 
 
@@ -33,18 +33,28 @@ class Weighing:
                 wanted = stored[begin - bounds[1] : end - bounds[1]]
                 loss += kernels.add_square(part, wanted, labels[begin:end], self._competing, weight, into[begin:end])
             else:
-                assert term.loss == CROSS_ENTROPY
-                loss += self._entropy(part, labels[begin:end], weight, into[begin:end])
+                competing = self._competing
+                if term.loss == PRESENT:
+                    competing = _present(labels[begin:end], competing, logits.shape[1])
+                loss += self._entropy(part, labels[begin:end], competing, weight, into[begin:end])
         return loss
 
-    def _entropy(self, logits: Floats, labels: Indices, weight: float, into: Floats) -> float:
+    def _entropy(
+        self, logits: Floats, labels: Indices, competing: NDArray[np.bool_], weight: float, into: Floats
+    ) -> float:
         """Adds a weighted cross-entropy's gradient; returns its weighted loss."""
         closed, delta = logits.copy(), np.empty_like(into)
-        kernels.close_outputs(closed, labels, self._competing)
+        kernels.close_outputs(closed, labels, competing)
         rows, outputs = logits.shape
         loss = kernels.output_delta(closed, labels, outputs, rows, delta, self._subtracted)
         into += np.float32(weight) * delta
         return float(weight * loss)
+
+
+def _present(labels: Indices, competing: NDArray[np.bool_], outputs: int) -> NDArray[np.bool_]:
+    """Returns the competing outputs [outputs, outputs] without those that no example of these labels has."""
+    present = np.isin(np.arange(outputs), labels)
+    return competing & present if len(competing) else np.tile(present, (outputs, 1))
 
 
 def bounds_of(segment: Segment) -> list[int]:
