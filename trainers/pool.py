@@ -17,7 +17,7 @@ from trainers.schedule import (
     task_segments,
 )
 from trainers.streams.base import Examples, TaskStream
-from trainers.streams.competing import competing
+from trainers.streams.competing import competing, taught
 
 
 def slots(stream: TaskStream, seed: int, method: Method, values: Hyperparameters) -> int:
@@ -121,6 +121,11 @@ class Pool:
         if newest not in self._competing:
             self._competing[newest] = competing(self._stream, self.seed, newest)
         return self._competing[newest]
+
+    @property
+    def taught(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """The outputs that a teacher of the current task is asked for, as `streams.competing.taught` has them."""
+        return taught(self._stream, self.seed, self._newest)
 
     def test(self, task: int, images: int | None = None) -> Examples:
         """Returns the task's test set, or so many of its examples; kept, as every later task is tested on it too.

@@ -61,6 +61,8 @@ OTHER_VALUES = {
     "margin": 0.1,
     "alpha": 1.5,
     "beta": 1.5,
+    "distillation": 0.3,
+    "temperature": 5.0,
 }
 ON_EVERY_PATH = (zero_gradients_do_no_harm, a_diverging_member_disturbs_nobody)
 

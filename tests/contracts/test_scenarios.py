@@ -20,7 +20,7 @@ from trainers.numeric_path import NumericPath
 from trainers.scenarios import CLASS, DOMAIN, SCENARIOS, TASK
 from trainers.schedule import generator
 from trainers.streams import DataError
-from trainers.streams.competing import chosen_scenario, competing, scenario_of
+from trainers.streams.competing import chosen_scenario, competing, scenario_of, taught
 
 NETWORK = Architecture(hidden=(24, 16))
 VALUES = {"epsilon": 0.3, "batch_size": 4, "memory": 3, "memory_batch": 8, "fisher_every": 5, "lr": 0.1}
@@ -45,6 +45,14 @@ class SelectingLearner(PlainLearner):
         first = {TASK: label // 2 * 2, DOMAIN: 0, CLASS: 0}[self.scenario]
         last = {TASK: label // 2 * 2 + 2, DOMAIN: 2, CLASS: 2 * self.task + 2}[self.scenario]
         return list(range(first, last))
+
+    def known(self):
+        old = [[2 * task, 2 * task + 1] for task in range(self.task)]
+        if self.scenario == TASK:
+            return [(pair, pair) for pair in old]
+        if self.scenario == DOMAIN:
+            return [([0, 1], [0, 1])] if old else []
+        return [([*range(2 * self.task)], self.outputs_of(0))] if old else []
 
     def gradient(self, x, y):
         losses = []
@@ -176,6 +184,22 @@ def test_competing_outputs_of_a_stream_that_starts_late():
     assert competing(stream, 0, 1)[2].tolist() == [False, False, True, True, True, True]
     assert competing(pairs(TASK), 0, 2)[0].tolist() == [True, True, False, False, False, False]
     assert competing(pairs(DOMAIN), 0, 2) is None
+
+
+def test_outputs_of_a_teacher():
+    """By hand: three tasks of two classes, and a stream that starts late."""
+    old, new = [True] * 2 + [False] * 4, [False] * 2 + [True] * 2 + [False] * 2
+    for scenario, first, second in (
+        (TASK, ([old], [old]), ([old, new], [old, new])),
+        (CLASS, ([old], [[True] * 4 + [False] * 2]), ([[True] * 4 + [False] * 2], [[True] * 6])),
+        (DOMAIN, ([[True] * 2], [[True] * 2]), ([[True] * 2], [[True] * 2])),
+    ):
+        found = [taught(pairs(scenario), 0, newest) for newest in range(3)]
+        assert [len(one) for one in found[0]] == [0, 0]
+        assert [one.tolist() for one in found[1]] == list(first)
+        assert [one.tolist() for one in found[2]] == list(second)
+    late = taught(pairs(CLASS, range(1, 3)), 0, 1)
+    assert [one.tolist() for one in late] == [[new], [[False] * 2 + [True] * 4]]
 
 
 def test_the_scenario_that_is_not_stated():

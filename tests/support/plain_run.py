@@ -58,6 +58,8 @@ def run_of(network, examples, one, stream):
             for rows in batches:
                 sensitivities.append(_double(network.sensitivity(*_batch(pool, rows, examples))))
             rule.end_task(_double(network.flat()), sensitivities, sum(map(len, batches)))
+        if isinstance(rule, LossesReference):
+            rule.end_task(network)
         for every in pools.values():
             every.remember(task)
         for tested in range(task + 1):

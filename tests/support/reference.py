@@ -1,5 +1,6 @@
 """Independent references: the update rules in float64 NumPy from the papers' text, and one member in plain PyTorch."""
 
+import copy
 import itertools
 import math
 from typing import Any
@@ -58,6 +59,10 @@ class PlainLearner:
     def outputs_of(self, label: int) -> list[int]:
         """The outputs that compete on an example with this label."""
         return list(range(self.per_task * (self.task + 1) if self.per_task else self.network[-1].out_features))
+
+    def known(self) -> list[tuple[list[int], list[int]]]:
+        """(outputs that the last task's network has learnt, those that this one has beside), each softened apart."""
+        return [(self.outputs_of(0),) * 2] if self.task else []
 
     def gradient(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return self._flat_gradient(torch.nn.functional.cross_entropy(self.network(x), y))
@@ -138,13 +143,14 @@ class PenaltyReference:
 
 
 class LossesReference:
-    """DER, DER++ and ER-ACE for one member: losses of examples one by one, differentiated by torch."""
+    """DER, DER++, ER-ACE and LwF for one member: losses of examples one by one, differentiated by torch."""
 
     def __init__(self, method: str, values: Any) -> None:
         self.method, self.values = method, values
         self.rate = values.lr
         self.stored: dict[bytes, torch.Tensor] = {}
         """Of each example, by its bytes, the outputs when it was first shown."""
+        self.teacher: Any = None
 
     def gradient(self, network: PlainLearner, batches: list[Any], names: list[list[bytes]]) -> torch.Tensor:
         """batches: (x, y) of the mini-batch and of each draw; names: the bytes of their examples."""
@@ -153,11 +159,27 @@ class LossesReference:
         now = network.outputs(batches[0][0])
         labels = batches[0][1]
         loss = self.entropy(network, now, labels, labels.tolist() if self.method == "er_ace" else None)
+        if self.method == "lwf" and network.known():
+            loss = loss / (network.task + 1) + self.distilled(network, now, batches[0][0])
         if draws:
             loss = loss + self.replayed(network, draws, [y for _, y in batches[1:]], names[1:])
         for name, logits in zip(names[0], now.detach(), strict=True):
             self.stored.setdefault(name, logits)
         return network._flat_gradient(loss)
+
+    def end_task(self, network: PlainLearner) -> None:
+        self.teacher = copy.deepcopy(network.network).eval()
+
+    def distilled(self, network: PlainLearner, outputs: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """(1 − 1/N) · T² · the mean over examples and groups of Σ q (log q − log p)."""
+        t, terms = self.values.temperature, []
+        with torch.no_grad():
+            asked = self.teacher(x)
+        for z, wanted in zip(outputs / t, asked / t, strict=True):
+            for old, beside in network.known():
+                q, p = torch.softmax(wanted[old], 0), torch.softmax(z[beside], 0)
+                terms.append(sum(a * (a.log() - p[beside.index(k)].log()) for a, k in zip(q, old, strict=True)))
+        return self.values.distillation * (1 - 1 / (network.task + 1)) * t**2 * torch.stack(terms).mean()
 
     def replayed(
         self, network: PlainLearner, draws: list[torch.Tensor], labels: list[torch.Tensor], names: list[list[bytes]]

@@ -36,6 +36,8 @@ OTHERS = {
     "margin": 0.1,
     "alpha": 1.5,
     "beta": 1.5,
+    "distillation": 0.3,
+    "temperature": 5.0,
 }
 
 

@@ -160,6 +160,8 @@ def training_flop(learner: Learner, stream: TaskStream, works: list[Work]) -> tu
         values = values_at(learner, task)
         once_more = isinstance(rule, Penalty) and rule.looks_back and task < len(works) - 1
         again = work.trained(examples_of_first(size, values), steps_of_first(size, values)) if once_more else 0.0
+        if isinstance(rule, Losses) and rule.taught and task:  # the teacher's outputs
+            again = work.forward * examples_of_task(size, values) + work.fixed_forward * steps[task]
         flop.append(work.trained(examples_of_task(size, values) + examples, steps[task] + batches) + again)
     return tuple(flop)
 

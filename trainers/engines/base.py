@@ -184,7 +184,9 @@ class FixedEngine(Engine):
         return start_rows(self._net, self._seeds, self._stream.tasks, self._pretrained).to(self._device)
 
     def finish(self, learners: Learners, first: bool) -> None:
-        """Ends the loaded task for a penalty: the importance is found anew, and θ* moves."""
+        """Ends the loaded task for a penalty: the importance is found anew, and θ* moves; or makes a teacher."""
+        if isinstance(self._rule, Losses):
+            self._rule.end_task(learners.state, learners.params)
         if isinstance(self._rule, Penalty):
             set_precision(self._path)
             real, values = self._net.real.to(self._device), self._values(learners)

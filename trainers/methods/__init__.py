@@ -11,6 +11,7 @@ from trainers.methods import (
     er_ace,
     ewc,
     gem,
+    lwf,
     mas,
     pi,
     prognn,
@@ -38,6 +39,7 @@ METHODS: dict[str, Method] = {
     "der": der.DER,
     "derpp": der.DERPP,
     "er_ace": er_ace.ER_ACE,
+    "lwf": lwf.LWF,
     "joint": reference_rows.JOINT_TRAINING,
     "iid": reference_rows.IID_TRAINING,
 }

@@ -21,7 +21,8 @@ CROSS_ENTROPY = "cross-entropy"
 PRESENT = "cross-entropy of present classes"
 # ‖z − z_stored‖²/outputs, of the logits that were stored with the example; outputs that do not compete count 0;
 STORED = "square to stored logits"
-# T²·KL(teacher ‖ network) of softmax(z/T), by the network at the end of the last task; 0 in the first one.
+# T²·KL(teacher ‖ network) of softmax(z/T), by the network at the end of the last task, over outputs of earlier tasks
+# (`streams.competing.taught`); 0 in the first one.
 TEACHER = "distillation"
 
 LOGITS, TAUGHT = "logits", "teacher"
@@ -63,3 +64,16 @@ class Losses(NamedTuple):
         """Returns the state of untrained networks [M, D]: stored logits, the teacher, or neither."""
         logits = {LOGITS: params.new_zeros(len(params), slots, outputs)} if self.stores else {}
         return logits | ({TAUGHT: params.clone()} if self.taught else {})
+
+    def end_task(self, state: dict[str, Tensor], params: Tensor) -> None:
+        """Makes the network [M, D] the teacher, with its statistics if it has some."""
+        if self.taught:
+            state[TAUGHT].copy_(params)
+            for name, array in statistics_of(state).items():
+                array.copy_(state[name])
+
+
+def statistics_of(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Returns the teacher's statistics in a state, by the network's names."""
+    begin = f"{TAUGHT}."
+    return {name.removeprefix(begin): array for name, array in state.items() if name.startswith(begin)}

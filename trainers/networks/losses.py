@@ -11,6 +11,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from trainers.methods.penalty import column
+
 
 def masked(logits: Tensor, allowed: Tensor | None) -> Tensor:
     """Logits of other tasks are −∞: probability 0, and a gradient of exactly 0."""
@@ -61,6 +63,26 @@ def square_delta(logits: Tensor, stored: Tensor, allowed: Tensor | None, row_wei
         between = between.masked_fill(~allowed, 0.0)
     loss = (between.square() * row_weight).sum((1, 2)) / logits.shape[2]
     return loss, between.mul_(2 / logits.shape[2])
+
+
+def taught_delta(
+    logits: Tensor, teacher: Tensor, groups: tuple[Tensor, Tensor], temperature: Tensor | float, row_weight: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Returns (weighted sum [M] of T²·KL(teacher ‖ network), gradients [M, B, outputs] without the weights).
+
+    Of softmax(z/T), the mean over groups of outputs. logits and teacher [M, B, outputs]; groups: (of the teacher, of
+    the network) [M, groups, outputs]; temperature: T, or [M].
+    """
+    t = column(column(temperature))
+    asked, mine = (
+        torch.log_softmax(masked((z / t)[:, :, None], group[:, None]), dim=3)
+        for z, group in zip((teacher, logits), groups, strict=True)
+    )
+    p, q = mine.exp(), asked.exp()
+    # Where the teacher has no probability there is nothing to add, and 0 · ∞ is NaN.
+    between = (asked - mine).masked_fill(~groups[0][:, None], 0.0)
+    of_examples = (q * between).sum(3).mean(2, keepdim=True) * t**2
+    return (of_examples * row_weight).sum((1, 2)), (p - q).mean(2) * t
 
 
 def mean_square(delta: Tensor, row_weight: Tensor) -> Tensor:

@@ -103,6 +103,11 @@ def test_the_weights_of_dark_experience_replay():
         assert dark["learning_rate"] == more["learning_rate"]
 
 
+def test_learning_without_forgetting_has_the_rate_of_plain_sgd():
+    for name in SETTINGS:
+        assert load_definition(name).method("lwf") == load_definition(name).method("van")
+
+
 def test_a_method_for_classes_has_values_where_classes_are_split():
     for name in SETTINGS:
         one = load_definition(name)

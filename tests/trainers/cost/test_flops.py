@@ -64,7 +64,7 @@ def trained(one, stream, architecture, transfer):
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize("transfer", [True, False])
-@pytest.mark.parametrize("method", ["van", "ewc", "mas", "er", "derpp", "soft_agem", "prognn"])
+@pytest.mark.parametrize("method", ["van", "ewc", "mas", "er", "derpp", "lwf", "soft_agem", "prognn"])
 def test_a_run_of_a_perceptron(method, transfer):
     one = learner(method, **OF_PIXELS)
     found = trained(one, PIXELS, NETWORK, transfer)
@@ -73,7 +73,7 @@ def test_a_run_of_a_perceptron(method, transfer):
 
 @pytest.mark.few(4)
 @pytest.mark.parametrize("passes", [{"epochs": 2}, {"steps": 13}, {"steps": 3}], ids=str)
-@pytest.mark.parametrize("method", ["van", "mas", "er", "der", "soft_agem", "gem", "prognn"])
+@pytest.mark.parametrize("method", ["van", "mas", "er", "der", "lwf", "soft_agem", "gem", "prognn"])
 def test_a_run_of_several_passes(method, passes):
     one = learner(method, **OF_PIXELS | passes)
     training, tests = run_flop(one, PIXELS, NETWORK, True)

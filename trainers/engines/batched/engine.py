@@ -23,7 +23,7 @@ from trainers.engines.feed import make_feed
 from trainers.engines.precision import set_precision
 from trainers.methods import Losses, Mixing, Penalty, Products, Projection
 from trainers.methods.inner import inner
-from trainers.methods.losses import LOGITS
+from trainers.methods.losses import LOGITS, TAUGHT, statistics_of
 from trainers.methods.penalty import State, Step, column
 from trainers.networks import OwnNetwork
 from trainers.networks.base import Batch
@@ -56,14 +56,17 @@ class BatchedEngine(FixedEngine):
             notify(f"network {architecture.network}: {self._net.way(path.one_by_one)}")
         self._balanced = bool(getattr(stream, "balanced", False))
         self._feed = make_feed(stream, self._pools, self._device)
+        self._groups: tuple[Tensor, Tensor] | None = None
         self._step = torch.zeros(1, dtype=torch.int64, device=self._device)
         # GEM solves its programs on the CPU, which no graph can hold.
         self.recordable = self._net.recordable and not isinstance(self._rule, Projection)
         self.graphs = Graphs() if self._device.type == "cuda" and self.recordable else None
 
     def state(self, params: Tensor) -> State:
-        """Returns a penalty's arrays [M, D] and the network's statistics [M, …], as of untrained networks."""
-        return super().state(params) | self._net.statistics(params)
+        """Returns a rule's arrays and the network's statistics [M, …], as of untrained networks."""
+        state, statistics = super().state(params), self._net.statistics(params)
+        teachers = {f"{TAUGHT}.{name}": value.clone() for name, value in statistics.items()} if TAUGHT in state else {}
+        return state | statistics | teachers
 
     def load_task(self, task: int) -> None:
         """Puts the task's examples and schedules of all seeds on the device, and forgets the last task's graphs."""
@@ -71,6 +74,13 @@ class BatchedEngine(FixedEngine):
         self.close()
         self._segments = [_Segment(of_seeds, self._device) for of_seeds in zip(*self._schedules(task), strict=True)]
         self._feed.load()
+        self._groups = self._taught() if isinstance(self._rule, Losses) and self._rule.taught and task else None
+
+    def _taught(self) -> tuple[Tensor, Tensor]:
+        """Returns the outputs that teachers are asked for, [S, groups, outputs] each, as `Pool.taught` has them."""
+        asked, mine = zip(*(pool.taught for pool in self._pools), strict=True)
+        teacher, network = (torch.from_numpy(np.stack(one)).to(self._device) for one in (asked, mine))
+        return teacher, network
 
     def close(self) -> None:
         """Gives up its graphs, before another engine records some."""
@@ -186,7 +196,11 @@ class BatchedEngine(FixedEngine):
         params, state, seed, sizes = learners.params, learners.state, learners.seed, (segment.current, *segment.parts)
         stored = segment.stored(state[LOGITS], self._step, seed) if rule.stores and segment.parts else None
         values, weight, slices = self._values(learners), segment.row_weight[seed], consecutive(sizes)
-        step = Weighed(batch, slices, weight, values, self.tasks, stored, self._path.subtracted)
+        teacher = groups = None
+        if self._groups is not None:
+            teacher = self._net.logits(state[TAUGHT], statistics_of(state), batch.x[:, slices[0]])
+            groups = self._groups[0][seed], self._groups[1][seed]
+        step = Weighed(batch, slices, weight, values, self.tasks, stored, teacher, groups, self._path.subtracted)
         seen: list[Tensor] = []
 
         def by_logits(logits: Tensor) -> Tensor:

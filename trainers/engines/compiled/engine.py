@@ -28,7 +28,7 @@ from trainers.engines.compiled.passes import ALL_OUTPUTS
 from trainers.engines.precision import set_precision
 from trainers.hyperparameters import Hyperparameters
 from trainers.methods import Losses, Mixing, Penalty, Projection
-from trainers.methods.losses import LOGITS
+from trainers.methods.losses import LOGITS, TAUGHT
 from trainers.methods.penalty import Step
 from trainers.networks import MLP
 from trainers.numeric_path import NumericPath
@@ -62,6 +62,7 @@ class CompiledEngine(FixedEngine):
         """Makes the task's batches ready; its examples are prepared at the first step."""
         (self._segments,) = self._schedules(task)
         self._passes.competing = self._competing()
+        self._taught = self._pool.taught
         self._inputs = None  # made when the first step asks for it: a shared first task has none
 
     def train(self, learners: Learners, first: int, last: int) -> None:
@@ -149,19 +150,26 @@ class CompiledEngine(FixedEngine):
         """By a rule that weighs losses, whose whole gradient is made from that by the logits."""
         rows, bounds, g = segment.rows[at], bounds_of(segment), self._buffer(1)
         inputs, labels = self._take(rows, 0)
-        competing, subtracted = self._passes.competing, cast(MLP, self._net).subtracted
-        into, weighing = self._passes.layers(g[0]), Weighing(rule, self.tasks, competing, subtracted)
+        weighing, into = self._weighing(rule), self._passes.layers(g[0])
         for member in members:
-            kept = member.state[LOGITS][0].numpy() if rule.stores else NOTHING
+            teacher = NOTHING
+            if weighing.taught:
+                layers = self._passes.layers(member.state[TAUGHT][0])
+                teacher = self._passes.logits(layers, self._passes.batch(len(rows), 0), inputs).numpy().copy()
 
-            def pull(logits: Tensor, delta: Tensor, member: _Member = member, kept: Floats = kept) -> None:
-                seen, stored = logits.numpy(), NOTHING if segment.read is None else kept[segment.read[at]]
-                member.note(weighing.pull(seen, labels, bounds, member.values, stored, delta.numpy()), step)
+            def pull(logits: Tensor, delta: Tensor, member: _Member = member, teacher: Floats = teacher) -> None:
+                seen, stored = logits.numpy(), member.state[LOGITS][0].numpy() if rule.stores else NOTHING
+                kept = NOTHING if segment.read is None else stored[segment.read[at]], teacher
+                member.note(weighing.pull(seen, labels, bounds, member.values, kept, delta.numpy()), step)
                 if segment.written is not None:
-                    store(kept, segment.written[at], seen)
+                    store(stored, segment.written[at], seen)
 
             self._passes.pull_back(member.layers, inputs, len(rows), pull, into)
             member.descend(g if self._plain else self._along(member, g))
+
+    def _weighing(self, rule: Losses) -> Weighing:
+        competing, subtracted = self._passes.competing, cast(MLP, self._net).subtracted
+        return Weighing(rule, self.tasks, competing, self._taught, subtracted)
 
     def _project(self, members: list["_Member"], rule: Projection, segment: Segment, rows: Indices, step: int) -> None:
         """By a rule with one reference gradient for each previous task, which takes all of them whole."""

@@ -6,23 +6,41 @@ from numpy.typing import NDArray
 from trainers.engines.compiled import kernels
 from trainers.engines.compiled.kernels import Floats
 from trainers.hyperparameters import Hyperparameters
-from trainers.methods.losses import PRESENT, STORED, Losses
+from trainers.methods.losses import PRESENT, STORED, TEACHER, Losses
 from trainers.schedule import Indices, Segment
+
+Groups = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
 
 class Weighing:
-    """What the terms of a rule look at in the loaded task. subtracted: see `networks.losses.output_delta`."""
+    """What the terms of a rule look at in the loaded task.
 
-    def __init__(self, rule: Losses, tasks: int, competing: NDArray[np.bool_], subtracted: bool) -> None:
+    tasks: begun so far; groups: as `Pool.taught` has them; subtracted: see `networks.losses.output_delta`.
+    """
+
+    def __init__(
+        self, rule: Losses, tasks: int, competing: NDArray[np.bool_], groups: Groups, subtracted: bool
+    ) -> None:
         self._rule, self._tasks, self._competing, self._subtracted = rule, tasks, competing, subtracted
+        self._groups = groups
+        self.taught = rule.taught and len(groups[0]) > 0
+        """Whether there is a teacher."""
 
     def pull(
-        self, logits: Floats, labels: Indices, bounds: list[int], values: Hyperparameters, stored: Floats, into: Floats
+        self,
+        logits: Floats,
+        labels: Indices,
+        bounds: list[int],
+        values: Hyperparameters,
+        kept: tuple[Floats, Floats],
+        into: Floats,
     ) -> float:
         """Writes the gradient by the logits [B, outputs] into `into`, whose padding stays; returns the weighted sum.
 
-        bounds: where the mini-batch and each draw end, behind a 0; stored [reference, outputs]: logits of the draws.
+        bounds: where the mini-batch and each draw end, behind a 0; kept: (logits of the draws [reference, outputs],
+        those that the teacher has for the mini-batch), empty where there are none.
         """
+        stored, teacher = kept
         into = into[:, : logits.shape[1]]
         into[:] = 0
         loss = 0.0
@@ -32,6 +50,9 @@ class Weighing:
             if term.loss == STORED:
                 wanted = stored[begin - bounds[1] : end - bounds[1]]
                 loss += kernels.add_square(part, wanted, labels[begin:end], self._competing, weight, into[begin:end])
+            elif term.loss == TEACHER:
+                if self.taught:
+                    loss += kernels.add_taught(part, teacher, self._groups, values.temperature, weight, into[begin:end])
             else:
                 competing = self._competing
                 if term.loss == PRESENT:
