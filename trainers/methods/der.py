@@ -7,28 +7,24 @@ from trainers.hyperparameters import Hyperparameter
 from trainers.methods.losses import CROSS_ENTROPY, STORED, Losses, Term
 from trainers.methods.rules import MEMORY, MEMORY_BATCH, RESERVOIR, Method
 
-ALPHA = Hyperparameter(
-    "alpha",
-    "Weight of the squared distance to stored logits in DER and DER++.",
-    usual="the published one, or 0.5",
-    default=0.5,
-    per_learner=True,
-    published="alpha",
-    per_method=True,
-    label="α",
-    stability=1,
-)
-BETA = Hyperparameter(
-    "beta",
-    "Weight of replayed labels in DER++.",
-    usual="the published one, or 0.5",
-    default=0.5,
-    per_learner=True,
-    published="beta",
-    per_method=True,
-    label="β",
-    stability=1,
-)
+
+def _weight(name: str, of: str, label: str) -> Hyperparameter:
+    """Declares a weight that Mammoth's best_args give some datasets."""
+    return Hyperparameter(
+        name,
+        of,
+        usual="the published one, or 0.5",
+        default=0.5,
+        per_learner=True,
+        published=name,
+        per_method=True,
+        label=label,
+        stability=1,
+    )
+
+
+ALPHA = _weight("alpha", "Weight of the squared distance to stored logits in DER and DER++.", "α")
+BETA = _weight("beta", "Weight of replayed labels in DER++.", "β")
 
 NOW = Term(CROSS_ENTROPY, lambda values, tasks: 1.0)
 DARK = Term(STORED, lambda values, tasks: values.alpha, draw=1)
