@@ -286,7 +286,7 @@ class Method:
         """
         if name == LR_FACTOR.name:
             return 2
-        if name not in self.names or self.memory == RESERVOIR:
+        if name not in self.names or (self.memory == RESERVOIR and name != "temperature"):  # which is a teacher's
             return 1
         return 3 if name in self.late else 2
 
