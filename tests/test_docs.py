@@ -12,7 +12,7 @@ from epsearch.study.kinds import KINDS
 from epsearch.testing import failures, stream_checks
 from tests.support import option_tables
 from trainers.hyperparameters import OF_EVERY_METHOD
-from trainers.methods import METHODS, PLUGGED, Penalty, hyperparameters
+from trainers.methods import METHODS, PLUGGED, Losses, Penalty, hyperparameters
 from trainers.streams import DataError
 
 ROOT = Path(__file__).parent.parent
@@ -61,7 +61,7 @@ def test_the_page_on_adding_a_method_runs(run, tmp_path):
     before = dict(METHODS)
     with patch.dict(METHODS):
         run("adding-a-method.md")
-        assert METHODS.keys() - before.keys() == {"average", "l2", "replay"}
+        assert METHODS.keys() - before.keys() == {"average", "dark", "l2", "replay"}
     assert before == METHODS
     assert not list(tmp_path.iterdir())
 
@@ -130,7 +130,8 @@ def test_the_overview_of_methods_is_that_of_the_code(method):
     known = METHODS[method]
     assert memory == (known.memory or "none")
     start = torch.zeros(1, 4)
-    assert int(state) == (len(known.rule.start(start)) if isinstance(known.rule, Penalty) else 0)
+    taught = isinstance(known.rule, Losses) and known.rule.taught
+    assert int(state) == (len(known.rule.start(start)) if isinstance(known.rule, Penalty) else taught)
     assert tuple(re.findall(r"`(\w+)`", own)) == known.names
     assert first_task == ("shared" if known.first_task_is_sgd else "its own")
 

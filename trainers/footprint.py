@@ -8,7 +8,7 @@ from trainers.capacity import GIB
 from trainers.cohort import Architecture, Cohort, Learner
 from trainers.engines import optimizers
 from trainers.engines.feed import on_device
-from trainers.methods import PER_TASK, RESERVOIR, Columns, Penalty, Projection
+from trainers.methods import PER_TASK, RESERVOIR, Columns, Losses, Method, Penalty, Projection
 from trainers.networks import MLP, Network, OwnNetwork, ResNet, make_network
 from trainers.networks.progressive.mlp import MLPColumns
 from trainers.networks.progressive.resnet import ResNetColumns
@@ -29,7 +29,7 @@ PER_KEPT = 1.6  # of a user's network, for each byte that its forward pass keeps
 
 
 def bytes_of_one(learner: Learner, stream: TaskStream, architecture: Architecture) -> int:
-    """Returns the bytes of one more learner: parameters, arrays of a penalty and of an optimizer.
+    """Returns the bytes of one more learner: parameters, arrays of a penalty and of an optimizer, logits, a teacher.
 
     A growing network has a column a task.
     """
@@ -39,7 +39,9 @@ def bytes_of_one(learner: Learner, stream: TaskStream, architecture: Architectur
     if isinstance(rule, Columns):
         grown = ResNetColumns(net, tasks) if isinstance(net, ResNet) else MLPColumns(cast(MLP, net).sizes, tasks)
         return FLOAT * grown.row * (1 + optimised)
-    return FLOAT * net.row * (1 + optimised + (rule.state_arrays if isinstance(rule, Penalty) else 0))
+    arrays = rule.state_arrays if isinstance(rule, Penalty) else int(isinstance(rule, Losses) and rule.taught)
+    stored = slots(stream, learner.seed, learner.declared, learner.hyperparameters) * _draws(learner.declared)[1]
+    return FLOAT * (net.row * (1 + optimised + arrays) + stored * stream.outputs)
 
 
 def bytes_at_work(learner: Learner, stream: TaskStream, architecture: Architecture, count: int) -> int:
@@ -48,7 +50,8 @@ def bytes_at_work(learner: Learner, stream: TaskStream, architecture: Architectu
     stored = slots(stream, 0, method, values)
     largest = -(-stored // max(1, len(stream.tasks) - 1))  # of the parts that GEM's gradients are computed from
     drawn = largest if method.memory == PER_TASK else min(values.get("memory_batch") or stored, stored)
-    # Reference batches and the mini-batch pass one after another, but for ER's, which are one.
+    # Reference batches and the mini-batch pass one after another, but for those of a reservoir, which are one.
+    drawn *= _draws(method)[0]
     batch = drawn + values.batch_size if method.memory == RESERVOIR else max(drawn, values.batch_size)
     gradients = len(stream.tasks) if isinstance(method.rule, Projection) else 1 + (method.memory is not None)
     # What an optimizer makes of its arrays is of their size, for a moment.
@@ -69,8 +72,14 @@ def bytes_of_seed(learner: Learner, stream: TaskStream, path: NumericPath) -> in
     row = stream.room(1).nbytes + INDEX  # an example and its label
     listed = path.listed and not isinstance(method.rule, Columns)
     lists = LISTED * float(getattr(stream, "density", 0.0)) if listed else 0.0
-    schedule = steps * drawn * INDEX + examples_of_task(largest, values) * INDEX
+    draws, stores = _draws(method)
+    schedule = (steps * draws * drawn + examples_of_task(largest, values)) * (1 + stores) * INDEX
     return int((stored + largest) * row * (1 + lists) + schedule + tests * (lists or 1))
+
+
+def _draws(method: Method) -> tuple[int, bool]:
+    """Returns (draws of the memory in a step, whether logits are stored)."""
+    return (method.rule.draws, method.rule.stores) if isinstance(method.rule, Losses) else (1, False)
 
 
 def bytes_of(cohort: Cohort, stream: TaskStream, architecture: Architecture, path: NumericPath) -> int:

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainers.hyperparameters import Hyperparameters
+from trainers.methods.losses import Losses
 from trainers.methods.rules import PER_TASK, RESERVOIR, Method
 from trainers.passes import steps_of_first, steps_of_pass, steps_of_task
 from trainers.reservoir import Reservoir
@@ -16,7 +17,7 @@ from trainers.schedule import (
     task_segments,
 )
 from trainers.streams.base import Examples, TaskStream
-from trainers.streams.competing import competing
+from trainers.streams.competing import competing, taught
 
 
 def slots(stream: TaskStream, seed: int, method: Method, values: Hyperparameters) -> int:
@@ -64,7 +65,8 @@ class Pool:
         self._stream, self.seed, self._memory, self._values = stream, seed, method.memory, values
         self.slots = slots(stream, seed, method, values)
         self._parts: list[int] = []  # what is stored of each task
-        self._reservoir = Reservoir(self.slots, seed)
+        draws = (method.rule.draws, method.rule.stores) if isinstance(method.rule, Losses) else ()
+        self._reservoir = Reservoir(self.slots, seed, *draws)
         rows = self.slots + max(stream.size(seed, task) for task in stream.tasks)
         self.inputs = stream.room(rows)
         self.labels = np.zeros(rows, dtype=np.int64)
@@ -119,6 +121,11 @@ class Pool:
         if newest not in self._competing:
             self._competing[newest] = competing(self._stream, self.seed, newest)
         return self._competing[newest]
+
+    @property
+    def taught(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """The outputs that a teacher of the current task is asked for, as `streams.competing.taught` has them."""
+        return taught(self._stream, self.seed, self._newest)
 
     def test(self, task: int, images: int | None = None) -> Examples:
         """Returns the task's test set, or so many of its examples; kept, as every later task is tested on it too.

@@ -14,11 +14,12 @@ class Reservoir:
     """The row of the pool behind each slot, while examples arrive one after another.
 
     Rows [0, slots) of the pool are the slots; the current task's examples stand behind them. Within a task a slot
-    may point there; `settle` says what has to be copied into the slots when the task ends.
+    may point there; `settle` says what has to be copied into the slots when the task ends. draws: independent ones in
+    each step; stores: whether segments say which slots are read and written, as for logits.
     """
 
-    def __init__(self, slots: int, seed: int) -> None:
-        self._slots, self._seed = slots, seed
+    def __init__(self, slots: int, seed: int, draws: int = 1, stores: bool = False) -> None:
+        self._slots, self._seed, self._draws, self._stores = slots, seed, draws, stores
         self._rows = np.arange(slots)
         self._stored = self._seen = 0
 
@@ -34,14 +35,22 @@ class Reservoir:
         steps = []
         for step, rows in enumerate(row for batch in batches for row in batch):
             wanted = self._stored if draw is None else min(draw, self._stored)
-            slots = drawn.choice(self._stored, wanted, replace=False, shuffle=False) if wanted else np.arange(0)
-            steps.append((len(rows), np.concatenate([rows, self._rows[slots]])))
-            for row in rows if first_pass is None or step < first_pass else ():
-                self._offer(row, kept)
-        return tuple(
-            Segment(np.stack([rows for _, rows in group]), current, (size - current,) if size > current else ())
-            for (current, size), group in groupby(steps, key=lambda step: (step[0], len(step[1])))
-        )
+            # Of nothing, nothing is drawn: no number of the generator is used up.
+            slots = np.concatenate([self._draw(drawn, wanted) for _ in range(self._draws)])
+            before, offers = self._rows[slots], first_pass is None or step < first_pass
+            taken = np.array([self._offer(row, kept) if offers else -1 for row in rows])
+            steps.append((np.concatenate([rows, before]), slots, _last(taken), wanted))
+        return tuple(self._segment(list(group)) for _, group in groupby(steps, key=lambda one: (len(one[2]), one[3])))
+
+    def _draw(self, drawn: np.random.Generator, wanted: int) -> Indices:
+        return drawn.choice(self._stored, wanted, replace=False, shuffle=False) if wanted else np.arange(0)
+
+    def _segment(self, steps: list[tuple[Indices, Indices, Indices, int]]) -> Segment:
+        """Returns the segment of steps alike, each (rows, slots that are read, slots that are written, of one draw)."""
+        *_, taken, wanted = steps[0]
+        read, written = (np.stack([step[at] for step in steps]) if self._stores else None for at in (1, 2))
+        parts = (wanted,) * self._draws if wanted else ()
+        return Segment(np.stack([step[0] for step in steps]), len(taken), parts, read, written)
 
     def settle(self) -> tuple[Indices, Indices]:
         """(slots whose example has changed, the rows where the new ones stand); from now on they stand in the slots."""
@@ -51,11 +60,24 @@ class Reservoir:
         self._rows[changed] = changed
         return changed, rows
 
-    def _offer(self, row: int, rng: np.random.Generator) -> None:
+    def _offer(self, row: int, rng: np.random.Generator) -> int:
+        """Returns the slot that the example takes; −1 for none."""
         self._seen += 1
         if self._stored < self._slots:
-            self._rows[self._stored] = row
             self._stored += 1
+            slot = self._stored - 1
         # Of n examples seen, the newest is stored with probability slots/n, in a slot drawn at once.
-        elif (slot := int(rng.integers(self._seen))) < self._slots:
-            self._rows[slot] = row
+        elif (slot := int(rng.integers(self._seen))) >= self._slots:
+            return -1
+        self._rows[slot] = row
+        return slot
+
+
+def _last(taken: Indices) -> Indices:
+    """Returns the slots [B] that a step's examples take, −1 where none, or where a later one takes it over.
+
+    >>> _last(np.array([3, -1, 0, 3]))
+    array([-1, -1,  0,  3])
+    """
+    last = {slot: at for at, slot in enumerate(taken.tolist())}
+    return np.array([slot if last[slot] == at else -1 for at, slot in enumerate(taken.tolist())])

@@ -31,6 +31,10 @@ class Segment:
     rows: Indices
     current: int
     parts: tuple[int, ...] = ()
+    read: Indices | None = None
+    """[steps, reference], the memory's slots of the reference batches, where logits are stored beside examples."""
+    written: Indices | None = None
+    """[steps, current], the slot that each example takes after the step; −1 for none."""
 
     @property
     def reference(self) -> int:

@@ -345,8 +345,10 @@ def _defaults(kind: type[Study], parsed: Mapping[str, Any]) -> dict[str, Any]:
     of_dataset = published(parsed["dataset"], {**defaults, **parsed}.get("method"))
     methods = load_definition(parsed["dataset"]).methods
     scenario = parsed.get("scenario") or of_dataset["scenario"]
-    purposeful = (name for name in kind.trainable() if scenario is None or scenario in declared_method(name).scenarios)
-    of_dataset["methods"] = tuple(name for name in purposeful if name in methods)
+    declared = {name: declared_method(name) for name in kind.trainable() if name in methods}
+    of_dataset["methods"] = tuple(
+        name for name, one in declared.items() if not one.named_only and (scenario is None or scenario in one.scenarios)
+    )
     return defaults | {name: value for name, value in of_dataset.items() if name in defaults}
 
 

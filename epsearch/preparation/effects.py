@@ -84,6 +84,8 @@ def _check_switches(study: Search, name: str) -> None:
     of_penalty = isinstance(method.rule, Penalty) and name in method.names and name != "strength"
     if of_penalty and _values(study, "strength")[1] == 0:
         raise UsageError(f"strength must be > 0 to search {name}, got 0: a penalty of weight 0 changes nothing")
+    if name == "temperature" and _values(study, "distillation")[1] == 0:
+        raise UsageError("distillation must be > 0 to search temperature, got 0: no teacher is asked")
 
 
 def _check_optimizer(study: Search) -> None:

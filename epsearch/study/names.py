@@ -120,7 +120,7 @@ def register_trainer(reference: str, declared: tuple[Hyperparameter, ...] | None
 def methods(value: Any, name: str) -> tuple[str, ...]:
     """Returns methods, each once, from a list, names separated by commas, or all with settings of their own."""
     if value == "all":
-        return tuple(name for name, one in METHODS.items() if not one.settings_of)
+        return tuple(name for name, one in METHODS.items() if not (one.settings_of or one.named_only))
     names = [method(str(part).strip()) for part in listed(value)]
     if not names or len(set(names)) < len(names):
         raise UsageError(f"{name} must be different names with commas between, or all; got {value!r}")

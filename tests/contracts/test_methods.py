@@ -13,6 +13,7 @@ from epsearch.testing.methods import (
     members_are_the_same_alone_and_together,
     zero_gradients_do_no_harm,
 )
+from epsearch.testing.toy import suited
 from tests.support.learners import IN_SEQUENCE, STRENGTHS, engine_of, learner, train, untrained
 from tests.support.numeric_paths import (
     MKL,
@@ -60,6 +61,10 @@ OTHER_VALUES = {
     "margin": 0.1,
     "sensitivity": 3.0,
     "damping": 0.02,
+    "alpha": 1.5,
+    "beta": 1.5,
+    "distillation": 0.3,
+    "temperature": 5.0,
 }
 ON_EVERY_PATH = (zero_gradients_do_no_harm, a_diverging_member_disturbs_nobody)
 
@@ -133,7 +138,7 @@ def test_a_whole_run_agrees_with_a_plain_loop(method, form, path):
     stream, one = FEW, small(method, penalty_form=form)
     accuracies, trace = plainly_trained(method, form)
     assert len(trace) == 51
-    net = MLP((stream.inputs, *NETWORK.hidden, stream.classes))
+    net = MLP((stream.inputs, *NETWORK.hidden, suited(METHODS[method], stream).outputs))
     engine = engine_of(one, stream, path, NETWORK)
     with torch.inference_mode():
         learners = untrained(engine, [one])

@@ -18,6 +18,7 @@ from trainers.methods import METHODS, Columns
 from trainers.networks import make_resnet
 from trainers.networks.weights import start_rows
 from trainers.numeric_path import NumericPath
+from trainers.scenarios import CLASS
 from trainers.streams.images.split import ReoccurringStream, SplitStream
 from trainers.streams.union import union_of
 
@@ -58,6 +59,8 @@ def trained(learners, stream, path, **options):
 def runs():
     """Every method on every kind of stream, in turn and together; in the default suite every method once or twice."""
     for method, kind, path in product((*ONE_NETWORK, "joint", "iid"), KINDS, (IN_TURN, TOGETHER)):
+        if (kind == "class-incremental") < (METHODS[method].scenarios[0] == CLASS):
+            continue
         few = (kind, path) == ("split", IN_TURN)
         few |= method in FEW and (kind, path) in (
             ("class-incremental", IN_TURN),

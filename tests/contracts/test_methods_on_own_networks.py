@@ -19,15 +19,15 @@ from trainers.methods import METHODS, Columns
 from trainers.networks import make_network
 from trainers.networks.weights import start_rows
 from trainers.numeric_path import NumericPath
+from trainers.scenarios import TASK
 from trainers.streams.images.split import ReoccurringStream, SplitStream
 
 pytestmark = pytest.mark.slow
 
 
 IN_TURN, TOGETHER = NumericPath(products="onednn"), NumericPath()
-one_network = pytest.mark.parametrize(
-    "method", [name for name in IN_SEQUENCE if not isinstance(METHODS[name].rule, Columns)]
-)
+ONE_NETWORK = [name for name in IN_SEQUENCE if not isinstance(METHODS[name].rule, Columns)]
+one_network = pytest.mark.parametrize("method", ONE_NETWORK)
 both_paths = pytest.mark.parametrize("path", [IN_TURN, TOGETHER], ids=str)
 VALUES = {"epsilon": 0.3, "lr": 0.03, "batch_size": 4, "memory": 2, "memory_batch": 5, "fisher_every": 2}
 IMAGES = made_images(classes=8, train=5, test=[1, 6, 2, 5, 1, 7, 3, 4], size=12)
@@ -63,7 +63,7 @@ def small(method, seed=0, **changes):
 
 @both_paths
 @every_stream
-@one_network
+@pytest.mark.parametrize("method", [name for name in ONE_NETWORK if TASK in METHODS[name].scenarios])
 def test_a_whole_run_agrees_with_a_plain_loop(method, kind, path, monkeypatch):
     """Two members' parameters after every step: masks, heads, order of the passes, statistics, the rules.
 

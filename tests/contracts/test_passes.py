@@ -13,7 +13,7 @@ from tests.support.learners import IN_SEQUENCE, engine_of, train, untrained
 from tests.support.numeric_paths import MKL, OFTEN, TWIN, on_every_path, on_paths_by_kind, rows_equal
 from tests.support.toy_streams import toy
 from trainers.forks import fork, steps_of
-from trainers.methods import RESERVOIR
+from trainers.methods import METHODS, RESERVOIR
 from trainers.pool import Pool
 from trainers.scenarios import TASK
 
@@ -34,7 +34,7 @@ def trained(method, path=MKL, stream=STREAM, **options):
 @in_passes
 @one_network
 def test_steps_agree_with_the_reference(method, others, path):
-    assert farthest(method, TASK, path, others=others) < 2e-5
+    assert farthest(method, METHODS[method].scenarios[0], path, others=others) < 2e-5
 
 
 @pytest.mark.few(12)
@@ -42,7 +42,8 @@ def test_steps_agree_with_the_reference(method, others, path):
 @one_network
 def test_in_float64_they_are_the_same(method, others):
     # GEM's program is solved by iterations that stop, here and in the reference.
-    assert farthest(method, TASK, TWIN, exact=True, others=others) < (1e-9 if method == "gem" else 1e-12)
+    scenario = METHODS[method].scenarios[0]
+    assert farthest(method, scenario, TWIN, exact=True, others=others) < (1e-9 if method == "gem" else 1e-12)
 
 
 def orders(seed, task, examples, steps, batch_size):

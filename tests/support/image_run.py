@@ -1,5 +1,7 @@
 """Whole runs on streams of images by a plain loop over one member of torch.nn modules, each example under its mask."""
 
+import itertools
+
 import numpy as np
 import torch
 
@@ -19,6 +21,7 @@ def plain_image_run(one, stream, architecture):
     attributes = None if stream.attributes is None else torch.tensor(stream.attributes)
     network = ImageLearner(torch_twin(net, row, attributes), stream.heads(one.seed), stream.balanced)
     network.seen = [*stream.tasks] if scenario_of(stream) == CLASS else None
+    network.numbers = [*stream.tasks]
     network.mixed = getattr(stream, "mixed", False)
 
     def examples(positions, labels):
@@ -57,6 +60,20 @@ class ImageLearner(PlainLearner):
 
     def __init__(self, network, heads, balanced):
         self.network, self._heads, self._balanced = network, torch.from_numpy(heads), balanced
+
+    def outputs(self, x):
+        self.network.train()
+        return self.network(x)
+
+    def outputs_of(self, label):
+        return torch.nonzero(self._allowed(torch.tensor([label]))[0])[:, 0].tolist()
+
+    def known(self):
+        groups = [torch.nonzero(self._heads == number)[:, 0].tolist() for number in self.numbers[: self.task]]
+        if self.seen is None:
+            return [(group, group) for group in groups]
+        old = sorted(itertools.chain(*groups))
+        return [(old, self.outputs_of(int(old[0])))] if old else []
 
     def gradient(self, x, y):
         self.network.train()

@@ -2,6 +2,7 @@
 
 import torch
 
+from epsearch.testing.toy import suited
 from trainers import Architecture, Cohort, Learner
 from trainers.engines import make_engine
 from trainers.engines.base import Learners
@@ -31,7 +32,7 @@ def few(method, seed=0, **values):
 
 def engine_of(one, stream, path, architecture=SMALL, seeds=(0,)):
     """The engine that trains learners like this one."""
-    return make_engine(Cohort((one,)), seeds, stream, architecture, path)
+    return make_engine(Cohort((one,)), seeds, suited(one.declared, stream), architecture, path)
 
 
 def untrained(engine, learners, seeds=None):
@@ -45,4 +46,5 @@ def untrained(engine, learners, seeds=None):
 
 def train(learners, stream, path=None, architecture=SMALL, progress=None, **options):
     """The result of a cohort; options: those of `Training`."""
+    stream = suited(learners[0].declared, stream)
     return train_cohort(Cohort(tuple(learners)), Training(stream, architecture, path, **options), progress)

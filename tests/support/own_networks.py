@@ -62,6 +62,7 @@ def own_run(one, stream, architecture):
     made = untrained_module(one.seed, stream, architecture)
     if hasattr(stream, "pixels"):
         network = ImageLearner(made.double(), stream.heads(one.seed), stream.balanced)
+        network.numbers = [*stream.tasks]
 
         def examples(positions, labels):
             x = torch.from_numpy(stream.pixels[positions] / 255 - stream.mean)

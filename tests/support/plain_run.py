@@ -8,19 +8,31 @@ import itertools
 import numpy as np
 import torch
 
-from tests.support.reference import Facts, PenaltyReference, PlainLearner, gem_direction, step_direction
+from epsearch.testing.toy import suited
+from tests.support.reference import (
+    Facts,
+    LossesReference,
+    PenaltyReference,
+    PlainLearner,
+    gem_direction,
+    step_direction,
+)
 from trainers.forks import values_at
-from trainers.methods import Penalty, Projection
+from trainers.methods import Losses, Penalty, Projection
 from trainers.networks import MLP
 from trainers.pool import Pool
+from trainers.scenarios import CLASS
 from trainers.schedule import generator
+from trainers.streams.competing import scenario_of
 
 
 def plain_run(one, stream, hidden):
     """(accuracies [T, T], parameters after every step) of one run without any engine."""
-    net = MLP((stream.inputs, *hidden, stream.classes))
+    stream = suited(one.declared, stream)
+    net = MLP((stream.inputs, *hidden, stream.outputs))
     start = torch.from_numpy(net.init(generator(one.seed, "init", min(stream.tasks))))[None]
     network = PlainLearner(net.sizes, unpadded(net, start))
+    network.per_task = stream.classes if scenario_of(stream) == CLASS else None
 
     def examples(inputs, labels):
         return torch.from_numpy(inputs).float() / stream.largest, torch.from_numpy(labels)
@@ -53,6 +65,8 @@ def run_of(network, examples, one, stream):
             for rows in batches:
                 sensitivities.append(_double(network.sensitivity(*_batch(pool, rows, examples))))
             rule.end_task(_double(network.flat()), sensitivities, sum(map(len, batches)))
+        if isinstance(rule, LossesReference):
+            rule.end_task(network)
         for every in pools.values():
             every.remember(task)
         for tested in range(task + 1):
@@ -72,11 +86,15 @@ def flat(net, row):
 
 
 def _rule(network, one, values, before):
-    """How the plain loop makes a step: a penalty with its state, or a function of g and the reference gradients.
+    """How the plain loop makes a step: a penalty or losses with state, or a function of g and the reference gradients.
 
-    before: that of the task before, whose state a penalty keeps; None in the first.
+    before: that of the task before, whose state is kept; None in the first.
     """
     rule = one.declared.rule
+    if isinstance(rule, Losses):
+        found = before or LossesReference(one.method, values)
+        found.values, found.rate = values, values.lr
+        return found
     if isinstance(rule, Penalty):
         own = {"rate": values.lr, "strength": values.strength}
         own |= {"every": values.get("fisher_every"), "form": values.get("penalty_form")}
@@ -101,6 +119,10 @@ def _rule(network, one, values, before):
 def _step(network, rule, pool, segment, rows, step, examples):
     bounds = np.cumsum([0, segment.current, *segment.parts])
     batches = [_batch(pool, rows[a:b], examples) for a, b in itertools.pairwise(bounds)]
+    if isinstance(rule, LossesReference):
+        names = [[pool.inputs[row].tobytes() for row in rows[a:b]] for a, b in itertools.pairwise(bounds)]
+        network.step(rule.gradient(network, batches, names), rule.rate)
+        return network.flat()
     if getattr(rule, "together", False) and network.normalises:
         batches = [tuple(torch.cat(parts) for parts in zip(*batches, strict=True))]
     # Reference batches first, the oldest task's before all: with batch normalisation they move the statistics in turn.

@@ -1,5 +1,6 @@
 """Independent references: the update rules in float64 NumPy from the papers' text, and one member in plain PyTorch."""
 
+import copy
 import itertools
 import math
 from collections.abc import Callable
@@ -80,6 +81,9 @@ class PlainLearner:
     """One member as anyone would write it: torch.nn.Sequential, autograd, flattened gradients, no batching."""
 
     normalises = False
+    per_task: int | None = None
+    """Outputs of each task, of which those of tasks so far compete; None where all do."""
+    task = 0
 
     def __init__(self, sizes: tuple[int, ...], weights: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
         layers: list[torch.nn.Module] = []
@@ -90,6 +94,17 @@ class PlainLearner:
                 linear.bias.copy_(bias)
             layers += [linear, torch.nn.ReLU()]
         self.network = torch.nn.Sequential(*layers[:-1])
+
+    def outputs(self, x: torch.Tensor) -> torch.Tensor:
+        return self.network(x)
+
+    def outputs_of(self, label: int) -> list[int]:
+        """The outputs that compete on an example with this label."""
+        return list(range(self.per_task * (self.task + 1) if self.per_task else self.network[-1].out_features))
+
+    def known(self) -> list[tuple[list[int], list[int]]]:
+        """(outputs that the last task's network has learnt, those that this one has beside), each softened apart."""
+        return [(self.outputs_of(0),) * 2] if self.task else []
 
     def gradient(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return self._flat_gradient(torch.nn.functional.cross_entropy(self.network(x), y))
@@ -115,7 +130,7 @@ class PlainLearner:
 
     def accuracy(self, x: torch.Tensor, y: torch.Tensor) -> float:
         with torch.no_grad():
-            return float((self.network(x).argmax(1) == y).double().mean())
+            return float((self.network(x)[:, self.outputs_of(0)].argmax(1) == y).double().mean())
 
 
 class PenaltyReference:
@@ -174,6 +189,71 @@ class PenaltyReference:
     @staticmethod
     def _scaled(values: Vector) -> Vector:
         return (values - values.min()) / (values.max() - values.min() + 1e-32)
+
+
+class LossesReference:
+    """DER, DER++, ER-ACE and LwF for one member: losses of examples one by one, differentiated by torch."""
+
+    def __init__(self, method: str, values: Any) -> None:
+        self.method, self.values = method, values
+        self.rate = values.lr
+        self.stored: dict[bytes, torch.Tensor] = {}
+        """Of each example, by its bytes, the outputs when it was first shown."""
+        self.teacher: Any = None
+
+    def gradient(self, network: PlainLearner, batches: list[Any], names: list[list[bytes]]) -> torch.Tensor:
+        """batches: (x, y) of the mini-batch and of each draw; names: the bytes of their examples."""
+        # With batch normalisation, draws move the statistics first.
+        draws = [network.outputs(x) for x, _ in batches[1:]]
+        now = network.outputs(batches[0][0])
+        labels = batches[0][1]
+        loss = self.entropy(network, now, labels, labels.tolist() if self.method == "er_ace" else None)
+        if self.method == "lwf" and network.known():
+            loss = loss / (network.task + 1) + self.distilled(network, now, batches[0][0])
+        if draws:
+            loss = loss + self.replayed(network, draws, [y for _, y in batches[1:]], names[1:])
+        for name, logits in zip(names[0], now.detach(), strict=True):
+            self.stored.setdefault(name, logits)
+        return network._flat_gradient(loss)
+
+    def end_task(self, network: PlainLearner) -> None:
+        self.teacher = copy.deepcopy(network.network).eval()
+
+    def distilled(self, network: PlainLearner, outputs: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """(1 − 1/N) · T² · the mean over examples and groups of Σ q (log q − log p)."""
+        t, terms = self.values.temperature, []
+        with torch.no_grad():
+            asked = self.teacher(x)
+        for z, wanted in zip(outputs / t, asked / t, strict=True):
+            for old, beside in network.known():
+                q, p = torch.softmax(wanted[old], 0), torch.softmax(z[beside], 0)
+                terms.append(sum(a * (a.log() - p[beside.index(k)].log()) for a, k in zip(q, old, strict=True)))
+        return self.values.distillation * (1 - 1 / (network.task + 1)) * t**2 * torch.stack(terms).mean()
+
+    def replayed(
+        self, network: PlainLearner, draws: list[torch.Tensor], labels: list[torch.Tensor], names: list[list[bytes]]
+    ) -> torch.Tensor:
+        if self.method == "er_ace":
+            return self.entropy(network, draws[0], labels[0])
+        squares = [
+            sum((z[k] - self.stored[name][k]) ** 2 for k in network.outputs_of(int(label))) / len(z)
+            for z, label, name in zip(draws[0], labels[0], names[0], strict=True)
+        ]
+        loss = self.values.alpha * torch.stack(squares).mean()
+        if self.method == "derpp":
+            loss = loss + self.values.beta * self.entropy(network, draws[1], labels[1])
+        return loss
+
+    @staticmethod
+    def entropy(
+        network: PlainLearner, outputs: torch.Tensor, labels: torch.Tensor, only: list[int] | None = None
+    ) -> torch.Tensor:
+        """The mean over examples; only: the classes that compete, of those that else would."""
+        losses = []
+        for z, label in zip(outputs, labels.tolist(), strict=True):
+            compete = [k for k in network.outputs_of(label) if only is None or k in only]
+            losses.append(torch.logsumexp(z[compete], 0) - z[label])
+        return torch.stack(losses).mean()
 
 
 def gem_direction(g: Vector, references: list[Vector], margin: float) -> Vector:

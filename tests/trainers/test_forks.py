@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from epsearch.testing.toy import suited
 from tests.support.killing import train_until_kept
 from tests.support.learners import IN_SEQUENCE, OPTIMIZERS, SMALL, STRENGTHS, engine_of, few, train, untrained
 from tests.support.numeric_paths import COMPILED, MKL, TWIN, rows_equal
@@ -33,6 +34,10 @@ OTHERS = {
     "fisher_every": 3,
     "penalty_form": "paper",
     "margin": 0.1,
+    "alpha": 1.5,
+    "beta": 1.5,
+    "distillation": 0.3,
+    "temperature": 5.0,
 }
 
 
@@ -130,7 +135,8 @@ def test_with_other_values_it_agrees_with_a_plain_loop(method, tmp_path):
     result = train([changed], STREAM, MKL, store=tmp_path)
     lower = np.tri(4, dtype=bool)
     assert np.array_equal(result.accuracies[0][lower], accuracies[lower])
-    found = flat(MLP((STREAM.inputs, *SMALL.hidden, STREAM.classes)), torch.from_numpy(result.params[0])[None])
+    outputs = suited(METHODS[method], STREAM).outputs
+    found = flat(MLP((STREAM.inputs, *SMALL.hidden, outputs)), torch.from_numpy(result.params[0])[None])
     assert torch.allclose(found, trace[-1], atol=1e-5)
     assert result.steps[0] == len(trace) == sum(steps_of(changed, STREAM))
 

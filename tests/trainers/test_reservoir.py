@@ -50,6 +50,26 @@ def test_fewer_stored_than_wanted_are_all_drawn():
     assert [segment.reference for segment in everything for _ in segment.rows][:5] == [0, 5, 10, 12, 12]
 
 
+def test_slots_that_are_read_and_written_are_those_of_the_rows():
+    """By a second bookkeeping: what stands in each slot after every step, of two independent draws."""
+    reservoir, draws = Reservoir(CAPACITY, 0, draws=2, stores=True), []
+    known = np.full(CAPACITY, -1)
+    for task in range(3):
+        for segment in reservoir.segments(task, mini_batches(EXAMPLES, 10, CAPACITY), 8):
+            for rows, read, written in zip(segment.rows, segment.read, segment.written, strict=True):
+                now, drawn = rows[: segment.current], rows[segment.current :]
+                # Of a task before, the slots themselves; within the task the rows behind them.
+                assert (np.where(known[read] >= 0, known[read], read) == drawn).all()
+                first, second = np.split(read, 2)
+                draws += [set(first) == set(second)] if len(read) == 16 else []
+                taken = written[written >= 0]
+                assert len(set(taken)) == len(taken)
+                known[taken] = now[written >= 0]
+        reservoir.settle()
+        known[:] = -1
+    assert len(draws) > 5 and not any(draws)
+
+
 def test_rows_of_the_pool_hold_what_the_schedule_means():
     """Every reference row, in every task, is an example that has been shown before, with its own label."""
     one = learner("er", memory=2, memory_batch=9)

@@ -21,7 +21,7 @@ import numpy as np
 from trainers.cohort import LEARNING_CURVE_BATCHES, Architecture, Learner
 from trainers.cost.network_flops import Work, column_works, work_of
 from trainers.forks import steps_of, values_at
-from trainers.methods import PER_TASK, RESERVOIR, Columns, Penalty
+from trainers.methods import PER_TASK, RESERVOIR, Columns, Losses, Penalty
 from trainers.networks import MLP, ResNet, make_network
 from trainers.passes import examples_of_first, examples_of_task, steps_of_first
 from trainers.streams.base import ImageStream, TaskStream
@@ -116,7 +116,10 @@ def references(learner: Learner, stream: TaskStream) -> list[tuple[int, int]]:
     sizes = [stream.size(learner.seed, task) for task in stream.tasks]
     if kind == RESERVOIR:
         offered = [examples_of_first(size, values) for size in sizes]
-        return _reservoir(values.batch_size, draw, place * len(sizes), offered, steps_of(learner, stream))
+        replayed = _reservoir(values.batch_size, draw, place * len(sizes), offered, steps_of(learner, stream))
+        if isinstance(rule := learner.declared.rule, Losses):  # each draw passes alone
+            return [(rule.draws * examples, rule.draws * batches) for examples, batches in replayed]
+        return [(examples, 0) for examples, _ in replayed]
     # A task with fewer examples than places is stored whole.
     stored = accumulate((min(place, size) for size in sizes[:-1]), initial=0)
     drawn = [one if draw is None else min(draw, one) for one in stored]
@@ -128,14 +131,14 @@ def references(learner: Learner, stream: TaskStream) -> list[tuple[int, int]]:
 def _reservoir(
     batch_size: int, draw: int | None, slots: int, offered: list[int], steps: list[int]
 ) -> list[tuple[int, int]]:
-    """Before each step every example seen so far is stored, up to the slots. A step's batches pass as one.
+    """Returns (examples, steps that have some) of each task; all seen before a step are stored, up to the slots.
 
     offered: examples that the first pass over each task shows.
     """
     most = slots if draw is None else min(slots, draw)
     tasks = zip(accumulate(offered[:-1], initial=0), offered, steps, strict=True)
     drawn = (np.minimum(seen + np.minimum(np.arange(n) * batch_size, new), most) for seen, new, n in tasks)
-    return [(int(one.sum()), 0) for one in drawn]
+    return [(int(one.sum()), int((one > 0).sum())) for one in drawn]
 
 
 def works_of(learner: Learner, stream: TaskStream, architecture: Architecture) -> list[Work]:
@@ -157,6 +160,8 @@ def training_flop(learner: Learner, stream: TaskStream, works: list[Work]) -> tu
         values = values_at(learner, task)
         once_more = isinstance(rule, Penalty) and rule.looks_back and task < len(works) - 1
         again = work.trained(examples_of_first(size, values), steps_of_first(size, values)) if once_more else 0.0
+        if isinstance(rule, Losses) and rule.taught and task:  # the teacher's outputs
+            again = work.forward * examples_of_task(size, values) + work.fixed_forward * steps[task]
         flop.append(work.trained(examples_of_task(size, values) + examples, steps[task] + batches) + again)
     return tuple(flop)
 
@@ -209,6 +214,8 @@ def later_steps(
     rule, fixed = learner.declared.rule, float(OVERHEAD)
     if isinstance(rule, Penalty):
         fixed += WHOLE + ARRAY * rule.state_arrays
+    if isinstance(rule, Losses):
+        fixed += WHOLE
     (training, tests), besides = run_flop(learner, stream, architecture, transfer, measure), works[0].trained(fixed, 0)
     of_tasks = zip(training, tests, steps_of(learner, stream), strict=True)
     weights = tuple((trained + tested) / max(count, 1) + besides for trained, tested, count in of_tasks)

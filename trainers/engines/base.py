@@ -20,6 +20,7 @@ from trainers.cohort import Architecture, Cohort
 from trainers.engines import optimizers
 from trainers.engines.precision import set_precision
 from trainers.hyperparameters import Hyperparameters
+from trainers.methods.losses import Losses
 from trainers.methods.penalty import Penalty, State, TaskEnd
 from trainers.methods.rules import JOINT
 from trainers.networks import make_network
@@ -45,7 +46,7 @@ class Learners:
     projected: Tensor
     """[M], how often g was projected in this task."""
     state: State
-    """The arrays [M, D] of a penalty, an optimizer's, and the network's statistics [M, …]."""
+    """The arrays of a rule, [M, D] of a penalty, an optimizer's, and the network's statistics [M, …]."""
 
     @classmethod
     def of(cls, params: Tensor, seed: Tensor, own: Mapping[str, Sequence[float]], state: State) -> "Learners":
@@ -87,6 +88,8 @@ class Engine(ABC):
     """Steps of the loaded task, of all its passes, or as `cut` leaves them."""
     first_pass = 0
     """Steps of its first pass."""
+    tasks = 0
+    """Tasks begun so far, the loaded one included."""
     of_rate = 1.0
     """The loaded task's factor of the learning rate."""
 
@@ -109,8 +112,10 @@ class Engine(ABC):
         """Returns the parameters [S, D] of the untrained networks, one of each seed, on the device."""
 
     def state(self, params: Tensor) -> State:
-        """Returns what is kept of untrained networks [M, D] besides them: arrays of a penalty and of the optimizer."""
+        """Returns what is kept of untrained networks [M, D] besides them: arrays of a rule and of the optimizer."""
         of_rule = self._rule.start(params) if isinstance(self._rule, Penalty) else {}
+        if isinstance(self._rule, Losses):
+            of_rule = self._rule.start(params, self._pools[0].slots, self._stream.outputs)
         return of_rule | optimizers.start_state(params, self._shared)
 
     @abstractmethod
@@ -154,7 +159,7 @@ class Engine(ABC):
 
     def _schedules(self, task: int) -> list[tuple[Segment, ...]]:
         """Loads the task into the pools; returns the schedule of each seed."""
-        schedules = [pool.load_task(task) for pool in self._pools]
+        schedules, self.tasks = [pool.load_task(task) for pool in self._pools], task + 1
         with np.errstate(over="ignore"):  # a rate beyond all numbers is a run that diverges
             self.of_rate = float(np.float64(self._shared.lr_factor) ** (0 if self._anew else task))
         # Seeds that are trained together have tasks of the same size, and so segments of the same length.
@@ -179,7 +184,9 @@ class FixedEngine(Engine):
         return start_rows(self._net, self._seeds, self._stream.tasks, self._pretrained).to(self._device)
 
     def finish(self, learners: Learners, first: bool) -> None:
-        """Ends the loaded task for a penalty: the importance is found anew, and θ* moves."""
+        """Ends the loaded task for a penalty: the importance is found anew, and θ* moves; or makes a teacher."""
+        if isinstance(self._rule, Losses):
+            self._rule.end_task(learners.state, learners.params)
         if isinstance(self._rule, Penalty):
             set_precision(self._path)
             real, values = self._net.real.to(self._device), self._values(learners)

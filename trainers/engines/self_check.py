@@ -24,7 +24,7 @@ from trainers.engines.columns.resnet import ResNetColumnsEngine
 from trainers.hyperparameters import Value
 from trainers.networks.base import Batch
 from trainers.numeric_path import NumericPath
-from trainers.scenarios import DOMAIN
+from trainers.scenarios import DOMAIN, SCENARIOS
 from trainers.streams import PermutedStream
 from trainers.streams.base import Examples, Images, ImageStream, PixelStream, TaskStream
 from trainers.streams.competing import scenario_of
@@ -83,7 +83,7 @@ def check(
     head such as are to be trained on. engine_of: what makes the engine that is checked. Raises SelfCheckFailed.
     """
     network = architecture if architecture.pretrained is None else replace(architecture, pretrained=None)
-    small = made_up(stream, network)
+    small = made_up(stream, network, learner.declared.scenarios)
     cohort = _cohort(learner, network)
     with torch.no_grad(), engine_of(cohort, (0,), small, network, path) as engine:
         exact = in_float64(make_engine(cohort, (0,), small, network, NumericPath()))
@@ -95,18 +95,23 @@ def check(
     return _Checked(median(plain), median(projected or [0.0]), graphs)
 
 
-def made_up(like: TaskStream, network: Architecture) -> TaskStream:
-    """Three small tasks of noise, with inputs of the size of another stream's and a head of the same kind."""
+def made_up(like: TaskStream, network: Architecture, scenarios: tuple[str, ...] = SCENARIOS) -> TaskStream:
+    """Three small tasks of noise, with inputs of the size of another stream's and a head of the same kind.
+
+    In its scenario, or the first of these, with two classes a task at least.
+    """
     rng = np.random.default_rng(0)
+    scenario = scenario_of(like) if scenario_of(like) in scenarios else scenarios[0]
     if not hasattr(like, "pixels"):
         pixel = cast(PixelStream, like)
-        labels = np.arange(max(pixel.outputs, 200)) % pixel.outputs
+        outputs = pixel.outputs if scenario == scenario_of(like) else max(pixel.outputs, 2 * len(TASKS))
+        labels = np.arange(max(outputs, 200)) % outputs
         bytes_ = rng.integers(0, int(pixel.largest) + 1, (len(labels), pixel.inputs)).astype(np.uint8)
         part = Examples(bytes_, labels)
-        if scenario_of(like) != DOMAIN and pixel.outputs >= len(TASKS):
-            images = Images(part, part, pixel.outputs, pixel.largest)
-            return SplitPixelsStream(images, TASKS, pixel.outputs // len(TASKS), None, scenario_of(like))
-        return PermutedStream(Images(part, part, pixel.outputs, pixel.largest), TASKS, 200)
+        images = Images(part, part, outputs, pixel.largest)
+        if scenario != DOMAIN and outputs >= len(TASKS):
+            return SplitPixelsStream(images, TASKS, outputs // len(TASKS), None, scenario)
+        return PermutedStream(images, TASKS, 200)
     image, side = cast(ImageStream, like), SMALLEST_IMAGE.get(network.network)
     height, width = image.pixels.shape[1:3] if side is None else (side, side)
     labels = np.tile(np.arange(CLASSES), 34)
@@ -116,8 +121,8 @@ def made_up(like: TaskStream, network: Architecture) -> TaskStream:
     mean = np.full((height, width, 3), 0.5, dtype=np.float32)
     names = tuple(map(str, range(CLASSES)))
     made = ImageSet(pixels, labels, test, np.zeros_like(test), names, attributes, mean, "made up")
-    scenario = scenario_of(like) if scenario_of(like) in SplitStream.scenarios else None
-    return SplitStream(made, TASKS, CLASSES // len(TASKS), None, image.attributes is not None, scenario)
+    of_images = scenario if scenario in SplitStream.scenarios else None
+    return SplitStream(made, TASKS, CLASSES // len(TASKS), None, image.attributes is not None, of_images)
 
 
 def in_float64(engine: Engine) -> Engine:

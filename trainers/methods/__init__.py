@@ -7,10 +7,13 @@ from trainers.methods import (
     a_agem,
     agem,
     agem_r,
+    der,
     er,
+    er_ace,
     er_agem,
     ewc,
     gem,
+    lwf,
     mas,
     mega,
     pi,
@@ -21,6 +24,7 @@ from trainers.methods import (
     soft_agem,
     van,
 )
+from trainers.methods.losses import Losses
 from trainers.methods.penalty import Penalty
 from trainers.methods.rules import PER_TASK, RESERVOIR, Columns, Foreign, Method, Mixing, Products, Projection
 
@@ -41,6 +45,10 @@ METHODS: dict[str, Method] = {
     "mega1": mega.MEGA_I,
     "mega2": mega.MEGA_II,
     "si": si.SI,
+    "der": der.DER,
+    "derpp": der.DERPP,
+    "er_ace": er_ace.ER_ACE,
+    "lwf": lwf.LWF,
     "joint": reference_rows.JOINT_TRAINING,
     "iid": reference_rows.IID_TRAINING,
 }
@@ -107,6 +115,7 @@ __all__ = [
     "RESERVOIR",
     "Columns",
     "Foreign",
+    "Losses",
     "Method",
     "Mixing",
     "Penalty",

@@ -3,8 +3,8 @@
 The rule makes the step from gradients. Methods are declared without torch, which is imported when they train. The rule
 of most methods is a `Mixing`: the direction is a·g + b·g_ref, where a and b depend on three inner products and the
 method's hyperparameters. It is written once, for one learner with plain numbers (CPU) and for many with tensors [M]
-(GPU): `where` and `root` take both. The other rules are `Penalty` (penalty.py), `Projection` (gem.py) and `Columns`
-(prognn.py).
+(GPU): `where` and `root` take both. The other rules are `Penalty` (penalty.py), `Losses` (losses.py), `Projection`
+(gem.py) and `Columns` (prognn.py).
 """
 
 import math
@@ -22,6 +22,7 @@ from trainers.hyperparameters import (
     Value,
     anything,
 )
+from trainers.methods.losses import Losses
 from trainers.methods.penalty import Penalty, Tensor
 from trainers.scenarios import SCENARIOS
 
@@ -171,7 +172,7 @@ class Method:
     """As the papers print it."""
     source: str
     """Who proposed it, and where."""
-    rule: Mixing | Penalty | Projection | Columns | Foreign
+    rule: Mixing | Penalty | Losses | Projection | Columns | Foreign
     memory: str | None = None
     """SAMPLED, PER_TASK, RESERVOIR, or None."""
     own: tuple[Hyperparameter, ...] = ()
@@ -190,12 +191,18 @@ class Method:
     """The method whose published settings it has; "" for settings of its own, and a row of every comparison."""
     at_zero: str = ""
     """The method that it is where its ε is 0; "" where ε = 0 is a value like others, or there is no ε."""
+    named_only: bool = False
+    """Whether a comparison has it only by its name: rows of older comparisons, and of `all`, stay what they are."""
 
     def __post_init__(self) -> None:
         needed = {"memory"} if self.memory else set()
         needed |= {"memory_batch"} if self.memory in (SAMPLED, RESERVOIR) else set()
         if isinstance(self.rule, Penalty):
             needed |= {"strength", "fisher_every"} if self.rule.refresh else {"strength"}
+        if isinstance(self.rule, Losses):
+            needed |= {"temperature"} if self.rule.taught else set()
+            if self.rule.draws and self.memory != RESERVOIR:
+                raise ValueError(f"method {self.title!r} draws from its memory, which must be RESERVOIR")
         if missing := sorted(needed - set(self.names)):
             raise ValueError(
                 f"method {self.title!r} needs the hyperparameters {', '.join(missing)}; declare them in own"
@@ -269,9 +276,11 @@ class Method:
     def in_first_task(self) -> tuple[str, ...]:
         """Names of the hyperparameters per learner on which the first task depends, the learning rate first.
 
-        Plain SGD depends on those of every method alone; λ does not matter before there is an importance.
+        Plain SGD depends on those of every method alone; λ does not matter before there is an importance, nor what
+        weighs a teacher before there is one.
         """
-        if self.first_task_is_sgd:
+        untaught = isinstance(self.rule, Losses) and self.memory is None  # no teacher yet
+        if self.first_task_is_sgd or untaught:
             return tuple(one.name for one in OF_EVERY_METHOD if one.per_learner)
         return tuple(name for name in self.per_learner if name != "strength")
 
@@ -283,7 +292,7 @@ class Method:
         """
         if name == LR_FACTOR.name:
             return 2
-        if name not in self.names or self.memory == RESERVOIR:
+        if name not in self.names or (self.memory == RESERVOIR and name != "temperature"):  # which is a teacher's
             return 1
         return 3 if name in self.late else 2
 

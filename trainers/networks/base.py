@@ -3,7 +3,7 @@
 M members at once, each a row of a matrix [M, D] of parameters.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -13,6 +13,9 @@ from torch import Tensor
 
 Statistics: TypeAlias = dict[str, Tensor]
 """What a network keeps of its members besides parameters, [M, …] each: moving averages of batch normalisation."""
+
+Pull: TypeAlias = Callable[[Tensor], Tensor]
+"""From logits [M, B, outputs] to the gradient of a loss by them."""
 
 
 class Batch(NamedTuple):
@@ -76,6 +79,14 @@ class Network(Protocol):
         row_weight [M or 1, B, 1] = 1/rows of its part. The gradient of each part is written into its [M, D] in `into`.
         Returns [M, len(parts) + 1]: the loss of each part, and the mean of ‖p − onehot(y)‖² over the last one. Moves
         the statistics.
+        """
+
+    def pull_back(
+        self, params: Tensor, statistics: Statistics, x: Tensor, parts: Sequence[int], pull: Pull, into: Tensor
+    ) -> None:
+        """Writes the gradient [M, D] of a loss of the logits of x [M or 1, B, …]; `pull` returns its gradient by them.
+
+        parts: as for `gradients`; normalisation sees each as one batch. Moves the statistics.
         """
 
     def sensitivity(

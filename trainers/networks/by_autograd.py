@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from trainers.networks.base import Batch, Statistics, gradient_of, leaves_of
+from trainers.networks.base import Batch, Pull, Statistics, gradient_of, leaves_of
 from trainers.networks.heads import Views
 from trainers.networks.layout import Layout, consecutive
 from trainers.networks.losses import cross_entropy, masked, mean_square, one_hot, output_delta
@@ -75,6 +75,20 @@ class ByAutograd(ABC):
                 delta = output_delta(p, one_hot(labels[:, part], p), self.subtracted)
                 found[:, -1] = mean_square(delta, row_weight[:, part])
         return found
+
+    def pull_back(
+        self, params: Tensor, statistics: Statistics, x: Tensor, parts: Sequence[int], pull: Pull, into: Tensor
+    ) -> None:
+        """As `Network.pull_back` says; parts pass in the order of `gradients`."""
+        leaves, found = self._leaves(params), dict[int, Tensor]()
+        now, *references = consecutive(parts)
+        with torch.enable_grad():
+            for part in (*references, now):
+                found[part.start] = self._forward(leaves, statistics, x[:, part], training=True)
+            logits = torch.cat([found[start] for start in sorted(found)], dim=1)
+            with torch.no_grad():
+                delta = pull(logits.detach())
+            gradient_of((logits * delta).sum(), leaves, self.layout.views(into.zero_()))
 
     def sensitivity(
         self, params: Tensor, statistics: Statistics, x: Tensor, allowed: Tensor | None, into: Tensor

@@ -1,15 +1,17 @@
-"""Softmax cross-entropy and its gradient by the logits.
+"""Losses at the logits, and their gradients by them: softmax cross-entropy, squares, distillation.
 
-The same for every network of tensors. The gradient is p − onehot(y). Its entry at the label y is −Σ_{c≠y} p_c. Computed
-as p_y − 1, in float32, nothing is left of it but rounding where the other probabilities sum to less than 6·10⁻⁸; so it
-is with a memory that is fitted, and ε-SOFT-GEM divides g_ref by its norm. torch's own cross-entropy subtracts. What the
-compiled engine has instead of `output_delta` is in `engines/compiled/kernels.py`.
+The same for every network of tensors. The gradient of the cross-entropy is p − onehot(y). Its entry at the label y is
+−Σ_{c≠y} p_c. Computed as p_y − 1, in float32, nothing is left of it but rounding where the other probabilities sum to
+less than 6·10⁻⁸; so it is with a memory that is fitted, and ε-SOFT-GEM divides g_ref by its norm. torch's own
+cross-entropy subtracts. What the compiled engine has instead of `output_delta` is in `engines/compiled/kernels.py`.
 """
 
 from typing import Any, cast
 
 import torch
 from torch import Tensor
+
+from trainers.methods.penalty import column
 
 
 def masked(logits: Tensor, allowed: Tensor | None) -> Tensor:
@@ -35,6 +37,52 @@ def output_delta(p: Tensor, target: Tensor, subtracted: bool) -> Tensor:
         return p.sub_(target)
     p.addcmul_(p, target, value=-1)  # exactly 0 at the label, and nothing else changes
     return p.addcmul_(p.sum(-1, keepdim=True), target, value=-1)
+
+
+def entropy_delta(
+    logits: Tensor, labels: Tensor, allowed: Tensor | None, row_weight: Tensor, subtracted: bool
+) -> tuple[Tensor, Tensor]:
+    """Returns (weighted cross-entropies [M, B], their gradients [M, B, outputs] without the weights).
+
+    logits [M, B, outputs], labels [M or 1, B], row_weight [M or 1, B, 1].
+    """
+    target = one_hot(labels, logits)
+    log_p = torch.log_softmax(masked(logits, allowed), dim=2)
+    counted = log_p if allowed is None else log_p.masked_fill(~allowed, 0.0)  # 0 · −∞ is NaN
+    losses = -(counted * (target * row_weight)).sum(2)
+    return losses, output_delta(log_p.exp_(), target, subtracted)
+
+
+def square_delta(logits: Tensor, stored: Tensor, allowed: Tensor | None, row_weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns (weighted sum [M] of ‖z − z_stored‖²/outputs, gradients [M, B, outputs] without the weights).
+
+    Outputs that are not allowed count 0, and are counted in the number of outputs all the same.
+    """
+    between = logits - stored
+    if allowed is not None:
+        between = between.masked_fill(~allowed, 0.0)
+    loss = (between.square() * row_weight).sum((1, 2)) / logits.shape[2]
+    return loss, between.mul_(2 / logits.shape[2])
+
+
+def taught_delta(
+    logits: Tensor, teacher: Tensor, groups: tuple[Tensor, Tensor], temperature: Tensor | float, row_weight: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Returns (weighted sum [M] of T²·KL(teacher ‖ network), gradients [M, B, outputs] without the weights).
+
+    Of softmax(z/T), the mean over groups of outputs. logits and teacher [M, B, outputs]; groups: (of the teacher, of
+    the network) [M, groups, outputs]; temperature: T, or [M].
+    """
+    t = column(column(temperature))
+    asked, mine = (
+        torch.log_softmax(masked((z / t)[:, :, None], group[:, None]), dim=3)
+        for z, group in zip((teacher, logits), groups, strict=True)
+    )
+    p, q = mine.exp(), asked.exp()
+    # Where the teacher has no probability there is nothing to add, and 0 · ∞ is NaN.
+    between = (asked - mine).masked_fill(~groups[0][:, None], 0.0)
+    of_examples = (q * between).sum(3).mean(2, keepdim=True) * t**2
+    return (of_examples * row_weight).sum((1, 2)), (p - q).mean(2) * t
 
 
 def mean_square(delta: Tensor, row_weight: Tensor) -> Tensor:

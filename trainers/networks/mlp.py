@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.cohort import STARTS
-from trainers.networks.base import Batch, Statistics
+from trainers.networks.base import Batch, Pull, Statistics
 from trainers.networks.draws import LAYERS
 from trainers.networks.layout import consecutive, padded
-from trainers.networks.losses import masked, mean_square, one_hot, output_delta
+from trainers.networks.losses import entropy_delta, mean_square
 
 
 class Layer(NamedTuple):
@@ -111,24 +111,26 @@ class MLP:
         """As `Network.gradients` says."""
         layers = self.layers(params)
         outputs = self.activations(layers, batch.x)
-        target = one_hot(batch.labels, outputs[-1])
-        log_p = torch.log_softmax(masked(outputs[-1], batch.allowed), dim=2)
-        counted = log_p if batch.allowed is None else log_p.masked_fill(~batch.allowed, 0.0)  # 0 · −∞ is NaN
-        losses = [-part.sum((1, 2)) for part in torch.split(counted * (target * row_weight), list(parts), dim=1)]
-        delta = output_delta(log_p.exp_(), target, self.subtracted)
+        of_rows, delta = entropy_delta(outputs[-1], batch.labels, batch.allowed, row_weight, self.subtracted)
+        losses = [part.sum(1) for part in torch.split(of_rows, list(parts), dim=1)]
         last = slice(-parts[-1], None)
         residual = mean_square(delta[:, last], row_weight[:, last])
         self._backward(layers, outputs, delta.mul_(row_weight), parts, [self.layers(gradient) for gradient in into])
         return torch.stack([*losses, residual], dim=1)
 
+    def pull_back(
+        self, params: Tensor, statistics: Statistics, x: Tensor, parts: Sequence[int], pull: Pull, into: Tensor
+    ) -> None:
+        """As `Network.pull_back` says."""
+        layers = self.layers(params)
+        outputs = self.activations(layers, x)
+        self._backward(layers, outputs, pull(outputs[-1]), [sum(parts)], [self.layers(into)])
+
     def sensitivity(
         self, params: Tensor, statistics: Statistics, x: Tensor, allowed: Tensor | None, into: Tensor
     ) -> None:
         """As `Network.sensitivity` says."""
-        layers = self.layers(params)
-        outputs = self.activations(layers, x)
-        counted = outputs[-1] if allowed is None else outputs[-1] * allowed
-        self._backward(layers, outputs, 2 * counted, [x.shape[1]], [self.layers(into)])
+        self.pull_back(params, statistics, x, [x.shape[1]], lambda z: 2 * (z if allowed is None else z * allowed), into)
 
     def _backward(
         self, layers: list[Layer], outputs: list[Tensor], delta: Tensor, parts: Sequence[int], into: list[list[Layer]]

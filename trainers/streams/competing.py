@@ -32,6 +32,25 @@ def check_scenario(method: Method, stream: TaskStream) -> None:
         raise ValueError(f"{method.title} has no purpose in the scenario {scenario}; it is for {allowed}")
 
 
+def taught(stream: TaskStream, seed: int, newest: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Returns (outputs of a teacher, of the network that it is compared with), each [groups, outputs].
+
+    The teacher knows the tasks before `newest`, a position; each group is softened apart, and there are none in the
+    first task. Task-incremental: a group for each earlier task; domain-incremental: all outputs. Class-incremental: the
+    classes of earlier tasks, beside those of all classes so far, of which a teacher gives the newest no probability.
+    """
+    scenario, tasks, groups = scenario_of(stream), stream.tasks, min(newest, 1)
+    if scenario == DOMAIN:
+        everything = np.ones((groups, stream.outputs), dtype=np.bool_)
+        return everything, everything
+    heads = cast(ImageStream, stream).heads(seed)
+    if scenario == TASK:
+        apart = heads == np.asarray(tasks[:newest])[:, None]
+        return apart, apart
+    earlier, all_so_far = (np.isin(heads, tasks[:count])[None] for count in (newest, newest + 1))
+    return earlier[:groups], all_so_far[:groups]
+
+
 def competing(stream: TaskStream, seed: int, newest: int) -> NDArray[np.bool_] | None:
     """Returns [outputs, outputs], True where the output of a column competes on examples with the label of a row.
 

@@ -56,6 +56,14 @@ REFUSED = {
         {"method": "mas", "cv_tasks": 3, "strength": 0, "search": "penalty_form=code,paper"},
         "strength must be > 0 to search penalty_form, got 0: a penalty of weight 0 changes nothing",
     ),
+    "weight of a teacher on one task": (
+        {"cv_tasks": 1, "method": "lwf", "search": "distillation=1,10"},
+        "to search distillation, got 1",
+    ),
+    "temperature of a teacher that is not asked": (
+        {"method": "lwf", "distillation": 0, "search": "temperature=1,2"},
+        "distillation must be > 0 to search temperature, got 0: no teacher is asked",
+    ),
     "memories for all examples": (
         {"search": "memory=40,60"},
         "more keep every example, as no task shows more than",
@@ -96,6 +104,8 @@ ALLOWED = {
     "batch sizes on one task": {"cv_tasks": 1, "method": "van", "search": "batch_size=5,10"},
     "learning rates on one task of the evaluation": {"cv_tasks": 3, "score_on": "eval", "search": "lr=0.03,0.1"},
     "a reservoir on one task": {"method": "er", "cv_tasks": 1, "search": "memory=1,5"},
+    "stored logits on one task": {"method": "der", "cv_tasks": 1, "search": "alpha=0,1"},
+    "temperature of a teacher": {"method": "lwf", "search": "temperature=1,4"},
     "RWALK's form on two tasks": {"method": "rwalk", "fisher_every": 2, "search": "penalty_form=code,paper"},
     "MAS's form on three tasks": {"method": "mas", "cv_tasks": 3, "search": "penalty_form=code,paper"},
     "a memory that keeps less than all": {"search": "memory=2,60"},

@@ -85,6 +85,36 @@ def test_the_new_methods_and_replay_have_the_rate_of_the_dataset(name):
         assert definition.method(method)["learning_rate"] == definition.learning_rate
 
 
+# Mammoth, utils/best_args.py: α of DER, α and β of DER++, for the memory that is nearest in size.
+BEST_ARGS = {
+    "permuted_mnist": (0.5, 0.5, 1),
+    "rotated_mnist": (0.5, 0.5, 0.5),
+    "split_mnist": (1, 1, 0.5),
+    "split_cifar": (0.3, 0.1, 0.5),
+    "split_cifar10": (0.3, 0.2, 0.5),
+}
+
+
+def test_the_weights_of_dark_experience_replay():
+    for name in SETTINGS:
+        dark, more = (load_definition(name).method(method) for method in ("der", "derpp"))
+        weights = (dark.get("alpha"), more.get("alpha"), more.get("beta"))
+        assert weights == BEST_ARGS.get(name.replace("digits", "mnist"), (None, None, None))
+        assert dark["learning_rate"] == more["learning_rate"]
+
+
+def test_learning_without_forgetting_has_the_rate_of_plain_sgd():
+    for name in SETTINGS:
+        assert load_definition(name).method("lwf") == load_definition(name).method("van")
+
+
+def test_a_method_for_classes_has_values_where_classes_are_split():
+    for name in SETTINGS:
+        one = load_definition(name)
+        assert ("er_ace" in one.methods) == ("class" in one.scenarios)
+        assert "er_ace" not in one.methods or one.method("er_ace") == one.method("er")
+
+
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_values_of_appendix_g_are_on_its_grids(name):
     strengths = strength_grids()
@@ -98,7 +128,7 @@ def test_digits_are_trained_like_mnist_but_for_the_rate_of_the_methods_with_its_
     digits, mnist = load_definition("permuted_digits"), load_definition("permuted_mnist")
     differing = {method for method, values in digits.methods.items() if values != mnist.methods[method]}
     assert digits.methods.keys() == mnist.methods.keys()
-    assert differing == {"gem", "agem", "soft_agem", "a_agem", "er"}
+    assert differing == {"gem", "agem", "soft_agem", "a_agem", "er", "der", "derpp"}
     assert {digits.method(name)["learning_rate"] for name in differing} == {digits.learning_rate}
     assert digits.fisher_every == mnist.fisher_every == 10
 

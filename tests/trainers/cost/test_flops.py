@@ -64,7 +64,7 @@ def trained(one, stream, architecture, transfer):
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize("transfer", [True, False])
-@pytest.mark.parametrize("method", ["van", "ewc", "mas", "er", "soft_agem", "prognn"])
+@pytest.mark.parametrize("method", ["van", "ewc", "mas", "er", "derpp", "lwf", "soft_agem", "prognn"])
 def test_a_run_of_a_perceptron(method, transfer):
     one = learner(method, **OF_PIXELS)
     found = trained(one, PIXELS, NETWORK, transfer)
@@ -73,7 +73,7 @@ def test_a_run_of_a_perceptron(method, transfer):
 
 @pytest.mark.few(4)
 @pytest.mark.parametrize("passes", [{"epochs": 2}, {"steps": 13}, {"steps": 3}], ids=str)
-@pytest.mark.parametrize("method", ["van", "mas", "er", "soft_agem", "gem", "prognn"])
+@pytest.mark.parametrize("method", ["van", "mas", "er", "der", "lwf", "soft_agem", "gem", "prognn"])
 def test_a_run_of_several_passes(method, passes):
     one = learner(method, **OF_PIXELS | passes)
     training, tests = run_flop(one, PIXELS, NETWORK, True)
@@ -94,9 +94,11 @@ def test_a_run_of_a_residual_network(method, monkeypatch):
     assert found - of_rules(one, IMAGE_STREAM, RESIDUAL) == total(run_flop(one, IMAGE_STREAM, RESIDUAL, True))
 
 
-def test_replay_on_a_residual_network_is_one_batch(monkeypatch):
+@pytest.mark.parametrize("method", ["er", "derpp"])
+def test_replay_on_a_residual_network(method, monkeypatch):
+    """ER's is one batch with the new examples; each draw of DER++ passes alone."""
     monkeypatch.setattr("trainers.networks.REDUCED", (8, 16, 24, 32))
-    one = learner("er", **OF_IMAGES)
+    one = learner(method, **OF_IMAGES)
     assert trained(one, IMAGE_STREAM, RESIDUAL, False) == total(run_flop(one, IMAGE_STREAM, RESIDUAL, False))
 
 

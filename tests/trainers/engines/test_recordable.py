@@ -21,9 +21,9 @@ RECORDED = [name for name, one in METHODS.items() if not isinstance(one.rule, (P
 SIZES = {"reduced_resnet18": 16, "resnet18": 64}
 
 
-def images(network, attributes=None):
+def images(network, attributes=None, method="van"):
     made = made_images(train=8, test=4, size=SIZES[network], attributes=attributes)
-    return SplitStream(made, range(2), 2, embedding=attributes is not None)
+    return SplitStream(made, range(2), 2, embedding=attributes is not None, scenario=METHODS[method].scenarios[0])
 
 
 def audited(method, network, stream):
@@ -47,7 +47,7 @@ def of_images():
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("method", "network", "attributes"), [*of_images()])
 def test_residual_networks_with_every_head(method, network, attributes):
-    assert audited(method, network, images(network, attributes)) > 1000
+    assert audited(method, network, images(network, attributes, method)) > 1000
 
 
 class TestFaults:

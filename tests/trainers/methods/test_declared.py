@@ -1,15 +1,20 @@
 """A method with a hyperparameter of its own per learner needs nothing but its declaration."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 
+from epsearch.testing import failures, method_checks
 from tests.support.learners import SMALL, learner, train
 from tests.support.numeric_paths import MKL, TWIN, rows_equal
 from tests.support.toy_streams import toy
 from trainers.hyperparameters import Hyperparameter
-from trainers.methods import METHODS, Method, Mixing, Penalty
+from trainers.methods import METHODS, PLUGGED, Losses, Method, Mixing, Penalty
+from trainers.methods.losses import CROSS_ENTROPY, STORED, TEACHER, Term
+from trainers.methods.lwf import TEMPERATURE
 from trainers.methods.penalty import STRENGTH, column
-from trainers.methods.rules import MEMORY, MEMORY_BATCH, SAMPLED, angle, choose
+from trainers.methods.rules import MEMORY, MEMORY_BATCH, RESERVOIR, SAMPLED, angle, choose
 
 SHARE = Hyperparameter("share", "Of g_ref in the mean.", default=0.5, high=1, per_learner=True)
 DECAY = Hyperparameter("decay", "Of what a step adds to the importance.", default=0.5, high=1, per_learner=True)
@@ -73,3 +78,19 @@ def test_a_share_of_nothing_is_plain_sgd():
 def test_a_declaration_that_cannot_train_is_one_line(made, message):
     with pytest.raises(ValueError, match=message):
         made()
+
+
+def test_what_weighed_losses_need():
+    now, dark, taught = Term(CROSS_ENTROPY, one), Term(STORED, one, draw=1), Term(TEACHER, one)
+    with pytest.raises(ValueError, match="method 'M' draws from its memory, which must be RESERVOIR"):
+        Method("M", "", Losses((now, dark)), SAMPLED, (MEMORY, MEMORY_BATCH))
+    with pytest.raises(ValueError, match="method 'M' needs the hyperparameters temperature; declare them in own"):
+        Method("M", "", Losses((now, taught)))
+    both = Method("M", "", Losses((now, dark, taught)), RESERVOIR, (MEMORY, MEMORY_BATCH, TEMPERATURE))
+    assert [both.tasks_needed(name) for name in ("memory", "temperature")] == [1, 2]
+    with patch.dict(PLUGGED):
+        assert failures(method_checks(both)) == {}
+
+
+def one(values, tasks):
+    return 1.0

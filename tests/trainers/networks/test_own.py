@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from epsearch.testing.toy import suited
 from tests.support.learners import engine_of, learner, train
 from tests.support.made_images import made_images
 from tests.support.own_networks import Recurrent, deciding, normalised, perceptron, untrained_module
@@ -504,4 +505,5 @@ def test_every_method_is_trained_or_refused():
     plug("my:net", perceptron)
     for method in METHODS:
         if method != "prognn":
-            assert make_engine(Cohort((learner(method),)), (0,), toy(), Architecture("my:net"), IN_TURN).start().shape
+            stream = suited(METHODS[method], toy())
+            assert make_engine(Cohort((learner(method),)), (0,), stream, Architecture("my:net"), IN_TURN).start().shape

@@ -7,6 +7,7 @@ here; on a CPU their members can take each step one after another, in products o
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,12 +18,16 @@ from trainers.cohort import Architecture, Cohort
 from trainers.engines import optimizers
 from trainers.engines.base import FixedEngine, Learners, is_due, parts, steps_between
 from trainers.engines.batched.graphs import Graphs
+from trainers.engines.batched.losses import Weighed, pull
 from trainers.engines.feed import make_feed
 from trainers.engines.precision import set_precision
-from trainers.methods import Mixing, Penalty, Products, Projection
+from trainers.methods import Losses, Mixing, Penalty, Products, Projection
 from trainers.methods.inner import inner
+from trainers.methods.losses import LOGITS, TAUGHT, statistics_of
 from trainers.methods.penalty import State, Step, column
 from trainers.networks import OwnNetwork
+from trainers.networks.base import Batch
+from trainers.networks.layout import consecutive
 from trainers.networks.losses import masked
 from trainers.notes import notify
 from trainers.numeric_path import NumericPath
@@ -51,14 +56,17 @@ class BatchedEngine(FixedEngine):
             notify(f"network {architecture.network}: {self._net.way(path.one_by_one)}")
         self._balanced = bool(getattr(stream, "balanced", False))
         self._feed = make_feed(stream, self._pools, self._device)
+        self._groups: tuple[Tensor, Tensor] | None = None
         self._step = torch.zeros(1, dtype=torch.int64, device=self._device)
         # GEM solves its programs on the CPU, which no graph can hold.
         self.recordable = self._net.recordable and not isinstance(self._rule, Projection)
         self.graphs = Graphs() if self._device.type == "cuda" and self.recordable else None
 
     def state(self, params: Tensor) -> State:
-        """Returns a penalty's arrays [M, D] and the network's statistics [M, …], as of untrained networks."""
-        return super().state(params) | self._net.statistics(params)
+        """Returns a rule's arrays and the network's statistics [M, …], as of untrained networks."""
+        state, statistics = super().state(params), self._net.statistics(params)
+        teachers = {f"{TAUGHT}.{name}": value.clone() for name, value in statistics.items()} if TAUGHT in state else {}
+        return state | statistics | teachers
 
     def load_task(self, task: int) -> None:
         """Puts the task's examples and schedules of all seeds on the device, and forgets the last task's graphs."""
@@ -67,6 +75,13 @@ class BatchedEngine(FixedEngine):
         self._tasks = task + 1
         self._segments = [_Segment(of_seeds, self._device) for of_seeds in zip(*self._schedules(task), strict=True)]
         self._feed.load()
+        self._groups = self._taught() if isinstance(self._rule, Losses) and self._rule.taught and task else None
+
+    def _taught(self) -> tuple[Tensor, Tensor]:
+        """Returns the outputs that teachers are asked for, [S, groups, outputs] each, as `Pool.taught` has them."""
+        asked, mine = zip(*(pool.taught for pool in self._pools), strict=True)
+        teacher, network = (torch.from_numpy(np.stack(one)).to(self._device) for one in (asked, mine))
+        return teacher, network
 
     def close(self) -> None:
         """Gives up its graphs, before another engine records some."""
@@ -162,15 +177,44 @@ class BatchedEngine(FixedEngine):
     def _step_of(self, learners: Learners, segment: "_Segment", rows: Tensor, start: int) -> None:
         """One step of those that are trained in one batch of products; rows [S, B]: each seed's batch, in its pool."""
         params, batch = learners.params, self._feed.batch(rows, learners.seed)
-        sizes, weight = (segment.current, *segment.parts), segment.row_weight
-        if self._together:
-            sizes, weight = (sum(sizes),), torch.full_like(weight, 1 / sum(sizes))
-        gradients = [torch.empty_like(params) for _ in sizes]  # the network writes all of them
-        found = self._net.gradients(params, learners.state, batch, weight[learners.seed], sizes, gradients)
-        bad = (learners.first_bad < 0) & ~torch.isfinite(found[:, :-1].sum(1))
+        if isinstance(self._rule, Losses):
+            gradients = [torch.empty_like(params)]
+            loss = self._weigh(learners, self._rule, segment, batch, gradients[0])
+            found = loss[:, None]
+        else:
+            sizes, weight = (segment.current, *segment.parts), segment.row_weight
+            if self._together:
+                sizes, weight = (sum(sizes),), torch.full_like(weight, 1 / sum(sizes))
+            gradients = [torch.empty_like(params) for _ in sizes]  # the network writes all of them
+            found = self._net.gradients(params, learners.state, batch, weight[learners.seed], sizes, gradients)
+            loss = found[:, :-1].sum(1)
+        bad = (learners.first_bad < 0) & ~torch.isfinite(loss)
         # By torch.where and in place: a graph can neither branch on a value nor write to a new address.
         learners.first_bad.copy_(torch.where(bad, self._step + start, learners.first_bad))
         self._update(learners, segment, gradients[0], gradients[1:], found)
+
+    def _weigh(self, learners: Learners, rule: Losses, segment: "_Segment", batch: Batch, into: Tensor) -> Tensor:
+        """Writes the gradient [M, D] of a rule's weighted losses; returns their sum [M], and stores logits."""
+        params, state, seed, sizes = learners.params, learners.state, learners.seed, (segment.current, *segment.parts)
+        stored = segment.stored(state[LOGITS], self._step, seed) if rule.stores and segment.parts else None
+        values, weight, slices = self._values(learners), segment.row_weight[seed], consecutive(sizes)
+        teacher = groups = None
+        if self._groups is not None:
+            teacher = self._net.logits(state[TAUGHT], statistics_of(state), batch.x[:, slices[0]])
+            groups = self._groups[0][seed], self._groups[1][seed]
+        step = Weighed(batch, slices, weight, values, self.tasks, stored, teacher, groups, self._path.subtracted)
+        seen: list[Tensor] = []
+
+        def by_logits(logits: Tensor) -> Tensor:
+            loss, delta = pull(rule, step, logits)
+            seen.extend((loss, logits))
+            return delta
+
+        self._net.pull_back(params, state, batch.x, sizes, by_logits, into)
+        loss, logits = seen
+        if rule.stores:
+            segment.store(state[LOGITS], self._step, seed, logits)
+        return loss
 
     def _update(
         self, learners: Learners, segment: "_Segment", g: Tensor, references: list[Tensor], found: Tensor
@@ -231,6 +275,44 @@ class _Segment:
                 weight[seed, into : into + size] = 1 / max(size, 1)  # of no rows there is no mean
                 taken, into = taken + size, into + wide
         self.rows, self.row_weight = torch.from_numpy(rows).to(device), torch.from_numpy(weight).to(device)
+        if segments[0].written is not None:
+            of_seeds = zip(*map(self._slots, segments), strict=True)
+            tensors = (torch.from_numpy(np.stack(one)).to(device) for one in of_seeds)
+            self._read, self._source, self._slot, self._some = tensors
+
+    def _slots(self, segment: Segment) -> tuple[NDArray[Any], ...]:
+        """(slots [steps, reference] that a seed's rows of the draws are read from, and what `_written` returns)."""
+        assert segment.read is not None and segment.written is not None
+        read = np.zeros((self.steps, self.reference), dtype=np.int64)
+        for into, taken in zip(consecutive(self.parts), consecutive(segment.parts), strict=True):
+            read[:, into.start : into.start + taken.stop - taken.start] = segment.read[:, taken]
+        return (read, *_written(segment.written))
+
+    def stored(self, logits: Tensor, step: Tensor, seed: Tensor) -> Tensor:
+        """Returns what is stored [M, reference, outputs] of the step's reference rows; logits [M, slots, outputs]."""
+        slots = self._read.index_select(1, step)[seed, 0]
+        return logits.gather(1, slots[:, :, None].expand(-1, -1, logits.shape[2]))
+
+    def store(self, logits: Tensor, step: Tensor, seed: Tensor, seen: Tensor) -> None:
+        """Writes the logits of the examples that enter the memory after a step, of seen [M, B, outputs], in place."""
+        if not logits.shape[1]:
+            return
+        source, slot, some = (one.index_select(1, step)[seed, 0] for one in (self._source, self._slot, self._some))
+        source, slot = (one[:, :, None].expand(-1, -1, logits.shape[2]) for one in (source, slot))
+        # Where several are written to one slot they are the same, so that their order is nothing.
+        logits.scatter_(1, slot, torch.where(some[:, None, None], seen.gather(1, source), logits.gather(1, slot)))
+
+
+def _written(slots: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+    """(examples [steps, current], slots that their logits are written to, whether there are any [steps]).
+
+    slots [steps, current]: −1 for no slot. Instead, the step's last one is written once more; slot 0 where there are
+    none.
+    """
+    entered = slots >= 0
+    last = slots.shape[1] - 1 - entered[:, ::-1].argmax(axis=1)
+    source = np.where(entered, np.arange(slots.shape[1]), last[:, None])
+    return source, np.maximum(np.take_along_axis(slots, source, axis=1), 0), np.asarray(entered.any(axis=1))
 
 
 def inner_products(g: Tensor, g_ref: Tensor) -> tuple[Tensor, Tensor, Tensor]:

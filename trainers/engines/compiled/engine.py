@@ -21,11 +21,14 @@ from trainers.engines import optimizers
 from trainers.engines.base import FixedEngine, Learners, is_due, parts, steps_between
 from trainers.engines.compiled import kernels
 from trainers.engines.compiled.inputs import Inputs, Layer
+from trainers.engines.compiled.kernels import Floats
 from trainers.engines.compiled.lazy import make_passes
+from trainers.engines.compiled.losses import Weighing, bounds_of, store
 from trainers.engines.compiled.passes import ALL_OUTPUTS
 from trainers.engines.precision import set_precision
 from trainers.hyperparameters import Hyperparameters
-from trainers.methods import Mixing, Penalty, Projection
+from trainers.methods import Losses, Mixing, Penalty, Projection
+from trainers.methods.losses import LOGITS, TAUGHT
 from trainers.methods.penalty import Step
 from trainers.networks import MLP
 from trainers.numeric_path import NumericPath
@@ -34,6 +37,7 @@ from trainers.streams.base import PixelStream
 
 # Steps between two looks at the parameters where zeros are left out: 0 · ∞ would show in the loss, and no product does.
 LOOK_EVERY = 64
+NOTHING: Floats = np.zeros((0, 0), dtype=np.float32)  # stored logits where there are none
 TEST_ROWS = 500  # test rows of one forward pass: their activations stay in the cache
 
 
@@ -58,6 +62,7 @@ class CompiledEngine(FixedEngine):
         """Makes the task's batches ready; its examples are prepared at the first step."""
         (self._segments,) = self._schedules(task)
         self._passes.competing, self._passes.tasks = self._competing(), task + 1
+        self._taught = self._pool.taught
         self._inputs = None  # made when the first step asks for it: a shared first task has none
 
     def train(self, learners: Learners, first: int, last: int) -> None:
@@ -70,7 +75,7 @@ class CompiledEngine(FixedEngine):
         for number, start, steps in steps_between([len(part.rows) for part in self._segments], first, last):
             segment = self._segments[number]
             for step in steps:
-                self._step(members, segment, segment.rows[step], start + step)
+                self._step(members, segment, step, start + step)
                 if self._path.lazy and (is_due(start + step, LOOK_EVERY) or start + step == self.steps - 1):
                     for member in members:
                         member.check_finite(start + step)
@@ -97,10 +102,13 @@ class CompiledEngine(FixedEngine):
                 hits[row, part] = logits.argmax(dim=1).numpy() == labels
         return np.asarray(hits.mean(axis=1))
 
-    def _step(self, members: list["_Member"], segment: Segment, rows: Indices, step: int) -> None:
-        """One step of every member on the batch of these rows of the pool; step: its number within the task."""
+    def _step(self, members: list["_Member"], segment: Segment, at: int, step: int) -> None:
+        """One step of every member; at: its number within the segment, step: within the task."""
+        rows = segment.rows[at]
         if isinstance(self._rule, Penalty):
             self._penalise(members, self._rule, rows, step)
+        elif isinstance(self._rule, Losses):
+            self._weigh(members, self._rule, segment, at, step)
         elif isinstance(self._rule, Projection) and segment.reference:
             self._project(members, self._rule, segment, rows, step)
         else:
@@ -137,6 +145,31 @@ class CompiledEngine(FixedEngine):
             member.note(self._passes.gradient(member.layers, inputs, labels, into), step)
             along = None if self._plain else partial(self._along, member)
             member.descend(rule.direction(member.state, Step(member.params, g, member.values), along))
+
+    def _weigh(self, members: list["_Member"], rule: Losses, segment: Segment, at: int, step: int) -> None:
+        """By a rule that weighs losses, whose whole gradient is made from that by the logits."""
+        rows, bounds, g = segment.rows[at], bounds_of(segment), self._buffer(1)
+        inputs, labels = self._take(rows, 0)
+        weighing, into = self._weighing(rule), self._passes.layers(g[0])
+        for member in members:
+            teacher = NOTHING
+            if weighing.taught:
+                layers = self._passes.layers(member.state[TAUGHT][0])
+                teacher = self._passes.logits(layers, self._passes.batch(len(rows), 0), inputs).numpy().copy()
+
+            def pull(logits: Tensor, delta: Tensor, member: _Member = member, teacher: Floats = teacher) -> None:
+                seen, stored = logits.numpy(), member.state[LOGITS][0].numpy() if rule.stores else NOTHING
+                kept = NOTHING if segment.read is None else stored[segment.read[at]], teacher
+                member.note(weighing.pull(seen, labels, bounds, member.values, kept, delta.numpy()), step)
+                if segment.written is not None:
+                    store(stored, segment.written[at], seen)
+
+            self._passes.pull_back(member.layers, inputs, len(rows), pull, into)
+            member.descend(g if self._plain else self._along(member, g))
+
+    def _weighing(self, rule: Losses) -> Weighing:
+        competing, subtracted = self._passes.competing, cast(MLP, self._net).subtracted
+        return Weighing(rule, self.tasks, competing, self._taught, subtracted)
 
     def _project(self, members: list["_Member"], rule: Projection, segment: Segment, rows: Indices, step: int) -> None:
         """By a rule with one reference gradient for each previous task, which takes all of them whole."""

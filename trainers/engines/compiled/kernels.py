@@ -76,6 +76,63 @@ def close_outputs(logits, labels, competing):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def add_square(logits, stored, labels, competing, weight, into):  # type: ignore[no-untyped-def]
+    """Adds weight times the gradient of the mean over rows of ‖z − z_stored‖²/outputs to `into` [B, outputs].
+
+    Returns weight times that mean. Outputs that do not compete, as `close_outputs` has it, count 0.
+    """
+    rows, outputs = logits.shape
+    factor = np.float32(weight / (rows * outputs))
+    loss = 0.0
+    for i in range(rows):
+        for c in range(outputs):
+            if competing.shape[0] == 0 or competing[labels[i], c]:
+                between = logits[i, c] - stored[i, c]
+                loss += factor * between * between
+                into[i, c] += 2 * factor * between
+    return loss
+
+
+@compiled
+def add_taught(logits, teacher, groups, temperature, weight, into):  # type: ignore[no-untyped-def]
+    """Adds weight times the gradient of the mean over rows of T²·KL(teacher ‖ network) to `into` [B, outputs].
+
+    Returns weight times that mean. groups: as `networks.losses.taught_delta` has them, of one learner.
+    """
+    asked, mine = groups
+    rows, outputs = logits.shape
+    q, p = np.empty(outputs, dtype=np.float32), np.empty(outputs, dtype=np.float32)
+    t, total = np.float32(temperature), 0.0
+    factor = np.float32(weight / (rows * asked.shape[0]))
+    for i in range(rows):
+        for group in range(asked.shape[0]):
+            of_teacher = _softened(teacher[i], asked[group], t, q)
+            of_network = _softened(logits[i], mine[group], t, p)
+            for c in range(outputs):
+                if asked[group, c]:
+                    total += q[c] * ((teacher[i, c] - logits[i, c]) / t - of_teacher + of_network)
+                if mine[group, c]:
+                    into[i, c] += factor * t * (p[c] - q[c])
+    return factor * t * t * total
+
+
+@compiled
+def _softened(logits, group, temperature, into):  # type: ignore[no-untyped-def]
+    """Writes softmax(z/T) over a group of outputs, 0 for others; returns the logarithm of Σ exp(z/T)."""
+    highest = np.float32(-np.inf)
+    for c in range(logits.shape[0]):
+        if group[c]:
+            highest = max(highest, logits[c] / temperature)
+    total = ZERO
+    for c in range(logits.shape[0]):
+        into[c] = np.exp(logits[c] / temperature - highest) if group[c] else ZERO
+        total += into[c]
+    for c in range(logits.shape[0]):
+        into[c] /= total
+    return np.log(total) + highest
+
+
+@compiled
 def residual(delta, current):  # type: ignore[no-untyped-def]
     """Mean of ‖p − onehot(y)‖² over the rows behind `current`, from `output_delta`'s; 0 where there are none."""
     total = 0.0

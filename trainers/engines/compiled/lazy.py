@@ -98,10 +98,7 @@ class _LazyPasses(Passes):
         pixels = cast(ListedInputs, inputs).by_pixel(0, len(factors))
         nonzero.update(pixels, batch.delta_array, batch.outputs, factors, _arrays(member), made)
 
-    def sensitivity(self, member: list[Layer], inputs: Inputs, labels: Indices, into: list[Layer]) -> None:
-        """As `Passes.sensitivity`."""
-        batch = self.batch(len(labels), 0)
-        self._double(self.logits(member, batch, inputs), labels, batch)
+    def _whole_from(self, member: list[Layer], batch: Batch, inputs: Inputs, into: list[Layer]) -> None:
         nonzero.backward(_arrays(member), batch.delta_array, batch.outputs)
         self._whole(member, batch, inputs, into)
 

@@ -3,6 +3,8 @@
 Matrix products are those of MKL or oneDNN, the rest is compiled by Numba.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -138,18 +140,31 @@ class Passes:
         self._whole(member, batch, inputs, into)
         return loss
 
+    def pull_back(
+        self, member: list[Layer], inputs: Inputs, rows: int, pull: Callable[[Tensor, Tensor], None], into: list[Layer]
+    ) -> None:
+        """Writes the gradient of a loss of the logits over the batch at hand, of so many rows, split as for `gradient`.
+
+        pull(logits, delta) writes its gradient by the logits [B, classes] into delta [B, padded classes].
+        """
+        batch = self.batch(rows, 0)
+        pull(self.logits(member, batch, inputs), batch.delta[-1])
+        self._whole_from(member, batch, inputs, into)
+
     def sensitivity(self, member: list[Layer], inputs: Inputs, labels: Indices, into: list[Layer]) -> None:
         """Writes the gradient of Σ ‖logits‖² of competing outputs over the batch at hand, split as for `gradient`."""
-        batch = self.batch(len(labels), 0)
-        self._double(self.logits(member, batch, inputs), labels, batch)
-        self._whole(member, batch, inputs, into)
 
-    def _double(self, logits: Tensor, labels: Indices, batch: "Batch") -> None:
-        """Writes twice the logits of competing outputs, and 0 for others, into the last of batch.delta."""
-        delta = batch.delta[-1][:, : logits.shape[1]]
-        torch.mul(logits, 2, out=delta)
-        if len(self.competing):
-            delta.mul_(torch.from_numpy(self.competing[labels]))
+        def double(logits: Tensor, delta: Tensor) -> None:
+            delta = delta[:, : logits.shape[1]]
+            torch.mul(logits, 2, out=delta)
+            if len(self.competing):
+                delta.mul_(torch.from_numpy(self.competing[labels]))
+
+        self.pull_back(member, inputs, len(labels), double, into)
+
+    def _whole_from(self, member: list[Layer], batch: "Batch", inputs: Inputs, into: list[Layer]) -> None:
+        """As `_whole`, where the last of batch.delta was not written by `forward`."""
+        self._whole(member, batch, inputs, into)
 
     def _products(self, batch: "Batch", gg: float, gr: float, rr: float) -> Products:
         """With what a rule is told of the batch besides, after `forward`."""

@@ -18,7 +18,7 @@ from torch.func import functional_call, vmap
 
 from trainers.capacity import out_of_memory
 from trainers.cohort import Plugged
-from trainers.networks.base import Batch, Statistics
+from trainers.networks.base import Batch, Pull, Statistics
 from trainers.networks.by_autograd import ByAutograd
 from trainers.networks.heads import Views
 from trainers.networks.layout import Layout
@@ -147,6 +147,13 @@ class OwnNetwork(ByAutograd):
             )
 
         return self._in_turns(len(params), batch.x, of)
+
+    def pull_back(
+        self, params: Tensor, statistics: Statistics, x: Tensor, parts: Sequence[int], pull: Pull, into: Tensor
+    ) -> None:
+        """As `Network.pull_back` says, of one member, or of members that can be batched."""
+        with self._theirs(x):
+            super().pull_back(params, statistics, x, parts, pull, into)
 
     def sensitivity(
         self, params: Tensor, statistics: Statistics, x: Tensor, allowed: Tensor | None, into: Tensor
