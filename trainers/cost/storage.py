@@ -2,22 +2,23 @@
 
 from trainers.cohort import Architecture, Learner
 from trainers.footprint import FLOAT, bytes_of_one
-from trainers.methods import Columns, Penalty
+from trainers.methods import Columns, Losses, Penalty
 from trainers.networks import make_network
 from trainers.pool import slots
 from trainers.streams.base import TaskStream, bytes_of_example
 
-EXAMPLES, ARRAYS, COLUMNS = "examples", "arrays", "columns"
-"""Kinds of what is kept: images with their labels; arrays of the network's size; columns of a network that grows."""
+EXAMPLES, LOGITS, ARRAYS, COLUMNS = "examples", "logits", "arrays", "columns"
+"""Kinds of what is kept: images with their labels; logits beside them; arrays of the network's size, a teacher among
+them; columns of a network that grows."""
 
 
 def bytes_kept(learner: Learner, stream: TaskStream, architecture: Architecture) -> dict[str, int]:
     """Returns the bytes that a learner keeps from task to task beside the network of one task, by kind; no zeros.
 
     Examples are those of a full memory, or of all tasks where these are shown together. Arrays are those of a penalty
-    (importance, θ*, paths, …). What an optimizer remembers is not counted, as every method may have it.
+    (importance, θ*, paths, …), or a teacher. What an optimizer remembers is not counted, as every method may have it.
     """
-    declared, kept = learner.declared, {EXAMPLES: 0, ARRAYS: 0, COLUMNS: 0}
+    declared, kept = learner.declared, dict.fromkeys((EXAMPLES, LOGITS, ARRAYS, COLUMNS), 0)
     if declared.foreign:
         return {}
     stored = slots(stream, learner.seed, declared, learner.hyperparameters)
@@ -27,6 +28,9 @@ def bytes_kept(learner: Learner, stream: TaskStream, architecture: Architecture)
     net = make_network(architecture, stream)
     if isinstance(declared.rule, Penalty):
         kept[ARRAYS] = declared.rule.state_arrays * FLOAT * int(net.real.sum())
+    if isinstance(declared.rule, Losses):
+        kept[LOGITS] = stored * stream.outputs * FLOAT * declared.rule.stores
+        kept[ARRAYS] = FLOAT * int(net.real.sum()) * declared.rule.taught
     if isinstance(declared.rule, Columns):
         plain = Learner(learner.method, learner.hyperparameters.but(optimizer="sgd", momentum=0.0), learner.seed)
         kept[COLUMNS] = bytes_of_one(plain, stream, architecture) - FLOAT * net.row

@@ -31,6 +31,9 @@ def kept(method, stream=STREAM, network=NETWORK, **values):
         ("agem", {"memory": 1000}, {"examples": 3 * 75 * EXAMPLE}),
         ("joint", {}, {"examples": 4 * 75 * EXAMPLE}),
         ("iid", {}, {"examples": 4 * 75 * EXAMPLE}),
+        # Beside each example the five logits that it had; the last task's network.
+        ("derpp", {"memory": 2}, {"examples": 4 * 5 * 2 * EXAMPLE, "logits": 4 * 5 * 2 * 5 * 4}),
+        ("lwf", {}, {"arrays": 4 * PARAMETERS}),
         # θ* and the importance, and one array for a path, two for a Fisher estimate; RWALK has six more.
         ("pi", {"strength": 1}, {"arrays": 3 * 4 * PARAMETERS}),
         ("ewc", {"strength": 1}, {"arrays": 4 * 4 * PARAMETERS}),
@@ -55,7 +58,7 @@ def test_images_are_counted_as_they_are_stored():
     assert found == {"examples": 2 * 2 * 2 * (16 * 16 * 3 + 1)}
 
 
-@pytest.mark.parametrize("method", ["agem", "er", "gem"])
+@pytest.mark.parametrize("method", ["agem", "er", "gem", "der"])
 def test_the_largest_memory_fits_and_one_more_does_not(method):
     one = learner(method)
 
