@@ -67,7 +67,7 @@ class Weighing:
         closed, delta = logits.copy(), np.empty_like(into)
         kernels.close_outputs(closed, labels, competing)
         rows, outputs = logits.shape
-        loss = kernels.output_delta(closed, labels, outputs, rows, delta, self._subtracted)
+        loss, _ = kernels.output_delta(closed, labels, outputs, rows, delta, self._subtracted)
         into += np.float32(weight) * delta
         return float(weight * loss)
 
