@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import os
 import threading
 import time
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 
 import machine
 
+import epsearch
 from epsearch.preparation.arithmetic import fastest_here
 from results.files import write_atomically
 from trainers.streams import DataError, open_stream
@@ -103,6 +105,24 @@ def parser_of(doc: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("--tiny", type=Path, metavar="FILE", help="tries all of it with 60 images a task, into FILE")
     return parser
+
+
+def outcomes(makers: Iterable[Callable[..., epsearch.Study]], given: argparse.Namespace) -> Iterator[epsearch.Outcome]:
+    """Yields the outcome of each study in the ledger of given.out, trained one after another.
+
+    makers: of places, workers and a time budget, each makes a study. Ends quietly when the time is over.
+    """
+    end, places = time.monotonic() + given.until, {"data_dir": given.data_dir, "out": given.out}
+    for make in makers:
+        left = end - time.monotonic()
+        if left < 1:
+            return
+        budget = {"time_budget": f"{int(left)}s"} if math.isfinite(left) else {}
+        try:
+            yield epsearch.run(make(workers=given.workers, **places, **budget))
+        except epsearch.Interrupted as stopped:
+            print(stopped, flush=True)
+            return
 
 
 def run(doc: str, name: str, make: Callable[[Path, str, int, float, bool], None]) -> None:

@@ -40,7 +40,7 @@ def pages(results: Path = RESULTS) -> dict[str, str]:
         ("strategies", STRATEGIES, {"strategies": strategies_page.SECTION, "races": races_page.SECTION}),
         ("parabola", PARABOLA, {"parabola": parabola_page.SECTION}),
         ("scenarios", SCENARIOS, {"scenarios": scenarios_page.SECTION}),
-        ("reproduction", REPRODUCTION, {"reproduction": reproduction_page.SECTION}),
+        ("reproduction", REPRODUCTION, {"reproduction": reproduction_page.SECTION, "packs": reproduction_page.ANSWERS}),
         ("along", ALONG, {"forecasts": along_page.SECTION}),
         ("protocols", PROTOCOLS, {"protocols": protocols_page.SECTION}),
     ):

@@ -10,8 +10,8 @@ benchmarks/page.py makes docs/protocols.md of it.
 import argparse
 import json
 import os
-import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,19 +89,9 @@ def write(file: Path, found: list[Found]) -> None:
 
 def train(file: Path, given: argparse.Namespace) -> None:
     """Trains the studies, and writes each when it is finished. Stops quietly when the time is over."""
-    end, found = time.monotonic() + given.until, list[Found]()
-    for stream, method, options in studies(given.tiny is not None):
-        places = {"data_dir": given.data_dir, "out": given.out, "workers": given.workers}
-        left = end - time.monotonic()
-        if left < 1:
-            return
-        if np.isfinite(left):
-            places["time_budget"] = f"{int(left)}s"
-        try:
-            outcome = epsearch.run(epsearch.ProtocolStudy(**options, **places))
-        except epsearch.Interrupted as stopped:
-            print(f"{options['name']}: {stopped}", flush=True)
-            return
+    found, wanted = list[Found](), list(studies(given.tiny is not None))
+    makers = [partial(epsearch.ProtocolStudy, **options) for _, _, options in wanted]
+    for (stream, method, options), outcome in zip(wanted, members.outcomes(makers, given), strict=False):
         found.append(described(stream, method, options, outcome.results))
         write(file, found)
         print(f"{options['name']}: {' '.join(found[-1]['answer'])}", flush=True)

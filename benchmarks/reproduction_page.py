@@ -1,6 +1,7 @@
 """The measured part of docs/reproduction.md, from benchmarks/results/reproduction.json, however much of it is there."""
 
 import json
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,10 @@ from charts import table
 from reproduction import ROWS, SEEDS, Row, left, rows
 
 from results.labels import MISSING, count_text, method_label, number_text
-from results.pages.reproductions import answer_text
+from results.pages.reproductions import answer_text, reproductions_sheet
+from results.pages.sheet import as_markdown
 from results.verdict.reproduction import of_scores
+from search_spaces.published.pack import packs
 
 Found = dict[str, Any]
 HEAD = (
@@ -73,4 +76,16 @@ def cells(row: Row, own: list[Found]) -> list[str]:
     ]
 
 
+def answers(found: Found) -> tuple[str, dict[str, str]]:
+    """Returns (Markdown, no plots): the table that `epsearch reproduce --table` writes, and how many packs are left."""
+    rows = sorted(found["answers"], key=lambda one: (one["source"], one["dataset"], one["name"]))
+    left = len(packs()) - len(rows)
+    state = f"Still to come, by the same command: {count_text(left, 'pack')}." if left else "All packs have run."
+    told = Counter(one["answer"] for one in rows)
+    counts = ", ".join(f"{count} {answer}" for answer, count in told.most_common())
+    _, table_text, *remarks = as_markdown(reproductions_sheet(rows)).strip().split("\n\n")
+    return "\n\n".join((f"{state} {counts}.", table_text, *remarks)), {}
+
+
 SECTION = (section, "uv run python benchmarks/reproduction.py --data-dir FOLDER")
+ANSWERS = (answers, "uv run python benchmarks/packs.py --data-dir FOLDER")

@@ -87,3 +87,38 @@ def test_the_page_sets_ours_beside_print():
     answer = f"cannot tell; {needed} seeds would"
     assert f"| {printed + 2:.2f} ± 1.00 | – | {printed:g} | +2.00 | +{2 / error:.1f} | {answer} | – |" in text
     assert f"{len(reproduction.left(members))} runs" in text
+
+
+def test_packs_are_trained_once_and_their_answers_are_a_table(data_dir, tmp_path, monkeypatch):
+    """Two small ones; the same command goes on with what it has."""
+    import argparse
+
+    import packs
+    import reproduction_page
+
+    from search_spaces.published.pack import load_pack
+
+    monkeypatch.setattr(packs, "in_order", lambda: [load_pack("van-pmnist-20"), load_pack("derpp-pmnist-200")])
+    given = argparse.Namespace(
+        data_dir=str(data_dir), out=str(tmp_path), workers=1, until=float("inf"), tiny=tmp_path / "packs.json"
+    )
+    packs.train(given.tiny, given)
+    found = json.loads(given.tiny.read_text(encoding="utf-8"))
+    assert [one["name"] for one in found["answers"]] == ["van-pmnist-20", "derpp-pmnist-200"]
+    assert all(one["n"] == 1 and one["changed"] for one in found["answers"]), "as fewer images are no row of print"
+    packs.train(given.tiny, given)
+    assert json.loads(given.tiny.read_text(encoding="utf-8"))["answers"] == found["answers"]
+    text, plots = reproduction_page.answers(found)
+    assert plots == {} and text.startswith("Still to come, by the same command: 31 packs. 2 cannot tell.")
+    (header, _, *rows) = next(part for part in text.split("\n\n") if part.startswith("|")).splitlines()
+    assert header.startswith("| method | stream | source") and len(rows) == 2
+    assert rows[0].startswith("| DER++ | Permuted MNIST") and "83.6" in rows[0]
+
+
+def test_every_pack_is_in_the_order_once():
+    import packs
+
+    from search_spaces.published.pack import packs as names
+
+    order = [pack.name for pack in packs.in_order()]
+    assert sorted(order) == sorted(names()) and order[-1].endswith("-17"), "those of many SGD steps come last"

@@ -1,0 +1,66 @@
+"""Every pack once: published rows, trained with their sources' settings and held against print.
+
+    uv run python benchmarks/packs.py --data-dir FOLDER [--workers 2] [--until SECONDS] [--out FOLDER]
+
+Trains the packs one after another, those of few SGD steps first, hours in all. Members lie in a ledger in --out, so
+that the same command goes on where it stopped; benchmarks/results/packs.json gets every answer. benchmarks/page.py
+makes a table of docs/reproduction.md of it.
+"""
+
+import argparse
+import json
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import machine
+import members
+
+import epsearch
+from results.files import write_atomically
+from results.verdict.reproduction import reproduction
+from search_spaces.published.pack import Pack, load_pack, packs
+
+Found = dict[str, Any]
+TINY = {"examples_per_task": 130, "seeds": 1}
+
+
+def in_order() -> list[Pack]:
+    """Returns all packs: those of large mini-batches first, which have few steps, and of these the quick methods."""
+    slow = ("gem", "ewc", "pi", "joint", "prognn")
+    return sorted(
+        map(load_pack, packs()),
+        key=lambda pack: (-int(pack.settings.get("batch_size", 10)), pack.method in slow, pack.name),
+    )
+
+
+def write(file: Path, found: list[Found]) -> None:
+    """Writes the answers, with what they were measured on."""
+    text = json.dumps({"facts": machine.facts(), "answers": found}, indent=1, ensure_ascii=False)
+    write_atomically(file, f"{text}\n".encode())
+
+
+def train(file: Path, given: argparse.Namespace) -> None:
+    """Trains the packs, and writes each answer when it is there."""
+    found, tiny = list[Found](), TINY if given.tiny else {}
+    makers = [partial(epsearch.Comparison, from_pack=pack.name, name=pack.name, **tiny) for pack in in_order()]
+    for outcome in members.outcomes(makers, given):
+        answer = reproduction(outcome.results)
+        assert answer is not None
+        found.append(answer)
+        write(file, found)
+        print(f"{answer['name']}: {answer['answer']}, {answer['mean']} against {answer['printed']}", flush=True)
+
+
+def main() -> None:
+    parser = members.parser_of(__doc__)
+    parser.add_argument("--out", default="runs", help="folder of the ledger")
+    given = parser.parse_args()
+    train(given.tiny or machine.RESULTS / "packs.json", given)
+
+
+if __name__ == "__main__":
+    main()
