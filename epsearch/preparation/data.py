@@ -15,6 +15,7 @@ from epsearch.runners.registry import check_runner
 from epsearch.study.description import Disjointness, Study
 from epsearch.study.limits import LARGE
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
+from trainers.methods import method
 from trainers.plugins.calls import ForeignError
 from trainers.plugins.source import digest
 from trainers.streams import DataError, clear_cache
@@ -51,6 +52,7 @@ def prepare(study: Study, listener: Listener) -> Prepared:
     check_present(study)  # first, as weights would be downloaded for nothing
     network = described_network(study)  # missing weights are an error before images are decoded
     note_size(study, listener)
+    note_pack(study, listener)
     decode_for(study, listener)
     stream, disjointness = open_evaluation(study)
     if disjointness.warning:
@@ -106,6 +108,17 @@ def note_size(study: Study, listener: Listener) -> None:
     if max(sizes.values()) > LARGE:
         counts = " and ".join(f"{count:,} {name}" for name, count in sizes.items())
         listener(Note(f"a large study, up to {counts}: getting ready takes a while"))
+
+
+def note_pack(study: Study, listener: Listener) -> None:
+    """Notifies of settings of a pack that this kind of study has no option for."""
+    if (pack := study.from_pack) is None:
+        return
+    known = {*study.options()}
+    if "settings" in known:  # tables have values of one method under its name
+        known |= {one.name for one in method(pack.method).hyperparameters if one.per_method}
+    if left := [name.replace("_", "-") for name in pack.settings if name not in known]:
+        listener(Note(f"pack {pack.name}: {', '.join(left)} left out, as epsearch {study.kind} has no such option"))
 
 
 def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:

@@ -12,6 +12,7 @@ from epsearch.loop.content import content
 from epsearch.loop.jobs import Run
 from epsearch.loop.table import table_rows
 from epsearch.preparation.build import build, restore
+from epsearch.preparation.data import note_pack
 from epsearch.service.requests import check_options
 from epsearch.service.settings import Settings
 from epsearch.study.kinds import Comparison, MemoryStudy, ProtocolStudy, Search
@@ -69,10 +70,19 @@ def test_a_study_written_out_is_that_of_its_pack(name, tmp_path):
 def test_other_commands_take_what_they_have_options_for():
     search = build(Search, {"from_pack": "soft-agem-pmnist-17", "points": 4})
     assert (search.method, search.dataset, search.points) == ("soft_agem", "permuted_mnist", 4)
+    search = build(Search, {"from_pack": "van-smnist-class", "search": "lr=0.01..0.3", "score_on": "eval"})
+    notes: list[str] = []
+    note_pack(search, lambda event: notes.append(str(event)))
+    assert notes == ["pack van-smnist-class: order-by-seed left out, as epsearch run has no such option"]
     search = build(Search, {"from_pack": own(), "search": "lr=0.01..0.3", "score_on": "eval"})
+    for one in (search, build(Comparison, {"from_pack": "derpp-pmnist-200"})):
+        note_pack(one, lambda event: notes.append(str(event)))
+    assert len(notes) == 1
     assert search.method == "er" and vars(search.learner((0.1,), 0).hyperparameters)["memory"] == 3
     memory = build(MemoryStudy, {"from_pack": own(method="agem"), "sizes": "1,2"})
     assert memory.methods == ("agem",) and memory.settings == (("agem", "lr", 0.1),)
+    note_pack(memory, lambda event: notes.append(str(event)))
+    assert notes[1:] == ["pack mine: memory left out, as epsearch memory has no such option"]
     protocols = {"from_pack": "van-smnist-class", "search": "lr=0.01..0.3", "protocols": "end-of-training"}
     assert build(ProtocolStudy, protocols).scenario == "class"
 
