@@ -138,8 +138,8 @@ def value_text(value: Value | None) -> str:
 def point_text(names: Sequence[str], point: Sequence[Value | None]) -> str:
     """Returns a point in words.
 
-    >>> point_text(("beta", "gamma"), (0.1 + 0.2, 0.1))
-    'beta = 0.3, gamma = 0.1'
+    >>> point_text(("delta", "gamma"), (0.1 + 0.2, 0.1))
+    'delta = 0.3, gamma = 0.1'
     """
     return ", ".join(f"{parameter_label(n)} = {value_text(v)}" for n, v in zip(names, point, strict=True))
 
@@ -156,8 +156,8 @@ def is_agem(method: str, names: Sequence[str], point: Sequence[Value | None]) ->
 def point_label(method: str, names: Sequence[str], point: Sequence[Value]) -> str:
     """Returns the name of a method at one point; "A-GEM" where it is that.
 
-    >>> point_label("soft_agem", ("epsilon",), (0.0,)), point_label("soft_agem", ("beta", "epsilon"), (0.1, 0.0))
-    ('A-GEM (ε = 0)', 'A-GEM (ε = 0), beta = 0.1')
+    >>> point_label("soft_agem", ("epsilon",), (0.0,)), point_label("soft_agem", ("delta", "epsilon"), (0.1, 0.0))
+    ('A-GEM (ε = 0)', 'A-GEM (ε = 0), delta = 0.1')
     >>> point_label("nobodys", ("beta",), (10.0,))
     'nobodys, beta = 10'
     """
