@@ -158,8 +158,8 @@ def point_label(method: str, names: Sequence[str], point: Sequence[Value]) -> st
 
     >>> point_label("soft_agem", ("epsilon",), (0.0,)), point_label("soft_agem", ("delta", "epsilon"), (0.1, 0.0))
     ('A-GEM (ε = 0)', 'A-GEM (ε = 0), delta = 0.1')
-    >>> point_label("nobodys", ("beta",), (10.0,))
-    'nobodys, beta = 10'
+    >>> point_label("nobodys", ("delta",), (10.0,))
+    'nobodys, delta = 10'
     """
     if not is_agem(method, names, point):
         return f"{method_label(method)}, {point_text(names, point)}"
