@@ -3,9 +3,9 @@
 Steps are orthogonal to the inputs that each layer has had in earlier tasks, as far as these have most of the energy.
 """
 
-from trainers.hyperparameters import MOST, Hyperparameter, Hyperparameters
+from trainers.hyperparameters import Hyperparameter, Hyperparameters
 from trainers.methods.rules import Method
-from trainers.methods.subspaces import Subspaces
+from trainers.methods.subspaces import REPRESENTATIONS, Subspaces
 
 
 def threshold(values: Hyperparameters, layer: int, task: int) -> float:
@@ -37,14 +37,6 @@ THRESHOLD_GROWTH = Hyperparameter(
     default=0.0,
     high=1,
     stability=1,
-)
-REPRESENTATIONS = Hyperparameter(
-    "representations",
-    "Examples of a task whose inputs of all layers GPM looks at when it ends.",
-    default=300,
-    low=1,
-    high=MOST,
-    whole=True,
 )
 GPM = Method(
     "GPM",

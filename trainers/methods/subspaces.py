@@ -8,7 +8,7 @@ the inputs in the span that P projects on. The state has P of every layer, which
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trainers.hyperparameters import Hyperparameters
+from trainers.hyperparameters import MOST, Hyperparameter, Hyperparameters
 from trainers.scenarios import TASK
 
 if TYPE_CHECKING:
@@ -20,6 +20,15 @@ SPAN = "span"
 """Names in a learner's state are span.0, span.1, …: P of each layer, [M, inputs + 1, inputs + 1 and padding]."""
 ALIGNED = 16  # float32 values in 64 bytes, so that rows of every member begin alike and are rounded alike
 ROUNDING = 2.0**-19  # of the inputs' norm: a direction that is shorter is float32's rounding of those known
+
+REPRESENTATIONS = Hyperparameter(
+    "representations",
+    "Examples of a task whose inputs of all layers GPM looks at when it ends.",
+    default=300,
+    low=1,
+    high=MOST,
+    whole=True,
+)
 
 
 class Subspaces(NamedTuple):
