@@ -284,7 +284,7 @@ class Method:
         """Names of the hyperparameters per learner on which the first task depends, the learning rate first.
 
         Plain SGD depends on those of every method alone; λ does not matter before there is an importance, nor what
-        weighs a teacher before there is one.
+        weighs a teacher before there is one; how far spans grow at its end does.
         """
         untaught = isinstance(self.rule, Losses) and self.memory is None  # no teacher yet
         if self.first_task_is_sgd or untaught:
