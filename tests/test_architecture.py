@@ -35,7 +35,7 @@ MORE: tuple[str, ...] = (
     *("Cost", "Evidence", "ProtocolResults", "ProtocolRow", "Regret", "RowCost"),
     *("Claim", "StoredClaim"),
     *("Choice", "OneMethod", "ProtocolLoop", "ProtocolStudy", "Walk"),
-    *("Losses", "Term", "Weighed", "Weighing"),
+    *("Losses", "Subspaces", "Term", "Weighed", "Weighing"),
     *("ContinualHyperparameterFramework", "Known", "Predicted", "Protocol", "Question", "Trial", "View"),
     *("Equivalence", "Pack"),
 )

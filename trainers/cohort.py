@@ -205,6 +205,8 @@ class Architecture:
             raise ValueError(
                 f"{method.title} grows networks of {', '.join(NETWORKS)} alone, got network {self.network!r}"
             )
+        if method.for_perceptrons and not self.perceptron:
+            raise ValueError(f"{method.title} trains networks mlp alone, got network {self.network!r}")
         if self.start != STARTS[0] and isinstance(method.rule, methods.Columns):
             raise ValueError(f"{method.title} draws the weights of its columns by start {STARTS[0]}, got {self.start}")
 

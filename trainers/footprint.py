@@ -8,7 +8,8 @@ from trainers.capacity import GIB
 from trainers.cohort import Architecture, Cohort, Learner
 from trainers.engines import optimizers
 from trainers.engines.feed import on_device
-from trainers.methods import PER_TASK, RESERVOIR, Columns, Losses, Method, Penalty, Projection
+from trainers.methods import PER_TASK, RESERVOIR, Columns, Losses, Method, Penalty, Projection, Subspaces
+from trainers.methods.subspaces import lengths_of, wide
 from trainers.networks import MLP, Network, OwnNetwork, ResNet, make_network
 from trainers.networks.progressive.mlp import MLPColumns
 from trainers.networks.progressive.resnet import ResNetColumns
@@ -17,6 +18,7 @@ from trainers.operating_system import available_memory
 from trainers.passes import examples_of_task, steps_of_task
 from trainers.pool import slots
 from trainers.streams.base import ImageStream, TaskStream
+from trainers.streams.competing import scenario_of
 from trainers.streams.union import union_of
 
 FLOAT, INDEX = 4, 8  # bytes
@@ -29,7 +31,7 @@ PER_KEPT = 1.6  # of a user's network, for each byte that its forward pass keeps
 
 
 def bytes_of_one(learner: Learner, stream: TaskStream, architecture: Architecture) -> int:
-    """Returns the bytes of one more learner: parameters, arrays of a penalty and of an optimizer, logits, a teacher.
+    """Returns the bytes of one more learner: parameters, and the arrays of its method and of an optimizer.
 
     A growing network has a column a task.
     """
@@ -41,7 +43,9 @@ def bytes_of_one(learner: Learner, stream: TaskStream, architecture: Architectur
         return FLOAT * grown.row * (1 + optimised)
     arrays = rule.state_arrays if isinstance(rule, Penalty) else int(isinstance(rule, Losses) and rule.taught)
     stored = slots(stream, learner.seed, learner.declared, learner.hyperparameters) * _draws(learner.declared)[1]
-    return FLOAT * (net.row * (1 + optimised + arrays) + stored * stream.outputs)
+    spans = lengths_of(cast(MLP, net).widths, scenario_of(stream)) if isinstance(rule, Subspaces) else []
+    kept = stored * stream.outputs + sum(one * wide(one) for one in spans)
+    return FLOAT * (net.row * (1 + optimised + arrays) + kept)
 
 
 def bytes_at_work(learner: Learner, stream: TaskStream, architecture: Architecture, count: int) -> int:

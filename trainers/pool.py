@@ -9,6 +9,7 @@ from trainers.methods.rules import PER_TASK, RESERVOIR, Method
 from trainers.passes import steps_of_first, steps_of_pass, steps_of_task
 from trainers.reservoir import Reservoir
 from trainers.schedule import (
+    Indices,
     Segment,
     generator,
     memory_choice,
@@ -121,6 +122,15 @@ class Pool:
         if newest not in self._competing:
             self._competing[newest] = competing(self._stream, self.seed, newest)
         return self._competing[newest]
+
+    def sample(self, count: int) -> Indices:
+        """Returns rows of so many of the current task's examples, or all, of those that its first pass shows.
+
+        Drawn uniformly without replacement, by a generator of their own.
+        """
+        draw = generator(self.seed, "representations", self._stream.tasks[self._newest])
+        seen = min(self.shown, self.first_pass * self._values.batch_size)
+        return self.slots + draw.permutation(seen)[:count]
 
     @property
     def taught(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -9,7 +9,7 @@ from results.html import page
 from results.labels import MISSING, bytes_text, number_text
 from results.table import TableResults
 
-KINDS = ("examples", "logits", "arrays", "columns")
+KINDS = ("examples", "logits", "arrays", "bases", "columns")
 """Kinds of what methods keep, in the order of the columns."""
 
 

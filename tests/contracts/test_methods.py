@@ -65,6 +65,10 @@ OTHER_VALUES = {
     "beta": 1.5,
     "distillation": 0.3,
     "temperature": 5.0,
+    "input_threshold": 0.6,
+    "hidden_threshold": 0.7,
+    "threshold_growth": 0.04,
+    "representations": 5,
 }
 ON_EVERY_PATH = (zero_gradients_do_no_harm, a_diverging_member_disturbs_nobody)
 

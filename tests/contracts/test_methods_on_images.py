@@ -9,7 +9,7 @@ import torch
 
 from tests.support.image_run import flat_row, plain_image_run
 from tests.support.killing import train_until_kept
-from tests.support.learners import IN_SEQUENCE, engine_of, learner, train, untrained
+from tests.support.learners import ON_ANY_NETWORK, engine_of, learner, train, untrained
 from tests.support.made_images import made_images
 from tests.support.numeric_paths import rows_equal
 from trainers import Architecture
@@ -23,7 +23,7 @@ from trainers.streams.images.split import ReoccurringStream, SplitStream
 from trainers.streams.union import union_of
 
 IN_TURN, TOGETHER = NumericPath(products="onednn"), NumericPath()
-ONE_NETWORK = [name for name in IN_SEQUENCE if not isinstance(METHODS[name].rule, Columns)]
+ONE_NETWORK = [name for name in ON_ANY_NETWORK if not isinstance(METHODS[name].rule, Columns)]
 FEW = ("ewc", "er", "soft_agem")  # a penalty, a reservoir and a projection
 of_each_kind = pytest.mark.parametrize(
     "method", [pytest.param(name, marks=[] if name in FEW else [pytest.mark.slow]) for name in ONE_NETWORK]

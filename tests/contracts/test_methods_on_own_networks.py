@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.support.killing import train_until_kept
-from tests.support.learners import IN_SEQUENCE, engine_of, learner, train, untrained
+from tests.support.learners import ON_ANY_NETWORK, engine_of, learner, train, untrained
 from tests.support.made_images import made_images
 from tests.support.numeric_paths import rows_equal
 from tests.support.own_networks import deciding, flat_row, normalised, own_run, perceptron
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 
 IN_TURN, TOGETHER = NumericPath(products="onednn"), NumericPath()
-ONE_NETWORK = [name for name in IN_SEQUENCE if not isinstance(METHODS[name].rule, Columns)]
+ONE_NETWORK = [name for name in ON_ANY_NETWORK if not isinstance(METHODS[name].rule, Columns)]
 one_network = pytest.mark.parametrize("method", ONE_NETWORK)
 both_paths = pytest.mark.parametrize("path", [IN_TURN, TOGETHER], ids=str)
 VALUES = {"epsilon": 0.3, "lr": 0.03, "batch_size": 4, "memory": 2, "memory_batch": 5, "fisher_every": 2}

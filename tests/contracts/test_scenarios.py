@@ -39,7 +39,7 @@ class SelectingLearner(PlainLearner):
     def __init__(self, sizes, weights, scenario):
         super().__init__(sizes, weights)
         self.network.double()
-        self.scenario, self.task = scenario, 0
+        self.scenario, self.task, self.apart = scenario, 0, scenario == TASK
 
     def outputs_of(self, label):
         """From the paper's words: of the own task, of all, or of all classes that have been seen."""

@@ -12,6 +12,9 @@ from trainers.population import Training, train_cohort
 IN_SEQUENCE = tuple(name for name, one in METHODS.items() if one.union is None)
 """The methods that are trained on one task after another: all but the reference rows."""
 
+ON_ANY_NETWORK = [name for name in IN_SEQUENCE if not METHODS[name].for_perceptrons]
+"""Those of them that train other networks than perceptrons, too."""
+
 STRENGTHS = {"ewc": 10.0, "pi": 0.1, "mas": 0.1, "rwalk": 1.0, "si": 0.1}
 SMALL = Architecture(hidden=(16, 16))
 OPTIMIZERS = ({"momentum": 0.9, "lr": 0.02}, {"optimizer": "adam", "lr": 0.003})

@@ -14,11 +14,12 @@ from tests.support.reference import (
     LossesReference,
     PenaltyReference,
     PlainLearner,
+    SubspacesReference,
     gem_direction,
     step_direction,
 )
 from trainers.forks import values_at
-from trainers.methods import Losses, Penalty, Projection
+from trainers.methods import Losses, Penalty, Projection, Subspaces
 from trainers.networks import MLP
 from trainers.pool import Pool
 from trainers.scenarios import CLASS
@@ -52,26 +53,32 @@ def run_of(network, examples, one, stream):
     for task in range(tasks):
         if not stream.size(one.seed, stream.tasks[task]):
             continue  # of joint training, before its last task
-        step, sensitivities, values = 0, [], values_at(one, task)
+        step, values = 0, values_at(one, task)
         network.task = task  # the newest one, on which the outputs of a class-incremental test depend
         rule, pool = _rule(network, one, values, rule), pools[values]
         for segment in {known: pool.load_task(task) for known, pool in pools.items()}[values]:
             for rows in segment.rows:
                 trace.append(_step(network, rule, pool, segment, rows, step, examples))
                 step += 1
-        if isinstance(rule, PenaltyReference):
-            batches = [rows[: part.current] for part in pool.load_task(task) for rows in part.rows]
-            batches = batches[: -(-pool.shown // values.batch_size)]  # of the first pass
-            for rows in batches:
-                sensitivities.append(_double(network.sensitivity(*_batch(pool, rows, examples))))
-            rule.end_task(_double(network.flat()), sensitivities, sum(map(len, batches)))
-        if isinstance(rule, LossesReference):
-            rule.end_task(network)
+        _end_task(rule, network, pool, values, examples)
         for every in pools.values():
             every.remember(task)
         for tested in range(task + 1):
             accuracies[task, tested] = network.accuracy(*examples(*stream.test(one.seed, stream.tasks[tested])))
     return accuracies, trace
+
+
+def _end_task(rule, network, pool, values, examples):
+    """What a rule with state does when the newest task ends."""
+    if isinstance(rule, PenaltyReference):
+        batches = [rows[: part.current] for part in pool.load_task(network.task) for rows in part.rows]
+        batches = batches[: -(-pool.shown // values.batch_size)]  # of the first pass
+        sensitivities = [_double(network.sensitivity(*_batch(pool, rows, examples))) for rows in batches]
+        rule.end_task(_double(network.flat()), sensitivities, sum(map(len, batches)))
+    if isinstance(rule, LossesReference):
+        rule.end_task(network)
+    if isinstance(rule, SubspacesReference):
+        rule.end_task(network, _batch(pool, pool.sample(values.representations), examples)[0])
 
 
 def unpadded(net, row):
@@ -86,13 +93,14 @@ def flat(net, row):
 
 
 def _rule(network, one, values, before):
-    """How the plain loop makes a step: a penalty or losses with state, or a function of g and the reference gradients.
+    """How the plain loop makes a step: a rule with state, or a function of g and the reference gradients.
 
     before: that of the task before, whose state is kept; None in the first.
     """
     rule = one.declared.rule
-    if isinstance(rule, Losses):
-        found = before or LossesReference(one.method, values)
+    if isinstance(rule, (Losses, Subspaces)):
+        made = SubspacesReference(values) if isinstance(rule, Subspaces) else LossesReference(one.method, values)
+        found = before or made
         found.values, found.rate = values, values.lr
         return found
     if isinstance(rule, Penalty):
@@ -132,6 +140,8 @@ def _step(network, rule, pool, segment, rows, step, examples):
         theta = _double(network.flat())
         rule.before_step(theta, step)
         direction = rule.direction(theta, gradients[0])
+    elif isinstance(rule, SubspacesReference):
+        direction = rule.direction(network, gradients[0])
     else:
         direction = rule(gradients[0], gradients[1:], (segment.current, segment.reference), losses)
     network.step(torch.from_numpy(direction).to(network.flat().dtype), rule.rate)

@@ -84,6 +84,8 @@ class PlainLearner:
     per_task: int | None = None
     """Outputs of each task, of which those of tasks so far compete; None where all do."""
     task = 0
+    apart = False
+    """Whether every task has outputs of its own, which others leave as they are."""
 
     def __init__(self, sizes: tuple[int, ...], weights: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
         layers: list[torch.nn.Module] = []
@@ -254,6 +256,52 @@ class LossesReference:
             compete = [k for k in network.outputs_of(label) if only is None or k in only]
             losses.append(torch.logsumexp(z[compete], 0) - z[label])
         return torch.stack(losses).mean()
+
+
+class SubspacesReference:
+    """GPM for one member, in float64, by its algorithm 1: orthonormal columns of what each layer has had as inputs."""
+
+    def __init__(self, values: Any) -> None:
+        self.values, self.rate = values, values.lr
+        self.bases: list[Vector] = []
+
+    def direction(self, network: PlainLearner, g: Vector) -> Vector:
+        """g without what lies in the span, layer by layer; a bias is the weight of an input that is 1."""
+        found, start = [], 0
+        for number, linear in enumerate(network.network[::2]):
+            outputs, inputs = linear.weight.shape
+            weight = g[start : start + outputs * inputs].reshape(outputs, inputs)
+            start += weight.size + outputs
+            layer = np.column_stack([weight, g[start - outputs : start]])
+            if number < len(self.bases):
+                layer = layer - (layer @ self.bases[number]) @ self.bases[number].T
+            found += [layer[:, :-1].ravel(), layer[:, -1]]
+        return np.concatenate(found)
+
+    def end_task(self, network: PlainLearner, x: torch.Tensor) -> None:
+        layers = network.network[:-1] if network.apart else network.network
+        known = iter(self.bases or [None] * len(network.network))
+        found = []
+        for number in range(0, len(layers), 2):
+            with torch.no_grad():
+                inputs = network.network[:number](x).double().numpy()
+            threshold = self.values.hidden_threshold if number else self.values.input_threshold
+            columns = np.column_stack([inputs, np.ones(len(inputs))]).T
+            found.append(grown_basis(next(known), columns, threshold + network.task * self.values.threshold_growth))
+        self.bases = found
+
+
+def grown_basis(basis: Vector | None, inputs: Vector, threshold: float) -> Vector:
+    """The basis [k, r] of earlier tasks with directions of inputs [k, n], until both have the share of their energy."""
+    basis = np.zeros((len(inputs), 0)) if basis is None else basis
+    left = inputs - basis @ (basis.T @ inputs)
+    directions, sizes, _ = np.linalg.svd(left)
+    total, count = np.linalg.norm(inputs) ** 2, 0
+    covered = max(0.0, (total - np.linalg.norm(left) ** 2) / total)
+    while covered < threshold and count < len(sizes) and sizes[count] > 1e-6 * total**0.5:
+        covered += sizes[count] ** 2 / total
+        count += 1
+    return np.column_stack([basis, directions[:, :count]])
 
 
 def gem_direction(g: Vector, references: list[Vector], margin: float) -> Vector:

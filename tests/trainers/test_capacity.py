@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.support.learners import SMALL, few, learner, train
+from tests.support.learners import SMALL, engine_of, few, learner, train
 from tests.support.made_images import made_images
 from tests.support.numeric_paths import MKL, rows_equal
 from tests.support.toy_streams import toy
@@ -69,7 +69,7 @@ def test_other_errors_are_not_taken_for_it():
         list(split_to_fit([(-1, [0, 1])], train, len, None))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [name for name, one in METHODS.items() if not one.for_perceptrons])
 def test_estimates_grow_with_what_is_trained(method):
     images = SplitStream(made_images(classes=8, size=32), range(1, 4), 2)
     network = Architecture("reduced_resnet18")
@@ -82,6 +82,14 @@ def test_estimates_grow_with_what_is_trained(method):
     alone, many = (Cohort(tuple(learners[:count])) for count in (1, 3))
     assert bytes_of(many, images, network, path) - bytes_of(alone, images, network, path) == 2 * one
     assert bytes_of(many, images, network, NumericPath()) > bytes_of(many, images, network, path)
+
+
+def test_spans_are_counted():
+    """As they are stored: of 9 pixels and two layers of 16 units, each with a 1, in rows of 16 or 32 floats."""
+    of_toy = Architecture(hidden=(16, 16))
+    plain, more = (bytes_of_one(learner(method), toy(), of_toy) for method in ("van", "gpm"))
+    (state,) = (engine_of(learner("gpm"), toy(), MKL, of_toy).state(torch.zeros(1, plain // 4)),)
+    assert more - plain == 4 * (10 * 16 + 2 * 17 * 32) == sum(array.nbytes for array in state.values())
 
 
 def test_lists_of_pixels_are_counted():

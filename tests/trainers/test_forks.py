@@ -38,6 +38,8 @@ OTHERS = {
     "beta": 1.5,
     "distillation": 0.3,
     "temperature": 5.0,
+    "input_threshold": 0.6,
+    "hidden_threshold": 0.7,
 }
 
 

@@ -40,6 +40,21 @@ def test_a_pool_goes_with_its_last_user(pools):
     assert [pool() for pool in pools] == [None]
 
 
+def test_a_sample_of_a_task_is_drawn_from_what_its_first_pass_shows():
+    """Rows of the task behind the memory's, each once, others in each task and of each seed; two steps show 20."""
+
+    def sample(count, task=0, seed=0, **values):
+        one = few("er", seed, batch_size=10, **values)
+        pool = Pool(toy(examples=60), seed, one.declared, one.hyperparameters)
+        pool.load_task(task)
+        return (pool.sample(count) - pool.slots).tolist()
+
+    assert sorted(sample(100)) == [*range(60)] and sorted(sample(100, steps=2)) == [*range(20)]
+    few_of_them = sample(25)
+    assert len(set(few_of_them)) == 25 and few_of_them == sample(25, epochs=3)
+    assert len({tuple(sample(25, *at)) for at in ((0, 0), (1, 0), (0, 1))}) == 3
+
+
 @pytest.mark.few(6)
 @on_every_path
 @pytest.mark.parametrize("method", ["soft_agem", "gem", "er", "prognn"])  # every kind of memory and engine

@@ -2,12 +2,14 @@
 
 From shapes, sizes and the rules of the schedule. Counted are the matrix products and convolutions of every pass through
 the network: forward and backward of mini-batches and of reference batches, of what a method's end of a task needs
-(MAS), of frozen columns (PROGNN), and the forward passes of all tests. A multiplication and an addition are two.
+(MAS, GPM), of frozen columns (PROGNN), of projected layers (GPM), and the forward passes of all tests. A multiplication
+and an addition are two.
 
 Not counted is what is done for each number rather than each product, which is small beside it: activations, batch
 normalisation, pooling and losses; the update; the rules themselves (inner products of gradients, penalties, GEM's
-quadratic program); the choice of batches. Nor what engines save or add: zero pixels left out, padding, first tasks
-that learners share. Each class is taken to fill its place in the memory, where the task shows examples enough.
+quadratic program, GPM's decompositions); the choice of batches. Nor what engines save or add: zero pixels left out,
+padding, first tasks that learners share. Each class is taken to fill its place in the memory, where the task shows
+examples enough.
 
 `later_steps` adds what does not grow with products, for the order of jobs and the ETA.
 """
@@ -21,10 +23,12 @@ import numpy as np
 from trainers.cohort import LEARNING_CURVE_BATCHES, Architecture, Learner
 from trainers.cost.network_flops import Work, column_works, work_of
 from trainers.forks import steps_of, values_at
-from trainers.methods import PER_TASK, RESERVOIR, Columns, Losses, Penalty
+from trainers.methods import PER_TASK, RESERVOIR, Columns, Losses, Penalty, Subspaces
+from trainers.methods.subspaces import lengths_of
 from trainers.networks import MLP, ResNet, make_network
 from trainers.passes import examples_of_first, examples_of_task, steps_of_first
 from trainers.streams.base import ImageStream, TaskStream
+from trainers.streams.competing import scenario_of
 from trainers.streams.union import union_of
 
 # What a step takes besides products, as measured on CPUs, told in examples: the FLOP of so many examples' way through
@@ -146,8 +150,14 @@ def works_of(learner: Learner, stream: TaskStream, architecture: Architecture) -
     architecture.check(learner.declared)
     net, count = make_network(architecture, stream), len(stream.tasks)
     size = cast(ImageStream, stream).pixels.shape[1] if isinstance(net, ResNet) else 0
-    grows = isinstance(learner.declared.rule, Columns)
-    return column_works(cast(MLP | ResNet, net), count, size) if grows else [work_of(net, size)] * count
+    if isinstance(learner.declared.rule, Columns):
+        return column_works(cast(MLP | ResNet, net), count, size)
+    first = later = work_of(net, size)
+    if isinstance(learner.declared.rule, Subspaces):
+        sizes = cast(MLP, net).sizes
+        projected = zip(lengths_of(sizes, scenario_of(stream)), sizes[1:], strict=False)
+        later = first._replace(fixed_backward=sum(2.0 * k * k * n for k, n in projected))
+    return [first, *[later] * (count - 1)]
 
 
 def training_flop(learner: Learner, stream: TaskStream, works: list[Work]) -> tuple[float, ...]:
@@ -162,6 +172,8 @@ def training_flop(learner: Learner, stream: TaskStream, works: list[Work]) -> tu
         again = work.trained(examples_of_first(size, values), steps_of_first(size, values)) if once_more else 0.0
         if isinstance(rule, Losses) and rule.taught and task:  # the teacher's outputs
             again = work.forward * examples_of_task(size, values) + work.fixed_forward * steps[task]
+        if isinstance(rule, Subspaces) and task < len(works) - 1:  # what every layer has as inputs
+            again = work.forward * min(values.representations, examples_of_first(size, values))
         flop.append(work.trained(examples_of_task(size, values) + examples, steps[task] + batches) + again)
     return tuple(flop)
 
@@ -214,7 +226,7 @@ def later_steps(
     rule, fixed = learner.declared.rule, float(OVERHEAD)
     if isinstance(rule, Penalty):
         fixed += WHOLE + ARRAY * rule.state_arrays
-    if isinstance(rule, Losses):
+    if isinstance(rule, (Losses, Subspaces)):
         fixed += WHOLE
     (training, tests), besides = run_flop(learner, stream, architecture, transfer, measure), works[0].trained(fixed, 0)
     of_tasks = zip(training, tests, steps_of(learner, stream), strict=True)

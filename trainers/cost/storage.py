@@ -1,24 +1,29 @@
 """Bytes that a method keeps from task to task beside its network."""
 
+from typing import cast
+
 from trainers.cohort import Architecture, Learner
 from trainers.footprint import FLOAT, bytes_of_one
-from trainers.methods import Columns, Losses, Penalty
-from trainers.networks import make_network
+from trainers.methods import Columns, Losses, Penalty, Subspaces
+from trainers.methods.subspaces import lengths_of
+from trainers.networks import MLP, make_network
 from trainers.pool import slots
 from trainers.streams.base import TaskStream, bytes_of_example
+from trainers.streams.competing import scenario_of
 
-EXAMPLES, LOGITS, ARRAYS, COLUMNS = "examples", "logits", "arrays", "columns"
+EXAMPLES, LOGITS, ARRAYS, BASES, COLUMNS = "examples", "logits", "arrays", "bases", "columns"
 """Kinds of what is kept: images with their labels; logits beside them; arrays of the network's size, a teacher among
-them; columns of a network that grows."""
+them; bases of layers' inputs; columns of a network that grows."""
 
 
 def bytes_kept(learner: Learner, stream: TaskStream, architecture: Architecture) -> dict[str, int]:
     """Returns the bytes that a learner keeps from task to task beside the network of one task, by kind; no zeros.
 
     Examples are those of a full memory, or of all tasks where these are shown together. Arrays are those of a penalty
-    (importance, θ*, paths, …), or a teacher. What an optimizer remembers is not counted, as every method may have it.
+    (importance, θ*, paths, …), or a teacher. Bases are square matrices, which they may come to fill. What an optimizer
+    remembers is not counted, as every method may have it.
     """
-    declared, kept = learner.declared, dict.fromkeys((EXAMPLES, LOGITS, ARRAYS, COLUMNS), 0)
+    declared, kept = learner.declared, dict.fromkeys((EXAMPLES, LOGITS, ARRAYS, BASES, COLUMNS), 0)
     if declared.foreign:
         return {}
     stored = slots(stream, learner.seed, declared, learner.hyperparameters)
@@ -31,6 +36,8 @@ def bytes_kept(learner: Learner, stream: TaskStream, architecture: Architecture)
     if isinstance(declared.rule, Losses):
         kept[LOGITS] = stored * stream.outputs * FLOAT * declared.rule.stores
         kept[ARRAYS] = FLOAT * int(net.real.sum()) * declared.rule.taught
+    if isinstance(declared.rule, Subspaces):
+        kept[BASES] = FLOAT * sum(one**2 for one in lengths_of(cast(MLP, net).sizes, scenario_of(stream)))
     if isinstance(declared.rule, Columns):
         plain = Learner(learner.method, learner.hyperparameters.but(optimizer="sgd", momentum=0.0), learner.seed)
         kept[COLUMNS] = bytes_of_one(plain, stream, architecture) - FLOAT * net.row

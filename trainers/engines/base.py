@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, pairwise
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 import torch
@@ -23,12 +23,14 @@ from trainers.hyperparameters import Hyperparameters
 from trainers.methods.losses import Losses
 from trainers.methods.penalty import Penalty, State, TaskEnd
 from trainers.methods.rules import JOINT
-from trainers.networks import make_network
+from trainers.methods.subspaces import Subspaces, lengths_of
+from trainers.networks import MLP, make_network
 from trainers.networks.weights import start_rows
 from trainers.numeric_path import NumericPath
 from trainers.pool import Pool
 from trainers.schedule import Segment
-from trainers.streams.base import TaskStream
+from trainers.streams.base import PixelStream, TaskStream
+from trainers.streams.competing import scenario_of
 
 
 @dataclass(frozen=True)
@@ -183,10 +185,19 @@ class FixedEngine(Engine):
         """Returns the parameters [S, D] of the untrained networks, one of each seed; raises DataError."""
         return start_rows(self._net, self._seeds, self._stream.tasks, self._pretrained).to(self._device)
 
+    def state(self, params: Tensor) -> State:
+        """Returns what is kept of untrained networks [M, D] besides them, also the spans of every layer's inputs."""
+        if not isinstance(self._rule, Subspaces):
+            return super().state(params)
+        lengths = lengths_of(cast(MLP, self._net).widths, scenario_of(self._stream))
+        return super().state(params) | self._rule.start(params, lengths)
+
     def finish(self, learners: Learners, first: bool) -> None:
-        """Ends the loaded task for a penalty: the importance is found anew, and θ* moves; or makes a teacher."""
+        """Ends the loaded task: a penalty's importance is found anew and θ* moves, a teacher is made, or spans grow."""
         if isinstance(self._rule, Losses):
             self._rule.end_task(learners.state, learners.params)
+        if isinstance(self._rule, Subspaces):
+            self._grow(learners, self._rule)
         if isinstance(self._rule, Penalty):
             set_precision(self._path)
             real, values = self._net.real.to(self._device), self._values(learners)
@@ -194,6 +205,19 @@ class FixedEngine(Engine):
             shown = min(self._pools[0].shown, self.first_pass * int(self._shared.batch_size))
             sensitivities = partial(self._sensitivities, learners)
             self._rule.end_task(learners.state, TaskEnd(first, learners.params, real, shown, values, sensitivities))
+
+    def _grow(self, learners: Learners, rule: Subspaces) -> None:
+        """Adds what every layer has as inputs to its span."""
+        set_precision(self._path)
+        net, largest = cast(MLP, self._net), cast(PixelStream, self._stream).largest
+        # One by one: a member's rounding, and so its span, is the same in any cohort.
+        for row, seed in enumerate(learners.seed.tolist()):
+            one, pool = learners.part(slice(row, row + 1)), self._pools[seed]
+            rows = pool.sample(int(self._shared.representations))
+            x = torch.from_numpy(pool.inputs[rows]).to(self._device, torch.float32).div_(largest)
+            inputs = [seen[0] for seen in net.inputs(one.params, x.to(one.params.dtype)[None])]
+            values = self._shared.but(**{name: float(value) for name, value in one.own.items()})
+            rule.end_task(one.state, inputs, values, self.tasks - 1)
 
     @abstractmethod
     def _sensitivities(self, learners: Learners) -> Iterator[Tensor]:

@@ -13,6 +13,7 @@ from trainers.methods import (
     er_agem,
     ewc,
     gem,
+    gpm,
     lwf,
     mas,
     mega,
@@ -27,6 +28,7 @@ from trainers.methods import (
 from trainers.methods.losses import Losses
 from trainers.methods.penalty import Penalty
 from trainers.methods.rules import PER_TASK, RESERVOIR, Columns, Foreign, Method, Mixing, Products, Projection
+from trainers.methods.subspaces import Subspaces
 
 METHODS: dict[str, Method] = {
     "van": van.VAN,
@@ -49,6 +51,7 @@ METHODS: dict[str, Method] = {
     "derpp": der.DERPP,
     "er_ace": er_ace.ER_ACE,
     "lwf": lwf.LWF,
+    "gpm": gpm.GPM,
     "joint": reference_rows.JOINT_TRAINING,
     "iid": reference_rows.IID_TRAINING,
 }
@@ -121,6 +124,7 @@ __all__ = [
     "Penalty",
     "Products",
     "Projection",
+    "Subspaces",
     "hyperparameters",
     "method",
     "optimizer_fault",

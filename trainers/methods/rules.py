@@ -4,7 +4,7 @@ The rule makes the step from gradients. Methods are declared without torch, whic
 of most methods is a `Mixing`: the direction is a·g + b·g_ref, where a and b depend on three inner products and the
 method's hyperparameters. It is written once, for one learner with plain numbers (CPU) and for many with tensors [M]
 (GPU): `where` and `root` take both. The other rules are `Penalty` (penalty.py), `Losses` (losses.py), `Projection`
-(gem.py) and `Columns` (prognn.py).
+(gem.py), `Subspaces` (subspaces.py) and `Columns` (prognn.py).
 """
 
 import math
@@ -24,6 +24,7 @@ from trainers.hyperparameters import (
 )
 from trainers.methods.losses import Losses
 from trainers.methods.penalty import Penalty, Tensor
+from trainers.methods.subspaces import Subspaces
 from trainers.scenarios import SCENARIOS
 
 Number = Any
@@ -172,7 +173,7 @@ class Method:
     """As the papers print it."""
     source: str
     """Who proposed it, and where."""
-    rule: Mixing | Penalty | Losses | Projection | Columns | Foreign
+    rule: Mixing | Penalty | Losses | Projection | Subspaces | Columns | Foreign
     memory: str | None = None
     """SAMPLED, PER_TASK, RESERVOIR, or None."""
     own: tuple[Hyperparameter, ...] = ()
@@ -199,6 +200,7 @@ class Method:
         needed |= {"memory_batch"} if self.memory in (SAMPLED, RESERVOIR) else set()
         if isinstance(self.rule, Penalty):
             needed |= {"strength", "fisher_every"} if self.rule.refresh else {"strength"}
+        needed |= {"representations"} if isinstance(self.rule, Subspaces) else set()
         if isinstance(self.rule, Losses):
             needed |= {"temperature"} if self.rule.taught else set()
             if self.rule.draws and self.memory != RESERVOIR:
@@ -214,6 +216,11 @@ class Method:
     def foreign(self) -> bool:
         """True if it is somebody else's trainer, and nothing of it is ours."""
         return isinstance(self.rule, Foreign)
+
+    @property
+    def for_perceptrons(self) -> bool:
+        """True if it trains networks `mlp` alone."""
+        return isinstance(self.rule, Subspaces)
 
     @property
     def takes_any(self) -> bool:
@@ -277,7 +284,7 @@ class Method:
         """Names of the hyperparameters per learner on which the first task depends, the learning rate first.
 
         Plain SGD depends on those of every method alone; λ does not matter before there is an importance, nor what
-        weighs a teacher before there is one.
+        weighs a teacher before there is one; how far spans grow at its end does.
         """
         untaught = isinstance(self.rule, Losses) and self.memory is None  # no teacher yet
         if self.first_task_is_sgd or untaught:

@@ -73,6 +73,12 @@ class MLP:
         """Returns views into a matrix [M, row] of parameters or gradients."""
         return layers_of(matrix, list(itertools.pairwise(self.widths)))
 
+    def joined(self, matrix: Tensor) -> list[Tensor]:
+        """Returns views [M, in + 1, out] into a matrix [M, row]: weights, and as those of an input 1 the biases."""
+        shapes = [(k + 1, n) for k, n in itertools.pairwise(self.widths)]
+        parts = torch.split(matrix, [k * n for k, n in shapes], dim=1)
+        return [part.view(-1, *shape) for part, shape in zip(parts, shapes, strict=True)]
+
     @property
     def real(self) -> Tensor:
         """[row], False where a row is padding."""
@@ -90,6 +96,11 @@ class MLP:
             if len(outputs) < len(self.sizes):
                 outputs[-1].relu_()
         return [*outputs[:-1], outputs[-1][..., : self.sizes[-1]]]
+
+    def inputs(self, params: Tensor, x: Tensor) -> list[Tensor]:
+        """Returns what the layers have as inputs [M, B, in + 1], with the 1 of the bias, for x [M, B, inputs]."""
+        *below, _ = self.activations(self.layers(params), x)
+        return [torch.nn.functional.pad(one, (0, 1), value=1.0) for one in below]
 
     def statistics(self, params: Tensor) -> Statistics:
         """None."""

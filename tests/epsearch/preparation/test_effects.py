@@ -56,6 +56,14 @@ REFUSED = {
         {"method": "mas", "cv_tasks": 3, "strength": 0, "search": "penalty_form=code,paper"},
         "strength must be > 0 to search penalty_form, got 0: a penalty of weight 0 changes nothing",
     ),
+    "threshold on one task": (
+        {"cv_tasks": 1, "method": "gpm", "search": "input_threshold=0.9,1"},
+        "to search input_threshold, got 1",
+    ),
+    "growth of a threshold on two tasks": (
+        {"method": "gpm", "search": "threshold_growth=0,0.003"},
+        "cv-tasks must be >= 3 to search threshold_growth, got 2: without 2 earlier tasks",
+    ),
     "weight of a teacher on one task": (
         {"cv_tasks": 1, "method": "lwf", "search": "distillation=1,10"},
         "to search distillation, got 1",
@@ -105,6 +113,7 @@ ALLOWED = {
     "learning rates on one task of the evaluation": {"cv_tasks": 3, "score_on": "eval", "search": "lr=0.03,0.1"},
     "a reservoir on one task": {"method": "er", "cv_tasks": 1, "search": "memory=1,5"},
     "stored logits on one task": {"method": "der", "cv_tasks": 1, "search": "alpha=0,1"},
+    "threshold of a layer": {"method": "gpm", "search": "hidden_threshold=0.9,1"},
     "temperature of a teacher": {"method": "lwf", "search": "temperature=1,4"},
     "RWALK's form on two tasks": {"method": "rwalk", "fisher_every": 2, "search": "penalty_form=code,paper"},
     "MAS's form on three tasks": {"method": "mas", "cv_tasks": 3, "search": "penalty_form=code,paper"},

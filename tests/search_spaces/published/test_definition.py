@@ -108,6 +108,13 @@ def test_learning_without_forgetting_has_the_rate_of_plain_sgd():
         assert load_definition(name).method("lwf") == load_definition(name).method("van")
 
 
+def test_a_method_for_perceptrons_has_values_where_these_are_trained():
+    for name in SETTINGS:
+        one = load_definition(name)
+        assert ("gpm" in one.methods) == (one.network == "mlp")
+        assert "gpm" not in one.methods or one.method("gpm") == {"learning_rate": 0.01}
+
+
 def test_a_method_for_classes_has_values_where_classes_are_split():
     for name in SETTINGS:
         one = load_definition(name)

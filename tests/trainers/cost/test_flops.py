@@ -124,6 +124,23 @@ def test_passes_of_residual_networks(widths, large, size, head):
     assert both == work.trained(rows, 1)
 
 
+@pytest.mark.parametrize("transfer", [True, False])
+def test_projected_layers(transfer, monkeypatch):
+    """But for products with directions, of which nobody knows before how many there are."""
+    monkeypatch.setattr("trainers.methods.subspaces.grown", lambda projection, inputs, threshold: projection)
+    gpm, of_sgd = learner("gpm", representations=30, **OF_PIXELS), learner("van", **OF_PIXELS)
+    found, plain = (run_flop(one, PIXELS, NETWORK, transfer) for one in (gpm, of_sgd))
+    assert trained(gpm, PIXELS, NETWORK, transfer) == total(found)
+    step, forward = 2 * (21 * 21 * 16 + 17 * 17 * 32 + 33 * 33 * 16), 2 * (20 * 16 + 16 * 32 + 32 * 16)
+    assert [a - b for a, b in zip(found[0], plain[0], strict=True)] == [
+        30 * forward,
+        8 * step + 30 * forward,
+        8 * step + 30 * forward,
+        8 * step,
+    ]
+    assert found[1] == plain[1]
+
+
 def test_agem_by_hand():
     """Four tasks of 75 in steps of 10, 32 stored after each, of which 40 at most are drawn."""
     forward, backward = 2 * (20 * 16 + 16 * 32 + 32 * 16), 2 * (20 * 16 + 2 * (16 * 32 + 32 * 16))

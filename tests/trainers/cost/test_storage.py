@@ -34,6 +34,8 @@ def kept(method, stream=STREAM, network=NETWORK, **values):
         # Beside each example the five logits that it had; the last task's network.
         ("derpp", {"memory": 2}, {"examples": 4 * 5 * 2 * EXAMPLE, "logits": 4 * 5 * 2 * 5 * 4}),
         ("lwf", {}, {"arrays": 4 * PARAMETERS}),
+        # A square matrix for each layer: of 20 pixels, 16 and 32 units, each with the 1 of the bias.
+        ("gpm", {}, {"bases": 4 * (21**2 + 17**2 + 33**2)}),
         # θ* and the importance, and one array for a path, two for a Fisher estimate; RWALK has six more.
         ("pi", {"strength": 1}, {"arrays": 3 * 4 * PARAMETERS}),
         ("ewc", {"strength": 1}, {"arrays": 4 * 4 * PARAMETERS}),

@@ -12,7 +12,7 @@ from trainers import Architecture
 from trainers.engines import make_engine
 from trainers.engines.batched import engine, graphs
 from trainers.engines.self_check import SelfCheckFailed, check, made_up
-from trainers.methods import METHODS, Losses
+from trainers.methods import METHODS, Losses, Subspaces
 from trainers.methods.inner import summed
 from trainers.streams.images.split import SplitStream
 
@@ -140,6 +140,22 @@ def test_stored_logits_that_are_lost_fail(monkeypatch):
     monkeypatch.setattr(engine._Segment, "stored", some)
     with pytest.raises(SelfCheckFailed):
         checked("der")
+
+
+def test_spans_that_are_lost_fail(monkeypatch):
+    """One direction in four is not projected on the device; in float64 all are."""
+    project = Subspaces.project
+
+    def some(rule, state, gradients):
+        if gradients[0].dtype == torch.float32:
+            state = {name: array.clone() for name, array in state.items()}
+            for array in state.values():
+                array[:, ::4] = 0
+        project(rule, state, gradients)
+
+    monkeypatch.setattr(Subspaces, "project", some)
+    with pytest.raises(SelfCheckFailed):
+        checked("gpm")
 
 
 @pytest.mark.parametrize("method", RECORDED)

@@ -10,7 +10,8 @@ from tests.support.learners import SMALL, learner, train
 from tests.support.numeric_paths import MKL, TWIN, rows_equal
 from tests.support.toy_streams import toy
 from trainers.hyperparameters import Hyperparameter
-from trainers.methods import METHODS, PLUGGED, Losses, Method, Mixing, Penalty
+from trainers.methods import METHODS, PLUGGED, Losses, Method, Mixing, Penalty, Subspaces
+from trainers.methods.gpm import threshold
 from trainers.methods.losses import CROSS_ENTROPY, STORED, TEACHER, Term
 from trainers.methods.lwf import TEMPERATURE
 from trainers.methods.penalty import STRENGTH, column
@@ -68,6 +69,7 @@ def test_a_share_of_nothing_is_plain_sgd():
             lambda: Method("A", "", Mixing(mix), SAMPLED, (SHARE,)),
             "'A' needs the hyperparameters memory, memory_batch;",
         ),
+        (lambda: Method("A", "", Subspaces(threshold)), "'A' needs the hyperparameters representations; declare"),
         (lambda: Method("A", "", Penalty((), finish)), "method 'A' needs the hyperparameters strength; declare"),
         (
             lambda: Method("A", "", Mixing(mix), own=(Hyperparameter("word", "", choices=("a",), per_learner=True),)),

@@ -7,7 +7,7 @@ here; on a CPU their members can take each step one after another, in products o
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -21,11 +21,11 @@ from trainers.engines.batched.graphs import Graphs
 from trainers.engines.batched.losses import Weighed, pull
 from trainers.engines.feed import make_feed
 from trainers.engines.precision import set_precision
-from trainers.methods import Losses, Mixing, Penalty, Products, Projection
+from trainers.methods import Losses, Mixing, Penalty, Products, Projection, Subspaces
 from trainers.methods.inner import inner
 from trainers.methods.losses import LOGITS, TAUGHT, statistics_of
 from trainers.methods.penalty import State, Step, column
-from trainers.networks import OwnNetwork
+from trainers.networks import MLP, OwnNetwork
 from trainers.networks.base import Batch
 from trainers.networks.layout import consecutive
 from trainers.networks.losses import masked
@@ -230,9 +230,11 @@ class BatchedEngine(FixedEngine):
         def descend(direction: Tensor) -> None:
             params.addcmul_(along(direction) if along else direction, -rate)
 
+        if isinstance(rule, Subspaces) and self.tasks > 1:
+            rule.project(learners.state, cast(MLP, self._net).joined(g))
         if isinstance(rule, Penalty):
             params.addcmul_(rule.direction(learners.state, Step(params, g, values), along), -rate)
-        # Without a reference batch, as in a first task, no rule but a penalty changes the gradient.
+        # Without a reference batch, as in a first task, no other rule changes the gradient.
         elif not references:
             descend(g)
         elif isinstance(rule, Projection):

@@ -27,7 +27,7 @@ from trainers.engines.compiled.losses import Weighing, bounds_of, store
 from trainers.engines.compiled.passes import ALL_OUTPUTS
 from trainers.engines.precision import set_precision
 from trainers.hyperparameters import Hyperparameters
-from trainers.methods import Losses, Mixing, Penalty, Projection
+from trainers.methods import Losses, Mixing, Penalty, Projection, Subspaces
 from trainers.methods.losses import LOGITS, TAUGHT
 from trainers.methods.penalty import Step
 from trainers.networks import MLP
@@ -109,6 +109,8 @@ class CompiledEngine(FixedEngine):
             self._penalise(members, self._rule, rows, step)
         elif isinstance(self._rule, Losses):
             self._weigh(members, self._rule, segment, at, step)
+        elif isinstance(self._rule, Subspaces) and self.tasks > 1:
+            self._project_layers(members, self._rule, rows, step)
         elif isinstance(self._rule, Projection) and segment.reference:
             self._project(members, self._rule, segment, rows, step)
         else:
@@ -145,6 +147,16 @@ class CompiledEngine(FixedEngine):
             member.note(self._passes.gradient(member.layers, inputs, labels, into), step)
             along = None if self._plain else partial(self._along, member)
             member.descend(rule.direction(member.state, Step(member.params, g, member.values), along))
+
+    def _project_layers(self, members: list["_Member"], rule: Subspaces, rows: Indices, step: int) -> None:
+        """By a rule that projects each layer's whole gradient."""
+        inputs, labels = self._take(rows, 0)
+        g = self._buffer(1)
+        into, joined = self._passes.layers(g[0]), cast(MLP, self._net).joined(g)
+        for member in members:
+            member.note(self._passes.gradient(member.layers, inputs, labels, into), step)
+            rule.project(member.state, joined)
+            member.descend(g if self._plain else self._along(member, g))
 
     def _weigh(self, members: list["_Member"], rule: Losses, segment: Segment, at: int, step: int) -> None:
         """By a rule that weighs losses, whose whole gradient is made from that by the logits."""
