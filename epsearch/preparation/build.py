@@ -423,7 +423,8 @@ def _check_stream(study: Study) -> None:
         ),
         (
             study.searches and not study.cv_tasks and getattr(study, "score_on", "cv") == "cv",
-            f"{study.dataset} has too few tasks for a search of its own: give --score-on eval, or --cv-tasks",
+            f"{study.dataset} has too few tasks for a search of its own: give "
+            f"{'--score-on eval, or ' * ('score_on' in study.options())}--cv-tasks",
         ),
         (
             study.validation > 0 and not study.chooses,

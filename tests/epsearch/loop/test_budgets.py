@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from epsearch.failures.errors import UsageError
 from epsearch.loop.candidates import quasi_random, tunable
 from epsearch.loop.content import CANDIDATES
 from epsearch.loop.table import table_rows
@@ -134,6 +135,12 @@ class TestSteps:
         flag = ["--tune"] if options.pop("tune", False) else []
         answer = epsearch(*arguments("compare", methods="agem", out=tmp_path, **options), *flag)
         assert answer.status == 2 and line in answer.err and len(answer.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("option", [{"tune": True}, {"budget": 100}])
+def test_a_stream_without_a_search_part_names_what_would_do(option):
+    with pytest.raises(UsageError, match=r"too few tasks for a search of its own: give --cv-tasks$"):
+        build(Comparison, {"dataset": "split_digits", **option})
 
 
 @pytest.mark.parametrize("name", ["agem", "ewc", "pi", "soft_agem", "mas", "rwalk", "van"])
