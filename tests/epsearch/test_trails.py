@@ -104,7 +104,7 @@ def test_tables_for_a_paper_are_written_again(epsearch, tmp_path):
     (line,) = (line for line in commands("figures.md") if "--paper" in line)
     assert epsearch(*line.replace("NAME", "search").split()).status == 0 and (tmp_path / "search-paper.zip").exists()
     files = re.findall(r"`([\w*/]+\.(?:csv|yaml))`", (DOCS / "figures.md").read_text(encoding="utf-8"))
-    folders = [tmp_path / "runs" / name for name in ("search", "others")]
+    folders = [tmp_path / "runs" / name for name in ("search", "others", "NAME")]
     assert files and [one for one in files if not any(list(folder.glob(one)) for folder in folders)] == []
 
 
