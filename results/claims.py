@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-FORM = re.compile(r"(?P<first>\S+?)\s*(?P<sign>[<>])\s*(?P<second>[^\s<>+]+?)(?:\s*(?P<margin>[+-]\s*\d+(?:\.\d+)?))?")
+FORM = re.compile(
+    r"(?P<first>\S+?)\s*(?P<sign>[<>])\s*(?P<second>[^\s<>+]+?)(?:\s*(?P<margin>[+-]\s*\d{1,2}(?:\.\d{1,6})?))?"
+)
 
 
 class Claim(NamedTuple):
@@ -18,7 +20,7 @@ class Claim(NamedTuple):
     second: str
     """Name of another method."""
     margin: float
-    """Percentage points that are added to the second."""
+    """Percentage points that are added to the second: below 100, with at most six decimals."""
 
     @classmethod
     def of(cls, text: str) -> "Claim":
@@ -32,11 +34,13 @@ class Claim(NamedTuple):
             raise ValueError(f"claim must compare two methods, like 'soft_agem > agem + 1'; got {text!r:.60}")
         if match["first"] == match["second"]:
             raise ValueError(f"claim must compare two different methods, got {match['first']} twice")
-        margin = float((match["margin"] or "0").replace(" ", ""))
+        margin = float("".join((match["margin"] or "0").split()))
         return cls(match["first"], match["sign"] == ">", match["second"], margin)
 
     def __str__(self) -> str:
-        margin = f" {'+' if self.margin > 0 else '-'} {abs(self.margin):g}" if self.margin else ""
+        # Without an exponent, and with all of its digits, so that it reads as it was written.
+        size = f"{abs(self.margin):.6f}".rstrip("0").rstrip(".")
+        margin = f" {'+' if self.margin > 0 else '-'} {size}" if self.margin else ""
         return f"{self.first} {'>' if self.above else '<'} {self.second}{margin}"
 
 
@@ -54,5 +58,9 @@ class StoredClaim:
     """The same of the second."""
     missing: int
     """Members of both that are not trained yet."""
+    diverged: int
+    """Members of both that diverged."""
+    earlier: int
+    """Members of both that are older than the study, so that the claim was not stored before them."""
     extended: bool
     """Whether the study was extended after the claim, so that the test's error rate may exceed its level."""

@@ -8,6 +8,8 @@ from results.claims import Claim, StoredClaim
 from results.ledger.record import RunRecord
 from results.metrics import average_accuracy
 
+SECONDS = len("2025-01-17T12:00:00")
+
 
 def stored_claim(loop: Loop, extended: bool = False) -> StoredClaim | None:
     """Returns the claim of a study with its members so far; None without a claim."""
@@ -18,7 +20,11 @@ def stored_claim(loop: Loop, extended: bool = False) -> StoredClaim | None:
     sides = [runs.get(name, []) for name in (claim.first, claim.second)]
     first, second = (_values(loop.records_of(wanted)) for wanted in sides)
     missing = sum(len(wanted) - len(loop.records_of(wanted)) if wanted else len(loop.study.units) for wanted in sides)
-    return StoredClaim(claim, claim_hash(loop), first, second, missing, extended)
+    members = [record for wanted in sides for record in loop.records_of(wanted)]
+    diverged = sum(record.status != "ok" for record in members)
+    # To the second, as records have their time.
+    earlier = sum(record.created[:SECONDS] < loop.stored_at[:SECONDS] for record in members)
+    return StoredClaim(claim, claim_hash(loop), first, second, missing, diverged, earlier, extended)
 
 
 def _values(records: Sequence[RunRecord]) -> dict[int, float]:

@@ -63,6 +63,7 @@ class Loop(ABC):
         self.was_finished = False  # whether its stored state is that of a finished study
         self.disjointness = Disjointness()  # stored proof that search and evaluation are disjoint
         self.evaluation_log = EvaluationLog()  # of all ledgers of this user
+        self.stored_at = ""  # time at which the study was stored first, ISO-8601 in UTC; "" for one that is not stored
         self.row = ""  # checksum of the study's row; if set, the study's summary in the ledger is kept up to date
         self.images, self._store = dict(images), store
         self._jobs, self._numbers = dict[int, Job](), itertools.count()

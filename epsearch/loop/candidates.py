@@ -53,5 +53,5 @@ def _parameter(one: Hyperparameter, grid: tuple[float, ...], values: Hyperparame
         return Parameter(one.name, low, high, whole=one.whole)
     value = float(vars(values)[one.name])
     if value <= 0:
-        raise ValueError(f"{one.name} of {value:g} has no decade around it")
+        raise ValueError(f"{one.name} must be > 0 with budget, which tries a decade around it; got {value:g}")
     return Parameter(one.name, max(low, value / 10**DECADES), value * 10**DECADES, log=True, whole=one.whole)

@@ -62,7 +62,7 @@ class Row:
         if self.count:
             points = quasi_random(tunable(self.method, self.hyperparameters), self.count - 1)
             tried = (self.hyperparameters.but(**point) for point in points)
-            return [self, *(replace(self, label=_label(self.method, one), hyperparameters=one) for one in tried)]
+            return [self, *(replace(self, label=row_label(self.method, one), hyperparameters=one) for one in tried)]
         alike = methods.method(self.method).settings_of or self.method
         strengths = [{"strength": strength} for strength in strength_grids().get(alike, ())]
         return [
@@ -104,10 +104,10 @@ def _row(study: Table, name: str, own: dict[str, Value]) -> Row:
     values |= own
     valued = {each.name: values[each.name] for each in method.hyperparameters if each.name in values}
     complete = Hyperparameters.of(method.hyperparameters, valued)
-    return Row(_label(name, complete), name, complete)
+    return Row(row_label(name, complete), name, complete)
 
 
-def _label(name: str, values: Hyperparameters) -> str:
+def row_label(name: str, values: Hyperparameters) -> str:
     """Returns the title of a method with these values."""
     method = methods.method(name)
     return f"{method.title}{method.title_suffix(values)}"
@@ -147,8 +147,11 @@ class TableLoop(Loop):
         return rows if (answer := self.chosen()) is None else f"{rows}; {settings_text(answer)}"
 
     def against_print(self) -> dict[str, Any] | None:
-        """Returns the answer of the row that a pack prints, as `judged` has it; None without a pack, or its method."""
-        pack, row = self.study.from_pack, None
+        """Returns the answer of the row that a pack prints, as `judged` has it; None without a pack, or its method.
+
+        A memory study has several rows of the method, none of which is the printed one.
+        """
+        pack, row = self.study.from_pack if self.study.kind == Comparison.kind else None, None
         if pack is not None:
             row = next((one for one in self.rows if one.method == pack.method), None)
         if pack is None or row is None:

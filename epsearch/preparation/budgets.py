@@ -1,12 +1,15 @@
 """Equal budgets of the rows of a comparison: bytes of memory, member-steps of tuning."""
 
-from typing import Any
+from typing import Any, cast
 
-from epsearch.failures.errors import UsageError
+from epsearch.failures.errors import UsageError, refused
+from epsearch.loop.candidates import tunable
 from epsearch.loop.content import CANDIDATES, MEMORIES
+from epsearch.loop.table import table_rows
 from epsearch.preparation.checks import CHECKS
 from epsearch.study import limits
 from epsearch.study.description import Study
+from epsearch.study.kinds import Comparison
 from epsearch.study.limits import check_product
 from results.labels import bytes_text
 from trainers.cohort import Learner
@@ -30,6 +33,9 @@ def budgets(study: Study, stream: TaskStream) -> dict[str, Any]:
         with_memory = {name: one for name, one in learners.items() if one.declared.memory is not None}
         found[MEMORIES] = {name: _memory(memory, study, one, stream) for name, one in with_memory.items()}
     if steps is not None:
+        with refused(ValueError):
+            for row in table_rows(cast(Comparison, study)):
+                tunable(row.method, row.hyperparameters)
         searched = study.request("cv").open()
         found[CANDIDATES] = {name: _candidates(steps, study, one, searched) for name, one in learners.items()}
         rows = sum(found[CANDIDATES][one.method] for one in CHECKS[study.kind].trained(study))

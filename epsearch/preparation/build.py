@@ -41,7 +41,7 @@ AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 HELD_OUT = ProtocolStudy.options()["validation"].default
 """Share that is held out where held-out examples choose."""
-FREE = ("seeds", "methods", "device", "precision")
+FREE = ("seeds", "methods", "device", "precision", "claim")
 """Options that may differ from those of a pack, whose row is trained all the same."""
 OF_A_PACK = {"dataset", "methods", "settings", "seeds", "tune", "device", "precision"}
 """Options that are no settings of a pack, which has fields for them, or leaves them to the user."""

@@ -161,6 +161,10 @@ def _check_comparison(study: Comparison) -> None:
     """Checks the memory of all methods, and that tuning has an effect."""
     if study.hyperparameters.memory == 0:
         raise UsageError("memory must be >= 1, as methods with an episodic memory are compared, got 0")
+    if study.from_pack is not None and study.orders > 1:
+        raise UsageError(
+            f"orders must be 1 with from-pack, as orders of one seed are no independent runs; got {study.orders}"
+        )
     if study.tune and study.budget is not None:
         raise UsageError("tune has published grids, and budget candidates of its own; leave one of them out")
     _check_table(study)

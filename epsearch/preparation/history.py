@@ -19,6 +19,7 @@ from trainers.plugins.calls import listed
 from trainers.plugins.source import changed
 
 SIZES = ("repeats", "points")
+PACK = "from_pack"
 COMPARED = ("kind", "study", "stream", "numeric_path")
 
 
@@ -87,6 +88,8 @@ def save(
         if write:
             store.save_study(study.name, described | requests)
         return ()
+    if (pack := row.config.get(PACK)) is not None and requests.get(PACK) != pack:
+        raise UsageError(f"study {study.name!r} is held against pack {pack['name']!r} as it was; choose another --name")
     stored = read(row, study.storage, study.out)
     before = _described(stored.study, stored.images, stored.disjointness)
     old, new = ({name: each.get(name) for name in COMPARED} for each in (before, described))

@@ -14,7 +14,7 @@ from epsearch.loop.base import Loop
 from epsearch.loop.content import known_as, run_of
 from epsearch.loop.protocols import ProtocolLoop
 from epsearch.loop.search import SearchLoop
-from epsearch.loop.table import Row, TableLoop, table_rows
+from epsearch.loop.table import Row, TableLoop, row_label, table_rows
 from epsearch.study.description import Study
 from epsearch.study.kinds import Comparison, MemoryStudy, ProtocolStudy, Search, Table
 from results.labels import settings_text
@@ -203,7 +203,10 @@ def _of_table(trial: Callable[[Row], Trial]) -> tuple[Callable[[Any], Any], Call
         rows = (
             row for row in table_rows(study) if _identity(known_as(row.learner(record.seed)), free, tuned) == identity
         )
-        return next(map(trial, rows), None)
+        values = run_of(record).learner.hyperparameters
+        # A title may have a value that was tuned.
+        named = (replace(row, label=row_label(row.method, values)) if tuned else row for row in rows)
+        return next(map(trial, named), None)
 
     return of_loop, of_member
 

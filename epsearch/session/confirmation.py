@@ -78,6 +78,7 @@ def save(loop: Loop, store: Store, config: Mapping[str, Any], listener: Listener
 def sum_up(loop: Loop, row: StudyRow | None) -> None:
     """Writes the summary of a stored study, which its loop updates from now on."""
     loop.row = row.checksum if row is not None else ""
+    loop.stored_at = row.created if row is not None else ""
     loop.sum_up()
 
 

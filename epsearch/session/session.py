@@ -248,7 +248,7 @@ def stored_loop(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> L
     stored = history.read(row, storage, out)
     with reading(row):
         loop = make_loop(stored.study, stored.images, store, stored.earlier)
-        loop.disjointness = stored.disjointness
+        loop.disjointness, loop.stored_at = stored.disjointness, row.created
         state = store.leases.state_of(row.name)
         loop.was_finished = state is not None and state.state == FINISHED
         return loop

@@ -482,7 +482,8 @@ class Table(Study):
     @property
     def compared_on(self) -> tuple[int, ...]:
         """Numbers of units in which rows are compared; none for the row of a pack, which is held against print."""
-        return super().compared_on if self.from_pack is None else ()
+        alone = self.from_pack is not None and len(self.methods) == 1 and self.kind == Comparison.kind
+        return () if alone else super().compared_on
 
     def code(self) -> dict[str, str]:
         """Returns possible plug-ins: network and methods."""

@@ -92,12 +92,17 @@ def seeds_needed(found: Equivalence, seeds: int, error: float, n: int) -> int | 
     if math.isnan(found.error):
         return 2
     variance = max(found.error**2 - error**2, 0.0) * seeds
-    room = abs(found.margin - abs(found.difference))
-    level = 1 - ALPHA if abs(found.difference) < found.margin else (1 + CONFIDENCE) / 2
+    room, inside = found.margin - abs(found.difference), abs(found.difference) < found.margin
+    # To be within, both one-sided tests must reject; far beyond the margin one of them is all.
+    rooms = (room, found.margin + abs(found.difference)) if inside else (-room,)
+    level = 1 - ALPHA if inside else (1 + CONFIDENCE) / 2
 
     def enough(count: int) -> bool:
         then = _compared(found.difference, variance / count, count, (error, n), found.margin)
-        return room > 0 and room >= then.error * (student_quantile(level, then.df) + student_quantile(POWER, then.df))
+        if not then.error or room == 0:
+            return room != 0
+        critical = student_quantile(level, then.df)
+        return 1 - sum(student_tail(one / then.error - critical, then.df) for one in rooms) >= POWER
 
     if not enough(MOST_SEEDS):
         return None

@@ -11,6 +11,7 @@ from results.statistics.power import LEAST_FOR_A_TEST
 from results.statistics.regret import POWER, smallest_visible
 
 SUPPORTED, REFUTED, CANNOT_TELL, OPEN = "supported", "refuted", "cannot tell", "not evaluated yet"
+TOO_LATE = "stored too late"
 """The answers to a claim."""
 DIGITS = METRICS["A_T"].digits
 
@@ -39,19 +40,26 @@ def visible(differences: Paired) -> float:
 
 
 def answer(stored: StoredClaim) -> str:
-    """Returns SUPPORTED, REFUTED, CANNOT_TELL or OPEN."""
+    """Returns SUPPORTED, REFUTED, CANNOT_TELL, OPEN or TOO_LATE.
+
+    Where a member diverged nothing can be told: the others alone would favour the method that loses its bad seeds.
+    """
+    if stored.earlier:
+        return TOO_LATE
     if stored.missing:
         return OPEN
     beyond = excess(stored)
-    if not p_value(beyond) < ALPHA:
+    if stored.diverged or not p_value(beyond) < ALPHA:
         return CANNOT_TELL
     return SUPPORTED if beyond.mean > 0 else REFUTED
 
 
 def in_brief(stored: StoredClaim) -> str:
     """Returns claim and answer with its reason, in a line."""
-    if (word := answer(stored)) == OPEN:
-        return f"{stored.claim}: {OPEN}"
+    if (word := answer(stored)) in (OPEN, TOO_LATE):
+        return f"{stored.claim}: {word}"
+    if stored.diverged:
+        return f"{stored.claim}: {word} ({count_text(stored.diverged, 'member')} diverged)"
     pair, beyond = paired(stored.first, stored.second), excess(stored)
     error = f" ± {number_text(pair.error, DIGITS)}" if math.isfinite(pair.error) else ""
     measured = f"difference {signed_text(pair.mean, DIGITS)}{error}, p = {p_value(beyond):.2g}" if pair.n else "no pair"
@@ -60,6 +68,9 @@ def in_brief(stored: StoredClaim) -> str:
 
 def sentences(stored: StoredClaim) -> tuple[str, ...]:
     """Returns the answer, how it was tested, and what weakens it."""
+    if stored.earlier:
+        known = f"{count_text(stored.earlier, 'member')} of the evaluation are older than the claim: it is not tested."
+        return f"Claim {in_brief(stored)}.", known
     power = f"; {_power(stored, excess(stored))}" if answer(stored) != OPEN else ""
     tested = f"Stored before the evaluation, with the hash {stored.digest}. Two-sided sign-flip test at 5 %{power}."
     later = "The study was extended after the claim: the test's error rate may exceed 5 %." if stored.extended else ""
@@ -71,7 +82,8 @@ def as_json(stored: StoredClaim) -> dict[str, Any]:
     beyond = excess(stored)
     numbers = {"p": p_value(beyond), "excess": beyond.mean, "error": beyond.error, "visible": visible(beyond)}
     known = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
-    return {"claim": str(stored.claim), "hash": stored.digest, "answer": answer(stored), "pairs": beyond.n, **known}
+    counts = {"pairs": beyond.n, "diverged": stored.diverged, "earlier": stored.earlier}
+    return {"claim": str(stored.claim), "hash": stored.digest, "answer": answer(stored), **counts, **known}
 
 
 def _power(stored: StoredClaim, beyond: Paired) -> str:

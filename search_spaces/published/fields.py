@@ -1,6 +1,7 @@
 """Typed reading of YAML definitions and packs, with errors by file and field."""
 
 import difflib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -66,7 +67,9 @@ class Fields:
 
     def _plain(self, name: str, kind: type, value: Any) -> Any:
         known = isinstance(value, (int, float) if kind is float else kind)
-        if not known or isinstance(value, bool) or (kind is int and value < 1):  # True is an int in Python
+        # True is an int in Python, and YAML has .nan and .inf.
+        unfit = isinstance(value, bool) or (kind is int and known and value < 1)
+        if not known or unfit or (kind is float and not math.isfinite(value)):
             raise self._error(name, WORDS[kind], value)
         return kind(value)
 

@@ -1,6 +1,7 @@
 """The command `reproduce` on small streams, with packs of its own."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 import yaml
@@ -117,3 +118,32 @@ def test_a_row_without_a_result_is_open(epsearch, pack):
 )
 def test_wrong_arguments_are_one_line(epsearch, arguments, line):
     one_line(epsearch("reproduce", *arguments), line)
+
+
+def test_a_stored_answer_keeps_its_pack(epsearch, pack):
+    """Neither a margin that is moved after the result nor a command without the pack takes the answer away."""
+    name = epsearch("reproduce", pack(), "--json").json["name"]
+    moved = epsearch("reproduce", pack(margin=200), "--quiet")
+    assert moved.status == 2
+    assert f"study {name!r} is held against pack 'mine' as it was; choose another --name" in moved.err
+    plain = yaml.safe_load(epsearch("compare", "--from-pack", pack(), "--print-config").out)
+    plain.pop("from_pack")
+    Path("plain.yaml").write_text(yaml.safe_dump(plain), encoding="utf-8")
+    assert "is held against pack 'mine'" in epsearch("compare", "--config", "plain.yaml", "--name", name).err
+    assert "mine = outside" in epsearch("list").out
+    other = epsearch("reproduce", pack(margin=200), "--name", "other", "--json").json
+    assert other["reproduction"]["answer"] == WITHIN and other["effort"]["trained"] == 0
+
+
+def test_orders_of_one_seed_are_no_runs_of_their_own(epsearch, pack):
+    answer = epsearch("reproduce", pack(), "--orders", "2")
+    assert (
+        answer.status == 2 and "orders must be 1 with from-pack, as orders of one seed are no independent" in answer.err
+    )
+
+
+def test_joint_training_has_a_plan(epsearch, pack):
+    """Its steps are all at the last task."""
+    joint = {"tasks": 3, "cv_tasks": 0, "examples_per_task": 60, "lr": 0.1}
+    plan = epsearch("plan", "reproduce", pack(method="joint", settings=joint))
+    assert plan.status == 0 and "2 to train" in plan.out

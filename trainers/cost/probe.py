@@ -98,10 +98,11 @@ def steady_task(cohort: Cohort, stream: TaskStream, architecture: Architecture) 
     """The later task, counted from 0, whose steps have the FLOP nearest to the mean of all later ones'; 0 of one."""
     one = cohort.learners[0]
     training, steps = training_flop(one, stream, works_of(one, stream, architecture)), steps_of(one, stream)
-    if len(steps) == 1:
+    later = [task for task in range(1, len(steps)) if steps[task]]  # joint training may train at some tasks alone
+    if not later:
         return 0
     mean = sum(training[1:]) / sum(steps[1:])
-    return min(range(1, len(steps)), key=lambda task: abs(training[task] / steps[task] - mean))
+    return min(later, key=lambda task: abs(training[task] / steps[task] - mean))
 
 
 def rates_of(took: Sequence[Sequence[Took]]) -> tuple[float, tuple[float, ...]]:

@@ -1,5 +1,7 @@
 """Claims are stored before an evaluation, or refused."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from tests.epsearch.conftest import SMALL, TINY
@@ -69,6 +71,24 @@ def test_a_claim_after_the_evaluation_is_refused(epsearch, tmp_path):
     assert [one["name"] for one in epsearch("list", "--out", str(tmp_path), "--json").json] == ["one"], (
         "nothing is stored"
     )
+
+
+def test_a_claim_that_a_tuning_hides_is_answered_as_too_late(epsearch, tmp_path, monkeypatch):
+    """Before the tuning nobody knows which members will be evaluated: here those that are known already."""
+    assert epsearch(*comparison(tmp_path, name="one", methods="agem,van")).status == 0
+    later = datetime.now(UTC) + timedelta(minutes=1)
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return later
+
+    monkeypatch.setattr("results.ledger.store.datetime", Later)
+    done = epsearch(*comparison(tmp_path, methods="agem,van", budget=48, claim="agem > van - 90", name="two"), "--json")
+    assert done.status == 0, done.err
+    assert done.json["claim"]["earlier"] > 0 and done.json["claim"]["answer"] == "stored too late"
+    page = (tmp_path / "two" / "comparison.html").read_text(encoding="utf-8")
+    assert "are older than the claim: it is not tested." in page
 
 
 def test_an_evaluated_baseline_is_enough_to_refuse(epsearch, tmp_path):

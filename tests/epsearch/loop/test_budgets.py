@@ -6,12 +6,15 @@ from itertools import pairwise
 import pytest
 
 from epsearch.failures.errors import UsageError
+from epsearch.ledger.location import ledger_url
 from epsearch.loop.candidates import quasi_random, tunable
 from epsearch.loop.content import CANDIDATES
 from epsearch.loop.table import table_rows
 from epsearch.preparation.budgets import budgets
 from epsearch.preparation.build import build
 from epsearch.preparation.data import open_evaluation
+from epsearch.publishing.points import publication, trial_of
+from epsearch.session.session import open_store, stored_loop
 from epsearch.study.kinds import Comparison
 from results.ledger.store import Store
 from tests.epsearch.conftest import TINY
@@ -115,6 +118,16 @@ class TestSteps:
         assert "member-steps of tuning (" not in page and "learning rate (" not in page, "as the tuning was alike"
         assert epsearch("show", "one", "--out", str(tmp_path)).status == 0
 
+    def test_a_published_member_has_the_name_of_its_tuned_row(self, epsearch, tmp_path):
+        """A title has the value of ε, which the tuning chose."""
+        given = arguments("compare", methods="soft_agem", budget=3 * STEPS, name="one", out=tmp_path)
+        label = epsearch(*given, "--json").json["rows"][0]["row"]
+        with open_store(url := ledger_url(tmp_path)) as store:
+            loop = stored_loop(store.study("one"), store, url, tmp_path)
+            members = [record for record in loop.records.values() if record.phase == "eval"]
+            assert len(members) == 2 and {trial_of(loop.study, member).label for member in members} == {label}
+            assert [trial.label for trial in publication(loop).trials] == [label]
+
     def test_grids_of_different_sizes_are_named(self, epsearch, tmp_path):
         given = arguments("compare", methods="agem,mas", name="one", out=tmp_path, seeds=1)
         assert epsearch(*given, "--tune").status == 0
@@ -129,11 +142,15 @@ class TestSteps:
             ({"budget": 0}, "budget must be >= 1, got 0"),
             ({"budget": 10**8}, "candidates × seeds must be <="),
             ({"budget": 100, "tune": True}, "tune has published grids, and budget candidates of its own"),
+            (
+                {"budget": 100, "methods": "lwf", "settings": "lwf.distillation=0"},
+                "distillation must be > 0 with budget, which tries a decade around it; got 0",
+            ),
         ],
     )
     def test_wrong_budgets_are_one_line(self, epsearch, options, line, tmp_path):
         flag = ["--tune"] if options.pop("tune", False) else []
-        answer = epsearch(*arguments("compare", methods="agem", out=tmp_path, **options), *flag)
+        answer = epsearch(*arguments("compare", **{"methods": "agem", "out": tmp_path} | options), *flag)
         assert answer.status == 2 and line in answer.err and len(answer.err.splitlines()) == 1
 
 

@@ -138,3 +138,12 @@ def test_a_service_runs_no_code_and_reads_no_folder_of_a_pack(pack, tmp_path):
     with pytest.raises(UsageError, match=r"which this service does not allow|was started without --images"):
         check_options({"from_pack": pack}, settings)
     assert check_options({"from_pack": own()}, settings) == {"from_pack": own()}
+
+
+@pytest.mark.parametrize("number", [".nan", ".inf", "-.inf"])
+@pytest.mark.parametrize("field", ["margin", "mean"])
+def test_numbers_of_a_pack_are_finite(number, field):
+    data = yaml.safe_load(yaml.safe_dump(own()))
+    (data if field == "margin" else data["printed"])[field] = yaml.safe_load(number)
+    with pytest.raises(UsageError, match=rf"{field} must be a number, got"):
+        build(Comparison, {"from_pack": data})

@@ -110,3 +110,14 @@ def test_the_seeds_that_are_needed_give_an_answer(difference, margin):
 def test_no_number_of_seeds_makes_up_for_a_printed_error():
     found = equivalence([70.0, 71.0, 72.0], 70.5, 0.8, 5, 1.0)
     assert found.answer == OPEN and seeds_needed(found, 3, 0.8, 5) is None
+
+
+@pytest.mark.parametrize(("difference", "margin"), [(0.0, 1.0), (0.0, 0.6), (0.3, 1.0), (2.0, 1.0)])
+def test_so_many_seeds_tell_four_times_in_five(difference, margin):
+    """Also near a difference of 0, where both one-sided tests may fail to reject."""
+    scores = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+    scores = scores / scores.std(ddof=1) + difference
+    needed = seeds_needed(equivalence(scores, 0.0, 0.0, 1, margin), 5, 0.0, 1)
+    draws = np.random.default_rng(0).normal(difference, 1.0, (4000, needed))
+    told = np.mean([equivalence(row, 0.0, 0.0, 1, margin).answer != "cannot tell" for row in draws])
+    assert 0.77 < told < 0.9

@@ -11,10 +11,10 @@ from results.verdict.claim import answer, as_json, excess, in_brief, sentences, 
 DIFFERENCES = (1.5, 2.0, 1.25, 2.5, 1.75, 3.0)
 
 
-def stored(text="a > b + 1", differences=DIFFERENCES, missing=0, extended=False):
+def stored(text="a > b + 1", differences=DIFFERENCES, missing=0, extended=False, diverged=0, earlier=0):
     second = {unit: 90.0 + unit for unit in range(len(differences))}
     first = {unit: second[unit] + difference for unit, difference in enumerate(differences)}
-    return StoredClaim(Claim.of(text), "0123456789abcdef", first, second, missing, extended)
+    return StoredClaim(Claim.of(text), "0123456789abcdef", first, second, missing, diverged, earlier, extended)
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,8 @@ def stored(text="a > b + 1", differences=DIFFERENCES, missing=0, extended=False)
         ("soft_agem>agem+1", Claim("soft_agem", True, "agem", 1.0)),
         (" ewc <  er - 0.25 ", Claim("ewc", False, "er", -0.25)),
         ("my.module:ER > a-b.c:D", Claim("my.module:ER", True, "a-b.c:D", 0.0)),
+        ("a > b + 0.000001", Claim("a", True, "b", 0.000001)),
+        ("a > b - 99.123456", Claim("a", True, "b", -99.123456)),
     ],
 )
 def test_the_form_of_a_claim(text, claim):
@@ -31,7 +33,21 @@ def test_the_form_of_a_claim(text, claim):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a", "a > ", "a = b", "a >= b", "a > b + x", "a > b > c", "a > b + 1 + 2", "a > a"]
+    "text",
+    [
+        "",
+        "a",
+        "a > ",
+        "a = b",
+        "a >= b",
+        "a > b + x",
+        "a > b + 100",
+        "a > b + 1e3",
+        "a > b + 0.0000001",
+        "a > b > c",
+        "a > b + 1 + 2",
+        "a > a",
+    ],
 )
 def test_other_texts_are_one_line(text):
     with pytest.raises(ValueError, match=r"^claim must compare two .*") as error:
@@ -63,7 +79,20 @@ def test_five_pairs_never_decide():
 
 def test_a_unit_that_diverged_is_no_pair():
     one = stored("a > b")
-    assert excess(StoredClaim(one.claim, "", {0: 1.0, 7: 3.0}, {0: 0.5, 1: 2.0}, 0, False)).differences == (0.5,)
+    assert excess(StoredClaim(one.claim, "", {0: 1.0, 7: 3.0}, {0: 0.5, 1: 2.0}, 0, 0, 0, False)).differences == (0.5,)
+
+
+def test_lost_seeds_decide_nothing():
+    """The others alone would favour the method that loses its bad seeds."""
+    one = stored(diverged=4)
+    assert answer(one) == "cannot tell" and in_brief(one) == "a > b + 1: cannot tell (4 members diverged)"
+    assert as_json(one)["diverged"] == 4
+
+
+def test_a_claim_that_came_after_members_is_not_tested():
+    one = stored(earlier=2)
+    assert answer(one) == "stored too late" and in_brief(one) == "a > b + 1: stored too late"
+    assert sentences(one)[1] == "2 members of the evaluation are older than the claim: it is not tested."
 
 
 def test_no_answer_before_the_last_member():
