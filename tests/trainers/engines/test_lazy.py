@@ -89,7 +89,8 @@ def forced_steps(one, hidden, examples):
                 torch.from_numpy(step_direction(one.method, g, r, values.get("epsilon", 0.0), scale, facts)), rate
             )
             ended = exact(engine, hidden, learners.params[0], rows, segment.current)[0].flat()
-            cosine = g @ r / np.linalg.norm(g) / np.linalg.norm(r)
+            decisive = (g + r) / 2 if one.method == "er_agem" else g  # of the second task both weigh the same
+            cosine = decisive @ r / np.linalg.norm(decisive) / np.linalg.norm(r)
             yield cosine, float(learners.projected[0]) - before, float((plain.flat() - ended).norm() / ended.norm())
 
 
@@ -108,7 +109,9 @@ def test_no_decision_differs_from_float64(rule, drawn, network):
     if method in ("er", "mega1", "mega2"):
         assert not any(hit for _, hit in decided)
     else:
-        assert all(negative == hit for negative, hit in decided) and {hit for _, hit in decided} == {0.0, 1.0}
+        assert all(negative == hit for negative, hit in decided)
+        # The joint gradient has g_ref in it, and seldom points away from it.
+        assert method == "er_agem" or {hit for _, hit in decided} == {0.0, 1.0}
     # The parameters are float32: no step ends nearer than their own rounding.
     assert max(far for cosine, _, far in steps if abs(cosine) > ROUNDING) < 1e-6
 
