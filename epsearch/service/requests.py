@@ -60,7 +60,9 @@ def check_options(options: Mapping[str, Any], settings: Settings) -> dict[str, A
     if isinstance(pack := allowed.get("from_pack"), dict):
         settings_of = pack.get("settings")
         named = {name: pack[name] for name in ("dataset", "method") if name in pack}
-        check_options(named | (settings_of if isinstance(settings_of, dict) else {}), settings)
+        checked = check_options(named | (settings_of if isinstance(settings_of, dict) else {}), settings)
+        # A folder below the roots, as any other.
+        allowed["from_pack"] = pack | {name: checked[name] for name in ("dataset",) if name in checked}
     return allowed
 
 

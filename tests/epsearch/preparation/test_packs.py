@@ -140,6 +140,17 @@ def test_a_service_runs_no_code_and_reads_no_folder_of_a_pack(pack, tmp_path):
     assert check_options({"from_pack": own()}, settings) == {"from_pack": own()}
 
 
+def test_a_service_looks_up_the_folder_of_a_pack_below_its_roots(tmp_path, monkeypatch):
+    """And not where it was started."""
+    for folder in ("images", "elsewhere"):
+        (tmp_path / folder / "birds").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    ledger = LedgerUrl(f"sqlite:///{tmp_path / 'ledger.sqlite'}")
+    settings = Settings(ledger, tmp_path, tmp_path, roots=(tmp_path / "images",))
+    allowed = check_options({"from_pack": own(dataset="folder:birds")}, settings)
+    assert allowed["from_pack"]["dataset"] == f"folder:{(tmp_path / 'images' / 'birds').resolve()}"
+
+
 @pytest.mark.parametrize("number", [".nan", ".inf", "-.inf"])
 @pytest.mark.parametrize("field", ["margin", "mean"])
 def test_numbers_of_a_pack_are_finite(number, field):
