@@ -107,6 +107,12 @@ def parser_of(doc: str) -> argparse.ArgumentParser:
     return parser
 
 
+def write(file: Path, found: Found) -> None:
+    """Writes what was measured so far, with the machine that it was measured on."""
+    text = json.dumps({"facts": machine.facts(), **found}, indent=1, ensure_ascii=False)
+    write_atomically(file, f"{text}\n".encode())
+
+
 def outcomes(makers: Iterable[Callable[..., epsearch.Study]], given: argparse.Namespace) -> Iterator[epsearch.Outcome]:
     """Yields the outcome of each study in the ledger of given.out, trained one after another.
 

@@ -8,7 +8,6 @@ makes a table of docs/reproduction.md of it.
 """
 
 import argparse
-import json
 import os
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,6 @@ import machine
 import members
 
 import epsearch
-from results.files import write_atomically
 from results.verdict.reproduction import reproduction
 from search_spaces.published.pack import Pack, load_pack, packs
 
@@ -37,21 +35,16 @@ def in_order() -> list[Pack]:
     )
 
 
-def write(file: Path, found: list[Found]) -> None:
-    """Writes the answers, with what they were measured on."""
-    text = json.dumps({"facts": machine.facts(), "answers": found}, indent=1, ensure_ascii=False)
-    write_atomically(file, f"{text}\n".encode())
-
-
 def train(file: Path, given: argparse.Namespace) -> None:
     """Trains the packs, and writes each answer when it is there."""
     found, tiny = list[Found](), TINY if given.tiny else {}
-    makers = [partial(epsearch.Comparison, from_pack=pack.name, name=pack.name, **tiny) for pack in in_order()]
+    ending = "-tiny" if given.tiny else ""  # a study of its own
+    makers = [partial(epsearch.Comparison, from_pack=one.name, name=one.name + ending, **tiny) for one in in_order()]
     for outcome in members.outcomes(makers, given):
         answer = reproduction(outcome.results)
         assert answer is not None
         found.append(answer)
-        write(file, found)
+        members.write(file, {"answers": found})
         print(f"{answer['name']}: {answer['answer']}, {answer['mean']} against {answer['printed']}", flush=True)
 
 

@@ -23,7 +23,6 @@ import numpy as np
 import yaml
 
 import epsearch
-from results.files import write_atomically
 from results.metrics import METRICS
 from results.protocol_tables import choice_table, constant_table, protocol_table
 from results.protocols import ProtocolResults
@@ -81,19 +80,13 @@ def _records(frame: Any) -> list[Found]:
     return json.loads(frame.to_json(orient="records"))
 
 
-def write(file: Path, found: list[Found]) -> None:
-    """Writes the finished studies, with what they were measured on."""
-    text = json.dumps({"facts": machine.facts(), "studies": found}, indent=1, ensure_ascii=False)
-    write_atomically(file, f"{text}\n".encode())
-
-
 def train(file: Path, given: argparse.Namespace) -> None:
     """Trains the studies, and writes each when it is finished. Stops quietly when the time is over."""
     found, wanted = list[Found](), list(studies(given.tiny is not None))
     makers = [partial(epsearch.ProtocolStudy, **options) for _, _, options in wanted]
     for (stream, method, options), outcome in zip(wanted, members.outcomes(makers, given), strict=False):
         found.append(described(stream, method, options, outcome.results))
-        write(file, found)
+        members.write(file, {"studies": found})
         print(f"{options['name']}: {' '.join(found[-1]['answer'])}", flush=True)
 
 

@@ -53,7 +53,7 @@ class Row(NamedTuple):
     values: tuple[tuple[str, Any], ...]
     """Hyperparameters, sorted by name."""
     pack: Pack | None
-    """What is printed, and with which settings; None where the source has no such row."""
+    """The printed number with its settings; None where the source has no such row."""
     start: str = ""
     """How the initial weights are drawn; "" as in A-GEM's code, which is our way."""
 
@@ -61,7 +61,7 @@ class Row(NamedTuple):
     """Whether the memory takes examples whatever their class, and not as many of each."""
 
     drawn_classes: bool = False
-    """Whether the order of classes is random, by seed; else it is 0, 1, 2, …"""
+    """True for a random order of classes, by seed; else it is 0, 1, 2, …"""
 
     @property
     def identity(self) -> list[Any]:

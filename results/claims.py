@@ -16,7 +16,7 @@ class Claim(NamedTuple):
     first: str
     """Name of a method."""
     above: bool
-    """Whether the first is claimed to be above."""
+    """True for ">": the first method is above."""
     second: str
     """Name of another method."""
     margin: float
@@ -63,4 +63,4 @@ class StoredClaim:
     earlier: int
     """Members of both that are older than the study, so that the claim was not stored before them."""
     extended: bool
-    """Whether the study was extended after the claim, so that the test's error rate may exceed its level."""
+    """True for a study that was extended after the claim: the test's error rate may exceed its level."""

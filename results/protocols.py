@@ -69,7 +69,7 @@ class ProtocolRow:
     source: str
     """Paper and arXiv number; "" for epsearch's own."""
     per_task: bool
-    """Whether it makes a choice at every task."""
+    """True for a protocol with a choice at every task."""
     bound: bool
     """Whether it is a bound that nobody can reach, as it needs what nobody has."""
     evidence: Evidence

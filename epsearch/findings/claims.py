@@ -11,20 +11,26 @@ from results.metrics import average_accuracy
 SECONDS = len("2025-01-17T12:00:00")
 
 
-def stored_claim(loop: Loop, extended: bool = False) -> StoredClaim | None:
+def stored_claim(loop: Loop) -> StoredClaim | None:
     """Returns the claim of a study with its members so far; None without a claim."""
     text = getattr(loop.study, "claim", None)
     if text is None:
         return None
     claim, runs = Claim.of(text), loop.claimable()
     sides = [runs.get(name, []) for name in (claim.first, claim.second)]
-    first, second = (_values(loop.records_of(wanted)) for wanted in sides)
-    missing = sum(len(wanted) - len(loop.records_of(wanted)) if wanted else len(loop.study.units) for wanted in sides)
-    members = [record for wanted in sides for record in loop.records_of(wanted)]
-    diverged = sum(record.status != "ok" for record in members)
-    # To the second, as records have their time.
-    earlier = sum(record.created[:SECONDS] < loop.stored_at[:SECONDS] for record in members)
-    return StoredClaim(claim, claim_hash(loop), first, second, missing, diverged, earlier, extended)
+    first, second = map(loop.records_of, sides)
+    members = (*first, *second)
+    return StoredClaim(
+        claim=claim,
+        digest=claim_hash(loop),
+        first=_values(first),
+        second=_values(second),
+        missing=sum(len(wanted) or len(loop.study.units) for wanted in sides) - len(members),
+        diverged=sum(record.status != "ok" for record in members),
+        # To the second, as records have their time.
+        earlier=sum(record.created[:SECONDS] < loop.stored_at[:SECONDS] for record in members),
+        extended=bool(getattr(loop, "earlier", ())),
+    )
 
 
 def _values(records: Sequence[RunRecord]) -> dict[int, float]:

@@ -8,7 +8,7 @@ from epsearch.findings.reports import REPORTS
 from epsearch.ledger.damage import Unreadable
 from epsearch.session.session import stored_loop
 from results.ledger.url import LedgerUrl
-from results.verdict.reproduction import Found, reproduction
+from results.verdict.reproduction import Found
 from search_spaces.published.pack import Pack, load_pack, packs
 
 
@@ -34,11 +34,10 @@ def reproductions(storage: LedgerUrl, out: Path) -> list[Found]:
             kind = REPORTS[loop.study.kind]
             found = kind.against_print(loop)
             if found is not None and found["n"]:
-                key = (found["source"], found["dataset"], found["name"], *found["changed"])
+                # Print and margin, too: files of one name may have others.
+                held = f"{found['printed']:g} ± {found['margin']:g}"
+                key = (found["source"], found["dataset"], found["name"], held, *found["changed"])
                 best[key] = max(best.get(key, found), found, key=lambda one: int(one["n"]))
     if not best:
         raise UsageError(f"no row has been reproduced in {storage} yet; `epsearch reproduce` lists the packs")
     return [best[key] for key in sorted(best)]
-
-
-__all__ = ["all_packs", "reproduction", "reproductions"]

@@ -147,7 +147,7 @@ def _results(
         disjointness=_disjointness(loop),
         earlier=tuple(part.heading() for part in loop.earlier),
         comparable=comparable(study, chosen),
-        claim=stored_claim(loop, extended=bool(loop.earlier)),
+        claim=stored_claim(loop),
         sees=sentence(protocol(study.protocol)),
         # Of tasks of their own `disjointness` says the same, from before the training.
         evidence=evidence(loop, loop.tests()) if loop.done and study.scored_on != "cv" else None,

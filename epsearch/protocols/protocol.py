@@ -95,7 +95,7 @@ class Protocol:
     view: View | None
     """None for a protocol that sees nothing."""
     per_task: bool = False
-    """Whether it makes a choice at every task; each continues the training of the last one."""
+    """True for a choice at every task, each of which continues the training of the last one."""
     bound: bool = False
     """Whether it needs what nobody has, and so is a bound, no rival."""
     fewest: int = 1

@@ -118,9 +118,9 @@ def register_trainer(reference: str, declared: tuple[Hyperparameter, ...] | None
 
 
 def methods(value: Any, name: str) -> tuple[str, ...]:
-    """Returns methods, each once, from a list, names separated by commas, or all with settings of their own."""
+    """Returns methods, each once, from a list, names separated by commas, or all but those that must be named."""
     if value == "all":
-        return tuple(name for name, one in METHODS.items() if not (one.settings_of or one.named_only))
+        return tuple(name for name, one in METHODS.items() if not one.named_only)
     names = [method(str(part).strip()) for part in listed(value)]
     if not names or len(set(names)) < len(names):
         raise UsageError(f"{name} must be different names with commas between, or all; got {value!r}")
@@ -190,11 +190,6 @@ def pack_file(path: Path) -> dict[str, Any]:
         return {**read_yaml(str(path), path.read_text("utf-8")), "name": path.stem}
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot read the pack {path}: {getattr(error, 'strerror', None) or error}") from error
-
-
-def format_pack(value: Pack) -> dict[str, Any]:
-    """Returns a pack as `pack` reads it."""
-    return value.as_data()
 
 
 def _typed(value: Any) -> Any:

@@ -7,6 +7,7 @@ from epsearch.ledger.location import storage
 from epsearch.study import hyperparameters as spaces
 from epsearch.study import limits, names, parsers
 from epsearch.study.option import ValueType
+from search_spaces.published.pack import Pack
 from search_spaces.strategies import STRATEGIES
 from trainers.cohort import NETWORKS
 from trainers.hyperparameters import Hyperparameter
@@ -105,7 +106,7 @@ METHOD_VALUES = ValueType(
 NETWORK = plugin("network", NETWORKS)
 NUMERIC_PATH = ValueType(parsers.numeric_path, "NAME")
 OBJECTIVE = ValueType(names.objective)
-PACK = ValueType(names.pack, "NAME|FILE", names.format_pack, json=_or_object())
+PACK = ValueType(names.pack, "NAME|FILE", Pack.as_data, json=_or_object())
 PROTOCOL_NAME = ValueType(names.protocol, "PROTOCOL")
 PROTOCOL_NAMES = ValueType(names.protocols, "PROTOCOL,…", list, json=WORDS)
 PLACE = ValueType(parsers.place)

@@ -23,7 +23,7 @@ SPREADS: dict[str, Callable[[float, int], float]] = {
     "population sd": lambda spread, n: spread / math.sqrt(n - 1),
     "se": lambda spread, n: spread,
 }
-"""What a printed spread is -> (spread, n > 1) -> standard error of the printed mean.
+"""Kind of a printed spread -> (spread, n > 1) -> standard error of the printed mean.
 
 A population standard deviation divides by n, not by n − 1.
 """

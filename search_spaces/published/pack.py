@@ -30,13 +30,13 @@ class Pack:
     method: str
     """As after --method."""
     metric: str
-    """What is printed, as "A_T"."""
+    """The printed metric, as "A_T"."""
     mean: float
     """As printed, in the unit of tables: A_T in percent."""
     spread: float | None
     """As printed; None where the source has none, so that the printed mean is taken as exact."""
     spread_is: str | None
-    """What the spread is: a standard deviation of the sample or the population, or a standard error."""
+    """Kind of the spread: a standard deviation of the sample or the population, or a standard error."""
     n: int | None
     """Runs behind the printed mean; None where the source does not say."""
     margin: float

@@ -10,4 +10,5 @@ AGEM_R = Method(
     RESERVOIR,
     (MEMORY, MEMORY_BATCH),
     settings_of="agem",
+    named_only=True,
 )

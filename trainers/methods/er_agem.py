@@ -13,4 +13,6 @@ def mix(products: Products, values: Hyperparameters) -> Mix:
     return Mix(share, 1 - share - taken, projected)
 
 
-ER_AGEM = Method("ER + A-GEM", "Hess et al., 2023", Mixing(mix), SAMPLED, (MEMORY, MEMORY_BATCH), settings_of="er")
+ER_AGEM = Method(
+    "ER + A-GEM", "Hess et al., 2023", Mixing(mix), SAMPLED, (MEMORY, MEMORY_BATCH), settings_of="er", named_only=True
+)

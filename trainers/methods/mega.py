@@ -48,5 +48,7 @@ SENSITIVITY = Hyperparameter(
     later=True,
 )
 _SOURCE, _OWN = "Guo et al., 2020", (MEMORY, MEMORY_BATCH)
-MEGA_I = Method("MEGA-I", _SOURCE, Mixing(mix_by_ratio), SAMPLED, (*_OWN, SENSITIVITY), settings_of="agem")
-MEGA_II = Method("MEGA-II", _SOURCE, Mixing(mix_by_rotation), SAMPLED, _OWN, settings_of="agem")
+MEGA_I = Method(
+    "MEGA-I", _SOURCE, Mixing(mix_by_ratio), SAMPLED, (*_OWN, SENSITIVITY), settings_of="agem", named_only=True
+)
+MEGA_II = Method("MEGA-II", _SOURCE, Mixing(mix_by_rotation), SAMPLED, _OWN, settings_of="agem", named_only=True)

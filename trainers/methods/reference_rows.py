@@ -23,7 +23,13 @@ JOINT_TRAINING = Method(
     own=(JOINT_EVERY,),
     union=JOINT,
     settings_of="van",
+    named_only=True,
 )
 IID_TRAINING = Method(
-    "i.i.d.", "plain SGD on the examples of all tasks in one random order", Mixing(mix), union=IID, settings_of="van"
+    "i.i.d.",
+    "plain SGD on the examples of all tasks in one random order",
+    Mixing(mix),
+    union=IID,
+    settings_of="van",
+    named_only=True,
 )

@@ -189,11 +189,11 @@ class Method:
     union: str | None = None
     """JOINT or IID where tasks are shown together, see `streams.union`; None for one after another."""
     settings_of: str = ""
-    """The method whose published settings it has; "" for settings of its own, and a row of every comparison."""
+    """The method whose published settings it has; "" for settings of its own."""
     at_zero: str = ""
     """The method that it is where its ε is 0; "" where ε = 0 is a value like others, or there is no ε."""
     named_only: bool = False
-    """Whether a comparison has it only by its name: rows of older comparisons, and of `all`, stay what they are."""
+    """True if a comparison has it only by its name, so that rows of older comparisons and of `all` stay the same."""
 
     def __post_init__(self) -> None:
         needed = {"memory"} if self.memory else set()

@@ -28,4 +28,5 @@ SI = Method(
     Penalty(("path",), finish, gather_path),
     own=(STRENGTH, DAMPING),
     settings_of="pi",
+    named_only=True,
 )

@@ -72,7 +72,6 @@ class BatchedEngine(FixedEngine):
         """Puts the task's examples and schedules of all seeds on the device, and forgets the last task's graphs."""
         # A graph holds the addresses of the arrays that it was recorded with, the last task's rows among them.
         self.close()
-        self._tasks = task + 1
         self._segments = [_Segment(of_seeds, self._device) for of_seeds in zip(*self._schedules(task), strict=True)]
         self._feed.load()
         self._groups = self._taught() if isinstance(self._rule, Losses) and self._rule.taught and task else None
@@ -244,7 +243,7 @@ class BatchedEngine(FixedEngine):
         elif isinstance(rule, Mixing):
             loss, reference_loss, residual = found.unbind(1)
             share = torch.full_like(loss, segment.current / (segment.current + segment.reference))
-            known = (share, residual, self._tasks, loss, reference_loss)
+            known = (share, residual, self.tasks, loss, reference_loss)
             mix = rule.mix(Products(*inner_products(g, references[0]), *known), values)
             if along:
                 descend((g * column(mix.a)).addcmul_(references[0], column(mix.b)))

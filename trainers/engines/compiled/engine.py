@@ -55,14 +55,15 @@ class CompiledEngine(FixedEngine):
         (self._pool,) = self._pools
         self._passes = make_passes(cast(MLP, self._net), stream.largest, path)
         self._inputs: Inputs | None = None
+        self._weighing: Weighing | None = None
         self._tests: dict[tuple[int, int | None], Inputs] = {}
         self._gradients = torch.empty(0, self._net.row)
 
     def load_task(self, task: int) -> None:
         """Makes the task's batches ready; its examples are prepared at the first step."""
         (self._segments,) = self._schedules(task)
-        self._passes.competing, self._passes.tasks = self._competing(), task + 1
-        self._taught = self._pool.taught
+        self._passes.competing, self._passes.tasks = self._competing(), self.tasks
+        self._weighing = self._make_weighing(self._rule) if isinstance(self._rule, Losses) else None
         self._inputs = None  # made when the first step asks for it: a shared first task has none
 
     def train(self, learners: Learners, first: int, last: int) -> None:
@@ -107,8 +108,8 @@ class CompiledEngine(FixedEngine):
         rows = segment.rows[at]
         if isinstance(self._rule, Penalty):
             self._penalise(members, self._rule, rows, step)
-        elif isinstance(self._rule, Losses):
-            self._weigh(members, self._rule, segment, at, step)
+        elif self._weighing:
+            self._weigh(members, self._weighing, segment, at, step)
         elif isinstance(self._rule, Subspaces) and self.tasks > 1:
             self._project_layers(members, self._rule, rows, step)
         elif isinstance(self._rule, Projection) and segment.reference:
@@ -158,11 +159,11 @@ class CompiledEngine(FixedEngine):
             rule.project(member.state, joined)
             member.descend(g if self._plain else self._along(member, g))
 
-    def _weigh(self, members: list["_Member"], rule: Losses, segment: Segment, at: int, step: int) -> None:
+    def _weigh(self, members: list["_Member"], weighing: Weighing, segment: Segment, at: int, step: int) -> None:
         """By a rule that weighs losses, whose whole gradient is made from that by the logits."""
         rows, bounds, g = segment.rows[at], bounds_of(segment), self._buffer(1)
         inputs, labels = self._take(rows, 0)
-        weighing, into = self._weighing(rule), self._passes.layers(g[0])
+        into = self._passes.layers(g[0])
         for member in members:
             teacher = NOTHING
             if weighing.taught:
@@ -170,7 +171,7 @@ class CompiledEngine(FixedEngine):
                 teacher = self._passes.logits(layers, self._passes.batch(len(rows), 0), inputs).numpy().copy()
 
             def pull(logits: Tensor, delta: Tensor, member: _Member = member, teacher: Floats = teacher) -> None:
-                seen, stored = logits.numpy(), member.state[LOGITS][0].numpy() if rule.stores else NOTHING
+                seen, stored = logits.numpy(), member.state[LOGITS][0].numpy() if weighing.stores else NOTHING
                 kept = NOTHING if segment.read is None else stored[segment.read[at]], teacher
                 member.note(weighing.pull(seen, labels, bounds, member.values, kept, delta.numpy()), step)
                 if segment.written is not None:
@@ -179,9 +180,10 @@ class CompiledEngine(FixedEngine):
             self._passes.pull_back(member.layers, inputs, len(rows), pull, into)
             member.descend(g if self._plain else self._along(member, g))
 
-    def _weighing(self, rule: Losses) -> Weighing:
+    def _make_weighing(self, rule: Losses) -> Weighing:
+        """Returns what the rule's terms look at in the loaded task."""
         competing, subtracted = self._passes.competing, cast(MLP, self._net).subtracted
-        return Weighing(rule, self.tasks, competing, self._taught, subtracted)
+        return Weighing(rule, self.tasks, competing, self._pool.taught, subtracted)
 
     def _project(self, members: list["_Member"], rule: Projection, segment: Segment, rows: Indices, step: int) -> None:
         """By a rule with one reference gradient for each previous task, which takes all of them whole."""

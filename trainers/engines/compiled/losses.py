@@ -24,7 +24,9 @@ class Weighing:
         self._rule, self._tasks, self._competing, self._subtracted = rule, tasks, competing, subtracted
         self._groups = groups
         self.taught = rule.taught and len(groups[0]) > 0
-        """Whether there is a teacher."""
+        """True if there is a teacher."""
+        self.stores = rule.stores
+        """True if logits are stored beside examples."""
 
     def pull(
         self,
