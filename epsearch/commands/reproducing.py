@@ -15,11 +15,14 @@ from epsearch.failures.errors import UsageError
 Table = Annotated[
     bool, typer.Option("--table", help="Print the answers of a ledger as a Markdown table, and train nothing.")
 ]
+PLACES = ("out", "storage")
+"""Options of the ledger whose answers are a table."""
 
 
 def add_to(app: Commands) -> None:
     """Adds the command."""
     train = training.reproduce(studies.train)
+    signature = inspect.signature(train)
 
     def command(table: bool = False, **values: Any) -> int:
         """Train a published row, and say whether the printed number holds: within, outside, or cannot tell."""
@@ -27,13 +30,16 @@ def add_to(app: Commands) -> None:
             return train(**values)
         if table and (values["from_pack"] is not None or values["server"] is not None):
             raise UsageError("--table is for a whole ledger of this machine; leave PACK and --server out")
+        # A list has neither options of a study nor a training.
+        given = [name for name, one in signature.parameters.items() if values[name] not in (None, False, one.default)]
+        if others := [name.replace("_", "-") for name in given if name not in (*PLACES, "as_json")]:
+            raise UsageError(f"{others[0]} is for a pack; name one before it, as `epsearch reproduce` lists them")
         if table:
             _print_table(OUT.parse(values["out"] or OUT.default), values["storage"], values["as_json"])
         else:
             _list(values["as_json"])
         return 0
 
-    signature = inspect.signature(train)
     own = [*signature.parameters.values()]
     own.insert(1, inspect.Parameter("table", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Table))
     command.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]

@@ -1,5 +1,6 @@
 """Builds studies from options, YAML files and definitions, and from stored rows."""
 
+import difflib
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -275,7 +276,7 @@ def _with_pack(kind: type[Study], written: Mapping[str, Any]) -> dict[str, Any]:
         )
         explicit["settings"] = {one for one in explicit["settings"] if one[0] == pack.method}
     changed = [
-        name
+        name.replace("_", "-")
         for name, value in explicit.items()
         if kind.options()[name].identifies and name not in FREE and value != usual[name]
     ]
@@ -288,7 +289,9 @@ def _of_pack(kind: type[Study], pack: Pack) -> dict[str, Any]:
     known = {name for name, one in Comparison.options().items() if one.identifies} - OF_A_PACK | own
     for name in pack.settings:
         if name not in known:
-            raise UsageError(f"pack {pack.name}: {unknown('setting', name, sorted(known))}")
+            near = difflib.get_close_matches(name, sorted(known), n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "`epsearch compare --help-all` lists them"
+            raise UsageError(f"pack {pack.name}: no setting {name!r}; {hint}")
     values: dict[str, Any] = {name: value for name, value in pack.settings.items() if name in options}
     if "method" in options:
         values["method"] = pack.method

@@ -165,6 +165,8 @@ def _check_comparison(study: Comparison) -> None:
         raise UsageError(
             f"orders must be 1 with from-pack, as orders of one seed are no independent runs; got {study.orders}"
         )
+    if study.memory_bytes is not None and not any(methods.method(name).memory for name in study.methods):
+        raise UsageError("memory-bytes changes nothing, as no method here has an episodic memory; leave it out")
     if study.tune and study.budget is not None:
         raise UsageError("tune has published grids, and budget candidates of its own; leave one of them out")
     _check_table(study)

@@ -174,7 +174,8 @@ def _in_orders(study: Study, phase: str, stream: TaskStream) -> list[TaskStream]
         drawn_order(max(study.order_numbers), min(stream.tasks), len(stream.tasks))
     except (DataError, ValueError) as error:
         more = "more --cv-tasks have" if phase == "cv" else "more --tasks have"
-        raise UsageError(f"{error}; {more}") from error
+        by_seed = "order-by-seed: " if study.orders == 1 and max(study.order_numbers) else ""
+        raise UsageError(f"{by_seed}{error}; {more}") from error
     return [stream]
 
 

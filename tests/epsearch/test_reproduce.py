@@ -142,6 +142,14 @@ def test_orders_of_one_seed_are_no_runs_of_their_own(epsearch, pack):
     )
 
 
+@pytest.mark.parametrize("more", [["--seeds", "3"], ["--table", "--seeds", "3"], ["--memory", "5"], ["--quiet"]])
+def test_options_without_a_pack_are_refused(epsearch, more):
+    """And not left out of a list that trains nothing."""
+    answer = epsearch("reproduce", *more)
+    option = next(word for word in more if word != "--table").removeprefix("--")
+    assert answer.status == 2 and f"{option} is for a pack; name one before it" in answer.err
+
+
 def test_joint_training_has_a_plan(epsearch, pack):
     """Its steps are all at the last task."""
     joint = {"tasks": 3, "cv_tasks": 0, "examples_per_task": 60, "lr": 0.1}

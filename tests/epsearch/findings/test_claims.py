@@ -121,3 +121,13 @@ def test_another_claim_is_another_study_with_the_same_members(epsearch, tmp_path
     """No key depends on a claim: without one, the members of a study with one are read."""
     assert epsearch(*comparison(tmp_path, claim="er > agem")).status == 0
     assert epsearch(*comparison(tmp_path), "--json").json["effort"]["trained"] == 0
+
+
+def test_a_claim_survives_an_archive(epsearch, tmp_path):
+    """Times come along: what was stored before its members is so elsewhere, too."""
+    first = epsearch(*comparison(tmp_path, name="one", claim="er > agem"), "--json").json
+    archive = tmp_path / "one.zip"
+    assert epsearch("export", "one", str(archive), "--out", str(tmp_path)).status == 0
+    assert epsearch("import", str(archive), "--out", str(tmp_path / "elsewhere")).status == 0
+    again = epsearch("show", "one", "--out", str(tmp_path / "elsewhere"), "--why", "--json").json
+    assert again["claim"] == first["claim"] and again["claim"]["earlier"] == 0

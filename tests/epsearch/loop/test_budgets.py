@@ -65,6 +65,7 @@ class TestBytes:
         [
             ({"memory_bytes": "1KB", "methods": "er"}, "memory-bytes must be >= 1300B for an example of each class"),
             ({"memory_bytes": "10"}, "memory-bytes must be a size >= 1KB like 2MB or 500KiB, got '10'"),
+            ({"memory_bytes": "2MB", "methods": "van,ewc"}, "memory-bytes changes nothing, as no method here has an"),
             ({"memory_bytes": "2MB", "memory": 4}, "memory 4 changes nothing: memory-bytes sets it; leave it out"),
         ],
     )

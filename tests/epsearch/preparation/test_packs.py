@@ -54,7 +54,7 @@ def test_the_command_line_and_files_go_before_a_pack(tmp_path):
     assert (study.tasks, study.hyperparameters.memory, len(study.seeds), study.hidden) == (5, 7, 3, (16,))
     assert study.from_pack.changed == ("tasks", "memory")  # other seeds are no other settings
     assert build(Comparison, {"from_pack": own(), "tasks": 3}).from_pack.changed == ()
-    assert build(Comparison, {"from_pack": own(), "examples_per_task": 50}).from_pack.changed == ("examples_per_task",)
+    assert build(Comparison, {"from_pack": own(), "examples_per_task": 50}).from_pack.changed == ("examples-per-task",)
 
 
 @pytest.mark.parametrize("name", ["ewc-pmnist-17", "ewc-smnist-task", "er-pmnist-200"])
@@ -113,9 +113,9 @@ def test_a_pack_survives_as_data(tmp_path):
             own(printed=OWN["printed"] | {"spread_is": "std"}),
             "no spread_is of pack mine 'std'; known: sd, population sd, se; did you mean 'sd'?",
         ),
-        (own(settings={"memmory": 5}), "pack mine: no setting 'memmory'; known: "),
-        (own(settings={"out": "/tmp"}), "pack mine: no setting 'out'; known: "),
-        (own(settings={"strength": 5}), "pack mine: no setting 'strength'; known: "),
+        (own(settings={"memmory": 5}), "pack mine: no setting 'memmory'; did you mean 'memory'?"),
+        (own(settings={"out": "/tmp"}), "pack mine: no setting 'out'; "),
+        (own(settings={"strength": 5}), "pack mine: no setting 'strength'; "),
         (own(settings={"memory": -1}), "pack mine: memory must be >= 0, got -1"),
         (own(settings={"lr": "fast"}), "pack mine: er.lr must be a number > 0, got 'fast'"),
         (own(name="a/b"), "the name of a pack must be up to 60 letters, digits and . _ -, got 'a/b'"),
