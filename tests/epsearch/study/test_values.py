@@ -179,7 +179,7 @@ WORDS = {"trainer": ANY, "search": "opt=sgd,adam", "strategy": "grid", "repeats"
 @pytest.fixture
 def declared(monkeypatch):
     """No process is asked what the trainer declares."""
-    monkeypatch.setattr("epsearch.preparation.build.declare", lambda reference: None)
+    monkeypatch.setattr("epsearch.preparation.option_values.declare", lambda reference: None)
     monkeypatch.setattr("epsearch.preparation.build.of_trainer", lambda values, parsed: {"method": ANY})
 
 
