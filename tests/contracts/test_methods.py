@@ -14,7 +14,7 @@ from epsearch.testing.methods import (
     zero_gradients_do_no_harm,
 )
 from epsearch.testing.toy import suited
-from tests.support.learners import IN_SEQUENCE, STRENGTHS, engine_of, learner, train, untrained
+from tests.support.learners import IN_SEQUENCE, OTHER_VALUES, STRENGTHS, engine_of, learner, train, untrained
 from tests.support.numeric_paths import (
     MKL,
     TWIN,
@@ -47,29 +47,6 @@ def trained(learners, stream, path=MKL, **options):
     return train(learners, stream, path, **{"architecture": NETWORK} | options)
 
 
-OTHER_VALUES = {
-    "epsilon": 0.9,
-    "strength": 0.05,
-    "memory": 2,
-    "memory_batch": 5,
-    "trigger": "epsilon",
-    "scale": "raw",
-    "satisfied": "unit",
-    "a_agem_scale": "raw",
-    "fisher_every": 4,
-    "penalty_form": "paper",
-    "margin": 0.1,
-    "sensitivity": 3.0,
-    "damping": 0.02,
-    "alpha": 1.5,
-    "beta": 1.5,
-    "distillation": 0.3,
-    "temperature": 5.0,
-    "input_threshold": 0.6,
-    "hidden_threshold": 0.7,
-    "threshold_growth": 0.04,
-    "representations": 5,
-}
 ON_EVERY_PATH = (zero_gradients_do_no_harm, a_diverging_member_disturbs_nobody)
 
 

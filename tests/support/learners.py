@@ -16,6 +16,30 @@ ON_ANY_NETWORK = [name for name in IN_SEQUENCE if not METHODS[name].for_perceptr
 """Those of them that train other networks than perceptrons, too."""
 
 STRENGTHS = {"ewc": 10.0, "pi": 0.1, "mas": 0.1, "rwalk": 1.0, "si": 0.1}
+OTHER_VALUES = {
+    "epsilon": 0.9,
+    "strength": 0.05,
+    "memory": 2,
+    "memory_batch": 5,
+    "trigger": "epsilon",
+    "scale": "raw",
+    "satisfied": "unit",
+    "a_agem_scale": "raw",
+    "fisher_every": 4,
+    "penalty_form": "paper",
+    "margin": 0.1,
+    "sensitivity": 3.0,
+    "damping": 0.02,
+    "alpha": 1.5,
+    "beta": 1.5,
+    "distillation": 0.3,
+    "temperature": 5.0,
+    "input_threshold": 0.6,
+    "hidden_threshold": 0.7,
+    "threshold_growth": 0.04,
+    "representations": 5,
+}
+"""Of each hyperparameter of a method's own another value than tests have."""
 SMALL = Architecture(hidden=(16, 16))
 OPTIMIZERS = ({"momentum": 0.9, "lr": 0.02}, {"optimizer": "adam", "lr": 0.003})
 FEW = {"memory": 3, "memory_batch": 8}

@@ -117,7 +117,8 @@ def _rule(network, one, values, before):
             return g
         if isinstance(rule, Projection):
             return gem_direction(g, references, values.margin)
-        scale, facts = values.get("a_agem_scale", values.get("scale")), Facts(sizes, network.task + 1, losses)
+        scale = values.get("a_agem_scale", values.get("scale"))
+        facts = Facts(sizes, network.task + 1, losses, values.get("sensitivity", 0.0))
         return step_direction(one.method, g, references[0], values.get("epsilon"), scale, facts)
 
     direction.rate, direction.together = values.lr, one.method == "er"

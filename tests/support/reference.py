@@ -19,6 +19,8 @@ class Facts(NamedTuple):
     sizes: tuple[int, int] = (1, 1)
     tasks: int = 1
     losses: tuple[float, float] = (1.0, 1.0)
+    sensitivity: float = 1e-10
+    """Of MEGA-I; as in its authors' code."""
 
 
 ALONE = Facts()
@@ -64,8 +66,7 @@ def er_agem_direction(g: Vector, r: Vector, facts: Facts) -> Vector:
 
 
 def mega1_direction(g: Vector, r: Vector, facts: Facts) -> Vector:
-    """MEGA-I with the sensitivity of its authors' code."""
-    return g + facts.losses[1] / facts.losses[0] * r if facts.losses[0] > 1e-10 else r
+    return g + facts.losses[1] / facts.losses[0] * r if facts.losses[0] > facts.sensitivity else r
 
 
 OF_ANY_LENGTH: dict[str, Callable[[Vector, Vector, Facts], Vector]] = {

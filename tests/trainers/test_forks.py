@@ -9,7 +9,17 @@ import torch
 
 from epsearch.testing.toy import suited
 from tests.support.killing import train_until_kept
-from tests.support.learners import IN_SEQUENCE, OPTIMIZERS, SMALL, STRENGTHS, engine_of, few, train, untrained
+from tests.support.learners import (
+    IN_SEQUENCE,
+    OPTIMIZERS,
+    OTHER_VALUES,
+    SMALL,
+    STRENGTHS,
+    engine_of,
+    few,
+    train,
+    untrained,
+)
 from tests.support.numeric_paths import COMPILED, MKL, TWIN, rows_equal
 from tests.support.plain_run import flat, plain_run
 from tests.support.toy_streams import toy
@@ -21,26 +31,8 @@ from trainers.population import Training
 
 STREAM = toy(range(4), examples=62)  # six batches of 10 and one of 2
 PATHS = (MKL, TWIN, *(pytest.param(one, marks=pytest.mark.slow) for one in COMPILED[1:]))
-OTHERS = {
-    "epsilon": 0.9,
-    "strength": 0.05,
-    "lr": 0.03,
-    "batch_size": 4,
-    "memory_batch": 5,
-    "trigger": "epsilon",
-    "scale": "raw",
-    "satisfied": "unit",
-    "a_agem_scale": "raw",
-    "fisher_every": 3,
-    "penalty_form": "paper",
-    "margin": 0.1,
-    "alpha": 1.5,
-    "beta": 1.5,
-    "distillation": 0.3,
-    "temperature": 5.0,
-    "input_threshold": 0.6,
-    "hidden_threshold": 0.7,
-}
+OTHERS = OTHER_VALUES | {"lr": 0.03, "batch_size": 4, "fisher_every": 3}
+del OTHERS["memory"]  # which must stay
 
 
 def learner(method, seed=0, **values):
