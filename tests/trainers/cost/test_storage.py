@@ -33,6 +33,7 @@ def kept(method, stream=STREAM, network=NETWORK, **values):
         ("iid", {}, {"examples": 4 * 75 * EXAMPLE}),
         # Beside each example the five logits that it had; the last task's network.
         ("derpp", {"memory": 2}, {"examples": 4 * 5 * 2 * EXAMPLE, "logits": 4 * 5 * 2 * 5 * 4}),
+        ("er_ace", {"memory": 2}, {"examples": 4 * 5 * 2 * EXAMPLE}),
         ("lwf", {}, {"arrays": 4 * PARAMETERS}),
         # A square matrix for each layer: of 20 pixels, 16 and 32 units, each with the 1 of the bias.
         ("gpm", {}, {"bases": 4 * (21**2 + 17**2 + 33**2)}),
