@@ -8,7 +8,7 @@ from epsearch.findings.reports import REPORTS
 from epsearch.ledger.damage import Unreadable
 from epsearch.session.session import stored_loop
 from results.ledger.url import LedgerUrl
-from results.verdict.reproduction import Found
+from results.verdict.reproduction import Answer
 from search_spaces.published.pack import Pack, load_pack, packs
 
 
@@ -17,12 +17,12 @@ def all_packs() -> list[Pack]:
     return sorted(map(load_pack, packs()), key=lambda pack: (pack.source, pack.dataset, pack.name))
 
 
-def reproductions(storage: LedgerUrl, out: Path) -> list[Found]:
+def reproductions(storage: LedgerUrl, out: Path) -> list[Answer]:
     """Returns the answers in a ledger, of a pack and its settings the one with most seeds; by source, stream, pack.
 
     Raises UsageError without a ledger, or without such a study.
     """
-    best: dict[tuple[str, ...], Found] = {}
+    best: dict[tuple[str, ...], Answer] = {}
     with opened(storage) as store:
         for row in store.studies():
             if row.damage or row.config.get("from_pack") is None:
@@ -32,12 +32,12 @@ def reproductions(storage: LedgerUrl, out: Path) -> list[Found]:
             except Unreadable:  # `epsearch list` says why
                 continue
             kind = REPORTS[loop.study.kind]
-            found = kind.against_print(loop)
-            if found is not None and found["n"]:
+            answer = kind.against_print(loop)
+            if answer is not None and answer["n"]:
                 # Print and margin, too: files of one name may have others.
-                held = f"{found['printed']:g} ± {found['margin']:g}"
-                key = (found["source"], found["dataset"], found["name"], held, *found["changed"])
-                best[key] = max(best.get(key, found), found, key=lambda one: int(one["n"]))
+                held = f"{answer['printed']:g} ± {answer['margin']:g}"
+                key = (answer["source"], answer["dataset"], answer["name"], held, *answer["changed"])
+                best[key] = max(best.get(key, answer), answer, key=lambda one: int(one["n"]))
     if not best:
         raise UsageError(f"no row has been reproduced in {storage} yet; `epsearch reproduce` lists the packs")
     return [best[key] for key in sorted(best)]

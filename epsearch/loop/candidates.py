@@ -28,11 +28,11 @@ def quasi_random(parameters: tuple[Parameter, ...], count: int) -> list[dict[str
     """
     from scipy.stats.qmc import Halton  # takes a while to import
 
-    unit = Halton(len(parameters), scramble=False).random(count + 1)[1:]
+    unit, axes = Halton(len(parameters), scramble=False).random(count + 1)[1:], [each.axis() for each in parameters]
     return [
         {
-            each.name: each.value(each.axis().low + share * each.axis().width)
-            for each, share in zip(parameters, row, strict=True)
+            each.name: each.value(axis.low + share * axis.width)
+            for each, axis, share in zip(parameters, axes, row, strict=True)
         }
         for row in unit
     ]

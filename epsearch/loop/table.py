@@ -38,9 +38,9 @@ class Row:
     """Name of the method."""
     hyperparameters: Hyperparameters
     """Values of all hyperparameters that the method declares."""
-    count: int = 0
+    candidate_count: int = 0
     """Candidates of a tuning with a budget; 0 for those of A-GEM's grids."""
-    sized: tuple[str, ...] = ()
+    set_by_bytes: tuple[str, ...] = ()
     """Names of the hyperparameters that a budget of bytes sets."""
 
     def learner(self, seed: int) -> Learner:
@@ -49,8 +49,8 @@ class Row:
 
     def shown(self) -> dict[str, Any]:
         """Returns the hyperparameters for tables, by short names."""
-        tuned = tunable(self.method, self.hyperparameters) if self.count else ()
-        names = {*self.sized, *(each.name for each in tuned)}
+        tuned = tunable(self.method, self.hyperparameters) if self.candidate_count else ()
+        names = {*self.set_by_bytes, *(each.name for each in tuned)}
         return {
             each.short: vars(self.hyperparameters)[each.name]
             for each in methods.method(self.method).hyperparameters
@@ -58,9 +58,9 @@ class Row:
         }
 
     def candidates(self) -> list["Row"]:
-        """Returns the row with every learning rate, and λ, of A-GEM's grids (appendix G); or as many as `count`."""
-        if self.count:
-            points = quasi_random(tunable(self.method, self.hyperparameters), self.count - 1)
+        """Returns the row with the values of A-GEM's grids (appendix G), or as many as a budget allows."""
+        if self.candidate_count:
+            points = quasi_random(tunable(self.method, self.hyperparameters), self.candidate_count - 1)
             tried = (self.hyperparameters.but(**point) for point in points)
             return [self, *(replace(self, label=row_label(self.method, one), hyperparameters=one) for one in tried)]
         alike = methods.method(self.method).settings_of or self.method
@@ -90,9 +90,12 @@ def table_rows(study: Table, images: Mapping[str, Any] = MappingProxyType({})) -
     and numbers of candidates that are computed from budgets.
     """
     memories, counts = images.get(MEMORIES, {}), images.get(CANDIDATES, {})
-    sized = {name: {"memory": memories[name]} if name in memories else {} for name in study.methods}
-    rows = (_row(study, name, own | sized[name]) for name in study.methods for own in OWN[study.kind](study, name))
-    budgeted = (replace(row, count=counts.get(row.method, 0), sized=tuple(sized[row.method])) for row in rows)
+    by_bytes = {name: {"memory": memories[name]} if name in memories else {} for name in study.methods}
+    rows = (_row(study, name, own | by_bytes[name]) for name in study.methods for own in OWN[study.kind](study, name))
+    budgeted = (
+        replace(row, candidate_count=counts.get(row.method, 0), set_by_bytes=tuple(by_bytes[row.method]))
+        for row in rows
+    )
     return tuple(dict.fromkeys(budgeted))
 
 
@@ -147,7 +150,7 @@ class TableLoop(Loop):
         return rows if (answer := self.chosen()) is None else f"{rows}; {settings_text(answer)}"
 
     def against_print(self) -> dict[str, Any] | None:
-        """Returns the answer of the row that a pack prints, as `judged` has it; None without a pack, or its method.
+        """Returns the answer of the row that a pack prints, as `answer_of` has it; None without a pack, or its method.
 
         A memory study has several rows of the method, none of which is the printed one.
         """
@@ -156,22 +159,26 @@ class TableLoop(Loop):
             row = next((one for one in self.rows if one.method == pack.method), None)
         if pack is None or row is None:
             return None
-        from results.verdict.reproduction import judged  # late: a list of studies needs no numbers
+        from results.verdict.reproduction import answer_of  # late: a list of studies needs no numbers
 
-        return judged(pack.as_data(), self.records_of(self.runs(row)))
+        return answer_of(pack.as_data(), self.records_of(self.runs(row)))
 
     def chosen(self) -> dict[str, Any] | None:
         """Returns the answer by the name of the pack; None before there is one."""
-        found = self.against_print()
-        if found is None or not found["n"]:
+        answer = self.against_print()
+        if answer is None or not answer["n"]:
             return None
-        others = f", other {', '.join(found['changed'])}" if found["changed"] else ""
-        return {found["name"]: f"{found['answer']}{others}"}
+        others = f", other {', '.join(answer['changed'])}" if answer["changed"] else ""
+        return {answer["name"]: f"{answer['answer']}{others}"}
 
     def heading(self) -> str:
         """Returns the numbers of rows, seeds and tasks, in words."""
         study = self.study
-        tried = f" with {count_text(most, 'candidate')} a row" if (most := max(row.count for row in self.rows)) else ""
+        tried = (
+            f" with {count_text(most, 'candidate')} a row"
+            if (most := max(row.candidate_count for row in self.rows))
+            else ""
+        )
         tuned = f"tuned on {count_text(study.cv_tasks, 'task')}{tried}, then " if self.tuning else ""
         size = f"{count_text(len(self.rows), 'row')} × {study.units_text(len(study.seeds))}"
         return f"{size}, {tuned}{count_text(study.tasks - study.cv_tasks, 'task')}{study.held_out}"

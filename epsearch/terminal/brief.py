@@ -48,20 +48,20 @@ def _in_brief(brief: Summary) -> Brief:
     return lines, {**claimed, "trust": brief.trust, "next": brief.next_step}
 
 
-def reproduction(found: against.Found) -> Brief:
+def reproduction(answer: against.Answer) -> Brief:
     """Returns whether the printed row is reproduced, its numbers, and the seeds that an answer needs."""
-    titles = (f"  {found['metric']}", "ours", "printed", "difference", f"{100 * against.TOST:.0f} % interval")
+    titles = (f"  {answer['metric']}", "ours", "printed", "difference", f"{100 * against.TOST:.0f} % interval")
     lines: list[RenderableType] = [
-        Text(against.headline(found), style="bold"),
-        table([(f"  {method_label(found['method'])}", *against.cells(found))], *titles),
+        Text(against.headline(answer), style="bold"),
+        table([(f"  {method_label(answer['method'])}", *against.cells(answer))], *titles),
     ]
-    needed, known = found.get("seeds_needed"), found["name"] in packs()
+    needed, known = answer.get("seeds_needed"), answer["name"] in packs()
     step = "epsearch reproduce --table"
     if needed:
-        step = f"epsearch reproduce {found['name']} --seeds {needed}" if known else f"the same with --seeds {needed}"
-    below = {"trust": against.how_far(found), "needs": against.remedy(found), "source": shorten(found["source"], 70)}
-    if found["anomalies"]:
-        below["known"] = f"{count_text(len(found['anomalies']), 'remark')} on this row, with --why"
+        step = f"epsearch reproduce {answer['name']} --seeds {needed}" if known else f"the same with --seeds {needed}"
+    below = {"trust": against.how_far(answer), "needs": against.remedy(answer), "source": shorten(answer["source"], 70)}
+    if answer["anomalies"]:
+        below["known"] = f"{count_text(len(answer['anomalies']), 'remark')} on this row, with --why"
     return lines, {name: text for name, text in below.items() if text} | {"next": step}
 
 
@@ -70,13 +70,13 @@ def comparison(results: TableResults) -> Brief:
 
     Then a line a row; of a study with the row of a pack alone, the numbers of the test.
     """
-    if (found := against.reproduction(results)) is not None and len(results.rows) == 1:
-        return reproduction(found)
+    if (answer := against.reproduction(results)) is not None and len(results.rows) == 1:
+        return reproduction(answer)
     rows = comparison_numbers.comparison_table(results)
     lines, below = _table_in_brief(rows, ("row",), comparison_numbers.left_out(results), results.name)
     tau = comparison_numbers.ranking(results)[1] if results.printed_beside else math.nan
-    if found is not None:
-        lines.insert(0, Text(against.headline(found), style="bold"))
+    if answer is not None:
+        lines.insert(0, Text(against.headline(answer), style="bold"))
     if math.isfinite(tau):
         below["trust"] += f"; Kendall's τ with the printed ranking {tau:.2f}"
     claimed = {} if results.claim is None else {"claim": claim.in_brief(results.claim)}

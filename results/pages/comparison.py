@@ -13,7 +13,7 @@ from results.labels import count_text, dataset_label, number_text, stream_label
 from results.metrics import METRICS
 from results.pages.cells import printed_sheet, warnings
 from results.pages.comparison_numbers import comparison_table, left_out, ranking, row_notes
-from results.pages.costs import cost_table, costs_section, known
+from results.pages.costs import cost_table, costs_section, files
 from results.pages.latex import table_for_latex
 from results.pages.orders import orders_section
 from results.pages.sheet import Sheet, as_html
@@ -34,7 +34,7 @@ def write_comparison(comparison: TableResults, folder: Path) -> Path:
     return write_page(
         folder / "comparison.html",
         partial(_page, comparison, table, costs, ranked, tau, sheet, shown),
-        {"comparison": table, "ranking": ranked} | known(costs),
+        {"comparison": table, "ranking": ranked} | files(costs),
         shown,
         sheet.standalone(comparison.notes),
         comparison.records,
@@ -45,7 +45,7 @@ def write_comparison(comparison: TableResults, folder: Path) -> Path:
 def tables(comparison: TableResults) -> dict[str, pd.DataFrame]:
     """Returns every table, by the name of its file; the first is the comparison."""
     tables = {"comparison": comparison_table(comparison), "ranking": ranking(comparison)[0]}
-    return tables | known(cost_table(comparison))
+    return tables | files(cost_table(comparison))
 
 
 def figures(comparison: TableResults) -> Figures:

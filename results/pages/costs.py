@@ -19,10 +19,10 @@ def cost_table(results: TableResults) -> pd.DataFrame:
     Columns: row, method, memory (of a memory study), kept_bytes, <kind>_bytes, steps and flop of a member, seconds (the
     mean wall time of a member, of its share of a cohort), tuning_steps (of all members that tuned the row).
     """
-    found = []
+    rows = []
     for row, cost in zip(results.rows, results.costs(), strict=False):
         seconds = [record.seconds for record in row.records]
-        found.append(
+        rows.append(
             {
                 "row": row.label,
                 "method": row.method,
@@ -35,10 +35,10 @@ def cost_table(results: TableResults) -> pd.DataFrame:
                 "tuning_steps": cost.tuning,
             }
         )
-    return pd.DataFrame(found)
+    return pd.DataFrame(rows)
 
 
-def known(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def files(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Returns the table by the name of its file; nothing where it is empty."""
     return {} if table.empty else {"costs": table}
 

@@ -10,7 +10,7 @@ from results.figures import added, inside_tasks, memory_panels
 from results.html import appendix, page
 from results.labels import count_text, dataset_label, settings_text, stream_label
 from results.pages.cells import printed_sheet, warnings
-from results.pages.costs import cost_table, costs_section, known
+from results.pages.costs import cost_table, costs_section, files
 from results.pages.latex import table_for_latex
 from results.pages.orders import orders_section
 from results.pages.sheet import Sheet, as_html
@@ -35,13 +35,13 @@ def write_memory_study(study: TableResults, folder: Path) -> Path:
     html = partial(_page, study, table, costs, sheet, shown)
     standalone = sheet.standalone(study.notes)
     latex = table_for_latex(study, table, latex_metrics(), partial(memory_sheet, study))
-    written = {"memory": table} | known(costs)
+    written = {"memory": table} | files(costs)
     return write_page(folder / "memory.html", html, written, shown, standalone, study.records, latex)
 
 
 def tables(study: TableResults) -> dict[str, pd.DataFrame]:
     """Returns the table, by the name of its file."""
-    return {"memory": memory_table(study)} | known(cost_table(study))
+    return {"memory": memory_table(study)} | files(cost_table(study))
 
 
 def figures(study: TableResults) -> Figures:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from results.labels import count_text, dataset_label, duration_text, method_label
 from results.pages.sheet import Line, Sheet
 from results.statistics.equivalence import OPEN
-from results.verdict.reproduction import Found, cells
+from results.verdict.reproduction import Answer, cells
 
 HEADER = (
     *(("method", ""), ("stream", ""), ("source", ""), ("pack", ""), ("printed", ""), ("ours", ""), ("seeds", "")),
@@ -13,8 +13,8 @@ HEADER = (
 )
 
 
-def reproductions_sheet(rows: Sequence[Found]) -> Sheet:
-    """Returns the table of answers, as `judged` has them."""
+def reproductions_sheet(rows: Sequence[Answer]) -> Sheet:
+    """Returns the table of answers, as `answer_of` has them."""
     return Sheet(
         "Printed numbers, reproduced",
         HEADER,
@@ -23,17 +23,17 @@ def reproductions_sheet(rows: Sequence[Found]) -> Sheet:
     )
 
 
-def answer_text(found: Found) -> str:
+def answer_text(answer: Answer) -> str:
     """Returns the answer, with the seeds that another one needs, and the settings that are not the pack's."""
-    needed = found.get("seeds_needed")
-    more = f"; {needed} seeds would" if found["answer"] == OPEN and needed else ""
-    gone = f"; {count_text(found['diverged'], 'seed')} diverged" if found["diverged"] else ""
-    others = f" (other {', '.join(found['changed'])})" if found["changed"] else ""
-    return f"{found['answer']}{more}{gone}{others}"
+    needed = answer.get("seeds_needed")
+    more = f"; {needed} seeds would" if answer["answer"] == OPEN and needed else ""
+    gone = f"; {count_text(answer['diverged'], 'seed')} diverged" if answer["diverged"] else ""
+    others = f" (other {', '.join(answer['changed'])})" if answer["changed"] else ""
+    return f"{answer['answer']}{more}{gone}{others}"
 
 
-def _texts(found: Found) -> tuple[str, ...]:
-    ours, printed, apart, span = cells(found)
-    names = method_label(found["method"]), dataset_label(found["dataset"]), found["source"], found["name"]
-    numbers = printed, ours, str(found["n"]), apart, span, f"±{found['margin']:g}"
-    return *names, *numbers, answer_text(found), duration_text(found["seconds"])
+def _texts(answer: Answer) -> tuple[str, ...]:
+    ours, printed, apart, span = cells(answer)
+    names = method_label(answer["method"]), dataset_label(answer["dataset"]), answer["source"], answer["name"]
+    numbers = printed, ours, str(answer["n"]), apart, span, f"±{answer['margin']:g}"
+    return *names, *numbers, answer_text(answer), duration_text(answer["seconds"])

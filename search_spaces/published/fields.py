@@ -12,12 +12,29 @@ import yaml
 def read_yaml(name: str, text: str) -> Mapping[str, Any]:
     """Returns the mapping in a YAML text. Raises ValueError when the text is not YAML or not a mapping."""
     try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        _refuse_repeated_keys(node)
+        data = loader.construct_document(node) if node else None
+    except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(f"{name}: must be YAML, got {' '.join(str(error).split())}") from error
     if not isinstance(data, dict):
         raise ValueError(f"{name}: must be a mapping of fields, got {type(data).__name__}")
     return data
+
+
+def _refuse_repeated_keys(node: yaml.Node | None) -> None:
+    """Raises YAMLError for a key that stands twice in a mapping, of which PyYAML would take the last value."""
+    if not isinstance(node, yaml.CollectionNode):
+        return
+    pairs = node.value if isinstance(node, yaml.MappingNode) else [(None, one) for one in node.value]
+    names = set()
+    for key, value in pairs:
+        if isinstance(key, yaml.ScalarNode):
+            if key.value in names:
+                raise yaml.YAMLError(f"line {key.start_mark.line + 1} repeats {key.value}")
+            names.add(key.value)
+        _refuse_repeated_keys(value)
 
 
 WORDS = {float: "a number", int: "a whole number >= 1", str: "a text"}

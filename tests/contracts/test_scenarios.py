@@ -96,8 +96,12 @@ def reference(method, scenario, others=()):
 def farthest(method, scenario, path, exact=False, others=()):
     """The largest difference of a parameter from the reference, after each step; others: as there."""
     stream, one = pairs(scenario), small(method, **dict(others))
+    return distance(one, stream, reference(method, scenario, others)[1], path, exact)
+
+
+def distance(one, stream, trace, path, exact):
+    """The largest difference of a learner's parameters from those of `run_of` after each step."""
     net = MLP((stream.inputs, *NETWORK.hidden, stream.outputs))
-    _, trace = reference(method, scenario, others)
     engine, far = engine_of(one, stream, path, NETWORK), []
     if exact:
         engine = in_float64(engine)

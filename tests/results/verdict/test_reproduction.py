@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from results.statistics.equivalence import OPEN, OUTSIDE, WITHIN
-from results.verdict.reproduction import cells, headline, how_far, judged, remedy
+from results.verdict.reproduction import answer_of, cells, headline, how_far, remedy
 from search_spaces.published.pack import load_pack
 from tests.support.synthetic import record
 
@@ -33,39 +33,39 @@ def members(*scores):
     ],
 )
 def test_answers(scores, answer, line):
-    found = judged(pack(), members(*scores))
-    assert found["answer"] == answer and headline(found) == line
-    assert found["difference"] == pytest.approx(np.mean(scores) - 70) and found["n"] == 3
-    assert how_far(found) == "3 seeds, ± sd; printed mean taken as exact; two one-sided tests at 5 %"
-    assert ("seeds_needed" in found) == (answer == OPEN) == bool(remedy(found))
-    assert len(line) <= 80 and len(remedy(found)) <= 72
+    result = answer_of(pack(), members(*scores))
+    assert result["answer"] == answer and headline(result) == line
+    assert result["difference"] == pytest.approx(np.mean(scores) - 70) and result["n"] == 3
+    assert how_far(result) == "3 seeds, ± sd; printed mean taken as exact; two one-sided tests at 5 %"
+    assert ("seeds_needed" in result) == (answer == OPEN) == bool(remedy(result))
+    assert len(line) <= 80 and len(remedy(result)) <= 72
 
 
 def test_the_numbers_of_an_answer():
-    found = judged(pack(spread=0.5), members(69.0, 70.0, 72.0))
-    assert how_far(found) == "3 seeds, ± sd; print ± 0.5 (s.e.); two one-sided tests at 5 %"
-    ours, printed, apart, span = cells(found)
+    result = answer_of(pack(spread=0.5), members(69.0, 70.0, 72.0))
+    assert how_far(result) == "3 seeds, ± sd; print ± 0.5 (s.e.); two one-sided tests at 5 %"
+    ours, printed, apart, span = cells(result)
     assert (ours, printed, apart) == ("70.33 ± 1.53", "70", "+0.33")
-    low, high = found["interval_90"]
-    assert span == f"−{-low:.2f} to +{high:.2f}" and found["interval_95"][0] < low
-    assert remedy(found) == "more seeds would not tell: print too vague, or difference at the margin"
+    low, high = result["interval_90"]
+    assert span == f"−{-low:.2f} to +{high:.2f}" and result["interval_95"][0] < low
+    assert remedy(result) == "more seeds would not tell: print too vague, or difference at the margin"
 
 
 def test_one_seed_tells_nothing_and_two_are_needed():
-    found = judged(pack(), members(70.0))
-    assert found["answer"] == OPEN and found["seeds_needed"] == 2 and "p" not in found
-    assert cells(found) == ("70.00", "70", "0.00", "–")
-    assert judged(pack(), [])["difference"] is None and headline(judged(pack(), [])).startswith(
+    result = answer_of(pack(), members(70.0))
+    assert result["answer"] == OPEN and result["seeds_needed"] == 2 and "p" not in result
+    assert cells(result) == ("70.00", "70", "0.00", "–")
+    assert answer_of(pack(), [])["difference"] is None and headline(answer_of(pack(), [])).startswith(
         "mine: cannot tell at n = 0"
     )
 
 
 def test_a_diverged_seed_leaves_all_open():
-    found = judged(pack(), [*members(70.1, 70.2, 70.0), record(seed=3, tasks=2, diverged=True)])
-    assert found["answer"] == OPEN and found["diverged"] == 1 and not remedy(found)
-    assert how_far(found) == "1 seed diverged, and the others alone say nothing"
+    result = answer_of(pack(), [*members(70.1, 70.2, 70.0), record(seed=3, tasks=2, diverged=True)])
+    assert result["answer"] == OPEN and result["diverged"] == 1 and not remedy(result)
+    assert how_far(result) == "1 seed diverged, and the others alone say nothing"
 
 
 def test_other_settings_are_named():
-    found = judged(pack(changed=("tasks", "lr")), members(70.1, 70.2, 70.0))
-    assert headline(found) == "mine with other tasks, lr: within ±1 of the printed 70 (n = 3)"
+    result = answer_of(pack(changed=("tasks", "lr")), members(70.1, 70.2, 70.0))
+    assert headline(result) == "mine with other tasks, lr: within ±1 of the printed 70 (n = 3)"

@@ -203,6 +203,7 @@ def test_a_method_without_settings_is_an_error():
         ("{learning_rate: 0.03}", "0.03", "new: methods: van must be a mapping, got 0.03"),
         ("reported_epsilon: 0.07185", "reported_epsilon: x", "new: reported_epsilon must be a number, got 'x'"),
         ("title: Permuted MNIST", "title: [", "new: must be YAML"),
+        ("title: Permuted MNIST", "title: One\ntitle: Two", "new: must be YAML, got line 3 repeats title"),
     ],
 )
 def test_a_malformed_definition_is_an_error_that_names_the_field(old, new, message):

@@ -4,12 +4,10 @@ import pytest
 import torch
 
 from epsearch.testing.toy import pairs
-from tests.contracts.test_scenarios import NETWORK, TASKS, SelectingLearner, small, wide
-from tests.support.learners import engine_of, untrained
+from tests.contracts.test_scenarios import NETWORK, SelectingLearner, distance, small
 from tests.support.numeric_paths import TWIN, on_every_path
-from tests.support.plain_run import flat, run_of, unpadded
+from tests.support.plain_run import run_of, unpadded
 from trainers import Learner
-from trainers.engines.self_check import in_float64
 from trainers.networks import MLP
 from trainers.scenarios import DOMAIN
 from trainers.schedule import generator
@@ -59,20 +57,7 @@ def farthest(method, changes, path, exact):
         one,
         stream,
     )
-    engine, far = engine_of(one, stream, path, NETWORK), []
-    engine = in_float64(engine) if exact else engine
-    with torch.inference_mode():
-        learners = untrained(engine, [one])
-        learners = wide(learners) if exact else learners
-        for task in range(TASKS):
-            engine.load_task(task)
-            for step in range(engine.steps):
-                engine.train(learners, step, step + 1)
-                far.append(float((flat(net, learners.params) - trace[len(far)]).abs().max()))
-            engine.finish(learners, task == 0)
-            engine.remember(task)
-    assert len(far) == len(trace)
-    return max(far)
+    return distance(one, stream, trace, path, exact)
 
 
 @each_method
