@@ -51,6 +51,9 @@ FLOOR = 0.005
 FEWEST_TASKS = 3
 """With two tasks nothing tells what the first task afterwards takes from what later ones take."""
 
+MOST_VALUES = 100
+"""Values of a fit, which takes the cube of their number; of more, neighbours count as one."""
+
 LEVEL = 0.95
 
 
@@ -84,6 +87,7 @@ class Extrapolation:
         x: [K, d] the values in the unit cube of their space, with a log axis logarithmic; accuracies: [K, S, k, k] in
         [0, 1], a[k, j] on task j after k, of every seed; only j ≤ k counts. there: [K, S], whether there is such a
         member; all without it. A value of which a member diverged (NaN) has no prediction and informs no other.
+        Of more than `MOST_VALUES`, neighbours have one prediction, from the mean of their members of each seed.
 
         Raises ValueError for fewer than 3 tasks, fewer tasks than were seen, and where no value has a member.
         """
@@ -96,8 +100,9 @@ class Extrapolation:
         if not usable.any():
             raise ValueError("no value has members that did not diverge")
         seeds = there[usable].any(axis=0)
-        lower, there = lower[usable][:, seeds], there[usable][:, seeds]
-        mean, seen, covariance, level = _forecast(np.asarray(x, float)[usable], lower, there, tasks)
+        lower, there, x = lower[usable][:, seeds], there[usable][:, seeds], np.asarray(x, float)[usable]
+        group, last = _groups(x), np.nanmean(np.where(there, lower[:, :, -k:].mean(axis=2), np.nan), axis=1)
+        mean, seen, covariance, level = _forecast(*_pooled(group, x, lower, there), tasks)
         best, loss, normal = int(np.argmax(mean)), seen - mean, float(stats.norm.ppf((1 + LEVEL) / 2))
         least = LEAST_ERROR * (tasks - k) / k
         own, apart = np.hypot(OWN_ERROR * loss, least), np.hypot(APART_ERROR * (loss - loss[best]), least)
@@ -107,7 +112,7 @@ class Extrapolation:
 
         def everywhere(values: np.ndarray) -> np.ndarray:
             full = np.full(len(usable), np.nan)
-            full[usable] = values
+            full[usable] = values[group]
             return full
 
         return cls(
@@ -115,10 +120,31 @@ class Extrapolation:
             low=everywhere(np.maximum(mean - half, 0.0)),
             high=everywhere(np.minimum(mean + half, 1.0)),
             seen=everywhere(seen),
-            choice=int(np.flatnonzero(usable)[best]),
+            choice=int(np.flatnonzero(usable)[np.argmax(np.where(group == best, last, -np.inf))]),
             behind_low=everywhere(ahead - wide),
             behind_high=everywhere(ahead + wide),
         )
+
+
+def _groups(x: np.ndarray) -> np.ndarray:
+    """Returns the group [K] of each value: itself, or its cell of the cube [0, 1]^d where there are too many."""
+    if len(x) <= MOST_VALUES:
+        return np.arange(len(x))
+    cells = int(MOST_VALUES ** (1 / x.shape[1]))
+    cell = np.minimum((x * cells).astype(int), cells - 1)
+    return np.asarray(np.unique(cell, axis=0, return_inverse=True)[1]).ravel()
+
+
+def _pooled(
+    group: np.ndarray, x: np.ndarray, lower: np.ndarray, there: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns x [G, d], lower [G, S, N] and there [G, S] of groups: means over those of their values that are there."""
+    if len(x) == group.max() + 1:
+        return x, lower, there
+    own = (group == np.arange(group.max() + 1)[:, None]).astype(float)
+    counts = own @ there
+    sums = np.einsum("gv,vsn->gsn", own, np.where(there[:, :, None], lower, 0.0))
+    return own @ x / own.sum(axis=1)[:, None], sums / np.maximum(counts, 1)[:, :, None], counts > 0
 
 
 def _of_differences(covariance: np.ndarray, best: int) -> np.ndarray:
@@ -228,18 +254,23 @@ def _smooth(x: np.ndarray, coefficients: np.ndarray, there: np.ndarray) -> np.nd
     """
     value, seed = np.nonzero(there)
     y, seeds, parts = coefficients[there], np.eye(there.shape[1])[seed], []
-    free = len(y) - seeds.shape[1]
+    counts, free = there.sum(axis=1), len(y) - seeds.shape[1]
+    # Only the mean of a value's members says where its process is; what is left of them is the same for all processes.
+    members = np.column_stack([seeds, y])
+    means = np.eye(len(x))[value].T @ members / counts[:, None]
+    inside, within = np.split(members - means[value], [seeds.shape[1]], axis=1)
     for ratio, correlation in _processes(x):
-        near = ratio * correlation[value]
-        root = np.linalg.cholesky(near[:, value] + np.eye(len(y)))
-        white = np.linalg.solve(root, np.column_stack([seeds, near, y]))
-        one, two, three = np.split(white, [seeds.shape[1], seeds.shape[1] + len(x)], axis=1)
-        inner = one.T @ one
-        effects = np.linalg.solve(inner, one.T @ three)
-        rest = three - one @ effects
-        squares = np.maximum(np.square(rest).sum(axis=0), np.finfo(float).tiny)
+        near = ratio * correlation
+        root = np.linalg.cholesky(near + np.diag(1 / counts))
+        white = np.linalg.solve(root, np.column_stack([means, near]))
+        one, two, three = np.split(white, [seeds.shape[1], members.shape[1]], axis=1)
+        inner = inside.T @ inside + one.T @ one
+        effects = np.linalg.solve(inner, inside.T @ within + one.T @ two)
+        rest = two - one @ effects
+        squares = np.square(rest).sum(axis=0) + np.square(within - inside @ effects).sum(axis=0)
+        squares = np.maximum(squares, np.finfo(float).tiny)
         evidence = -np.log(np.diag(root)).sum() - np.linalg.slogdet(inner)[1] / 2 - free / 2 * np.log(squares)
-        parts.append((evidence, effects.mean(axis=0) + two.T @ rest))
+        parts.append((evidence, effects.mean(axis=0) + three.T @ rest))
     evidence, means = (np.array(part) for part in zip(*parts, strict=True))
     weights = np.exp(evidence - evidence.max(axis=0))
     return np.asarray((weights[:, None] * means).sum(axis=0) / weights.sum(axis=0))

@@ -10,7 +10,7 @@ from results.inert import all_equal
 from results.labels import A_T, number_text, signed_text
 from results.ledger.record import RunRecord, Unit
 from results.metrics import METRICS
-from results.points import point_text
+from results.points import group, point_text
 from results.search import SearchResults
 from results.statistics.extrapolation import FEWEST_TASKS, Extrapolation
 
@@ -59,7 +59,8 @@ def forecast(results: SearchResults) -> Forecast | None:
         return None
     points = sorted(results.stages[-1].points) if results.stages else results.points
     values = tuple(float(point[0]) for point in points)
-    of_value = [results.select(members, (value,)) for value in values]
+    of_point = group(members, results.parameters, points)
+    of_value = [of_point[point] for point in points]
     accuracies = np.array([_matrices(own, units, seen) for own in of_value])
     there = np.array([[any(record.unit == one for record in own) for one in units] for own in of_value])
     if len(values) < 2 or all_equal(accuracies[:, :, -1].mean(axis=2)):

@@ -119,6 +119,22 @@ def test_resolved_is_whether_no_other_value_may_be_better():
     assert forecast.resolved(most + 1e-9) and not forecast.resolved(most - 1e-9)
 
 
+def test_of_many_values_neighbours_have_one_prediction():
+    rng, many = np.random.default_rng(1), 3 * extrapolation.MOST_VALUES
+    x = rng.permutation(np.linspace(0, 1, many))[:, None]
+    a = np.array([[matrix(4, 0.95 - 0.02 * v, 0.01, 0.03 - 0.02 * v, 0.5, rng, 1e-3)] * 2 for v in x[:, 0]])
+    there = np.ones((many, 2), bool)
+    there[5, 0] = there[7, 1] = False
+    forecast = Extrapolation.fit(x, a, 17, there)
+    expected = np.array([final(17, 0.95 - 0.02 * v, 0.01, 0.03 - 0.02 * v, 0.5) for v in x[:, 0]])
+    np.testing.assert_allclose(forecast.mean, expected, atol=0.005)
+    assert len(set(forecast.mean)) <= extrapolation.MOST_VALUES and forecast.mean[forecast.choice] == max(forecast.mean)
+    alike = forecast.mean == forecast.mean[forecast.choice]
+    assert np.ptp(x[alike]) <= 1 / extrapolation.MOST_VALUES and not forecast.behind_high[alike].any()
+    last = a[:, 0, -1].mean(axis=1)
+    assert last[forecast.choice] == max(last[alike])
+
+
 def test_the_numbering_of_values_and_seeds_does_not_matter():
     a, _ = members(5, 0.75, noise=0.01)
     order = np.random.default_rng(1).permutation(6)
