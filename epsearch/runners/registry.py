@@ -97,7 +97,8 @@ def runner_of(study: Study) -> Runner:
     """Returns the runner of a study from its start on.
 
     A cluster is for work that this machine cannot do, and a GPU has no room for two training processes: both are Ray's
-    alone, unless threads are requested. Where Ray is not installed, all that this machine can do is done by threads.
+    alone, unless threads are requested. Where Ray is not installed, all that this machine can do is done by threads; so
+    is the work of one worker, which a process of its own would not train faster.
     """
     if study.runner != AUTO.name:
         return RUNNERS[study.runner]
@@ -105,4 +106,6 @@ def runner_of(study: Study) -> Runner:
         return TUNE
     if not ray_installed():
         return LOCAL
-    return TUNE if study.device == "cuda" else AUTO
+    if study.device == "cuda":
+        return TUNE
+    return LOCAL if local.local_slots(study) == 1 else AUTO

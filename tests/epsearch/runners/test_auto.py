@@ -49,7 +49,8 @@ SIZE = {"repeats": 2, "points": 4, "seeds": 3, "certify": 1, "workers": 2}
 @pytest.mark.parametrize(
     ("options", "first"),
     [
-        ({"runner": "auto"}, "auto"),
+        ({"runner": "auto", "workers": 2}, "auto"),
+        ({"runner": "auto", "workers": 1}, "local"),
         ({"runner": "local"}, "local"),
         ({"runner": "tune"}, "tune"),
         ({"runner": "auto", "address": "10.0.0.1:6379"}, "tune"),
