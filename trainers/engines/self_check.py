@@ -37,7 +37,8 @@ STEPS, IMAGE_STEPS = 20, 6  # of each task: float64 on a CPU is slow
 # Learning rate, ε. Steps so long that the rounding of the parameters themselves is little beside them.
 LEARNERS = ((0.3, 0.5), (0.15, 0.0))
 IMAGE_RATE = 1 / 3  # of those rates
-SIZES: dict[str, Value] = {"batch_size": 10, "memory": 5, "memory_batch": 20, "strength": 0.01, "fisher_every": 5}
+SIZES: dict[str, Value] = {"batch_size": 10, "memory": 5, "memory_batch": 20, "fisher_every": 5}
+WEIGHTS: dict[str, Value] = {"strength": 0.01, "alpha": 0.001, "beta": 0.1}  # no method diverges by them
 IMAGE_SIZES: dict[str, Value] = {"batch_size": 3, "memory": 2, "memory_batch": 4}
 CLASSES, ATTRIBUTES = 6, 8
 
@@ -79,8 +80,8 @@ def check(
 ) -> _Checked:
     """Trains a few learners on small made-up tasks, on the path's device and in float64 on the CPU.
 
-    learner: one such as are to be trained; its sizes, learning rate, ε and λ are chosen here. stream: with inputs and a
-    head such as are to be trained on. engine_of: what makes the engine that is checked. Raises SelfCheckFailed.
+    learner: one such as are to be trained; its sizes, learning rate, ε and weights are chosen here. stream: with inputs
+    and a head such as are to be trained on. engine_of: what makes the engine that is checked. Raises SelfCheckFailed.
     """
     network = architecture if architecture.pretrained is None else replace(architecture, pretrained=None)
     small = made_up(stream, network, learner.declared.scenarios)
@@ -144,7 +145,7 @@ def in_float64(engine: Engine) -> Engine:
 def _cohort(learner: Learner, network: Architecture) -> Cohort:
     """Two learners of the method, with values that are known to tell faults from rounding."""
     given, rate = learner.hyperparameters, 1.0 if network.perceptron else IMAGE_RATE
-    sizes = SIZES if network.perceptron else SIZES | IMAGE_SIZES
+    sizes = WEIGHTS | (SIZES if network.perceptron else SIZES | IMAGE_SIZES)
     wanted = (sizes | {"lr": lr * rate, "epsilon": epsilon} for lr, epsilon in LEARNERS)
     some = ({name: value for name, value in values.items() if name in vars(given)} for values in wanted)
     return Cohort(tuple(Learner(learner.method, given.but(**values), seed=0) for values in some))
