@@ -21,20 +21,29 @@ from trainers.foreign.messages import AT_ONCE
 
 LEAVE = 20.0  # seconds that a guard has to end everything
 MARK = "TRAINER_OF_EPSEARCH"  # the variable by which all that a trainer has started is found
+PREFIX = "epsearch-"  # of folders
 JOB, TEMPORARY = "job", "tmp"  # in a guard's folder: what a server is to import, and temporary files
 
 
 class Guard:
     """A guard, with a folder of its own and all that it starts. module: its code.
 
-    printed: a pipe for its output and that of all below it. ends: of pipes that it takes over, before those of its
-    own. It says "trainer STATUS" over `life` when the trainer has ended by itself, and goes when that is closed.
+    folder: one that is there; None to make one. printed: a pipe for its output and that of all below it. ends: of
+    pipes that it takes over, before those of its own. It says "trainer STATUS" over `life` when the trainer has ended
+    by itself, and goes when that is closed.
     """
 
     def __init__(
-        self, module: str, environment: Mapping[str, str], printed: int, ends: Sequence[int], job: Any = None
+        self,
+        module: str,
+        environment: Mapping[str, str],
+        printed: int,
+        ends: Sequence[int],
+        job: Any = None,
+        folder: Path | None = None,
     ) -> None:
-        self.folder, self._mark = Path(tempfile.mkdtemp(prefix="epsearch-")), secrets.token_hex(8)
+        self.folder = folder or Path(tempfile.mkdtemp(prefix=PREFIX))
+        self._mark = secrets.token_hex(8)
         temporary = self.folder / TEMPORARY
         temporary.mkdir()
         if job is not None:
@@ -194,6 +203,8 @@ class ForkServer(Guard):
 
     def end(self) -> None:
         """As of any guard; the server ends, too."""
+        if self.control.fileno() < 0:  # it has been ended
+            return
         self.alive = False
         self.control.close()
         os.close(self.printed)

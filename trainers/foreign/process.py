@@ -6,7 +6,9 @@ that does not read what it is sent.
 
 import os
 import selectors
+import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 
 import trainers
 from trainers.foreign import output_log, process_tree
-from trainers.foreign.guard import ForkServer, Guard
+from trainers.foreign.guard import PREFIX, ForkServer, Guard
 from trainers.foreign.messages import AT_ONCE, Malformed, Message, packed, plain, take_message
 from trainers.operating_system import CAN_FORK, SYSTEM
 from trainers.plugins.calls import ForeignError
@@ -115,10 +117,14 @@ class Process:
             self._selector.register(one, selectors.EVENT_READ)
         for one in (self._requests, self._answers, self._printed):
             os.set_blocking(one, False)
-        if server is None:
-            self._start()
-        else:
-            self._take(server)
+        try:
+            if server is None:
+                self._start()
+            else:
+                self._take(server)
+        except BaseException:
+            self._close()
+            raise
 
     def __enter__(self) -> "Process":
         return self
@@ -144,13 +150,9 @@ class Process:
         """A folder of this process alone."""
         return self._guard.folder
 
-    def _start(self) -> None:
-        """Starts a new process."""
-        try:
-            self._guard = Guard("trainers.foreign.child", self._environment, self._ends[2], self._ends[:2])
-        except BaseException:
-            self._close()
-            raise
+    def _start(self, folder: Path | None = None) -> None:
+        """Starts a new process. folder: as of the guard."""
+        self._guard = Guard("trainers.foreign.child", self._environment, self._ends[2], self._ends[:2], folder=folder)
         self._selector.register(self._guard.life, selectors.EVENT_READ)
         self._handed_over()
 
@@ -166,15 +168,23 @@ class Process:
     def _refuse(self, why: str) -> None:
         """Gives a server up, for a new process, which has all of its time."""
         assert self._server is not None
-        for one in (self._server.life, self._server.control, self._server.printed):
+        server, self._server, self.anew = self._server, None, why
+        for one in (server.life, server.control, server.printed):
             with suppress(KeyError):
                 self._selector.unregister(one)
-        self._server.end()
+        with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as aside:
+            # Files that go with the process stay where they are, although the server takes its folder along.
+            files = [one.name for one in server.folder.iterdir() if one.is_file()]
+            for name in files:
+                shutil.move(server.folder / name, aside)
+            server.end()
+            server.folder.mkdir(mode=0o700)
+            for name in files:
+                shutil.move(Path(aside) / name, server.folder)
         if why:
-            self._server.refused(why)
-        self.anew, self._server = why, None
+            server.refused(why)
         self._started = time.monotonic()
-        self._start()
+        self._start(server.folder)
 
     def _handed_over(self) -> None:
         """The process of the trainer is there, and has its ends of the pipes."""

@@ -30,27 +30,8 @@ from trainers.plugins.source import source_of
 
 pytestmark = pytest.mark.skipif(not fork_servers.POSSIBLE, reason="nothing is copied here")
 
-TORCH = """
-    import torch
-    from torch import nn
-
-    def train(values, stream, seed, report):
-        network = nn.Sequential(nn.Linear(stream.shape[0], 32), nn.ReLU(), nn.Linear(32, stream.outputs))
-        optimizer = torch.optim.Adam(network.parameters(), lr=values["lr"])
-        loss = nn.CrossEntropyLoss()
-
-        def predict(inputs, task):
-            with torch.no_grad():
-                return network(torch.from_numpy(inputs)).argmax(1)
-
-        for task in range(len(stream)):
-            inputs, labels = map(torch.from_numpy, stream.train(task))
-            for some in torch.randperm(len(labels)).split(10):
-                optimizer.zero_grad()
-                loss(network(inputs[some]), labels[some]).backward()
-                optimizer.step()
-            report(task, predict)
-"""
+ROOT = Path(__file__).parents[3]
+TORCH = re.search(r"```python\n(.*?)```", (ROOT / "docs/own-trainer.md").read_text(encoding="utf-8"), re.DOTALL)[1]
 ZEROS = """
     import os
     import tempfile
@@ -108,7 +89,7 @@ def same(one, other):
 @pytest.mark.parametrize("text", [SOFTMAX, pytest.param(TORCH, marks=pytest.mark.slow)], ids=["numpy", "torch"])
 def test_results_are_the_same_both_ways(members, text):
     """Torch, too, with an optimizer, which must not hang after a fork."""
-    mine, values = members(text), {"lr": 0.01}
+    mine, values = members(text), {"lr": 0.01, "memory": 5}
     anew = [mine.train(values, seed, copied=False) for seed in (1, 2)]
     copies = [mine.train(values, seed) for seed in (1, 2, 1)]
     assert mine.copies == [False, False, True, True, True]
@@ -279,6 +260,49 @@ def test_a_member_that_fails_ends_its_server(members):
             assert np.isfinite(mine.train({"lr": lr}).accuracies[0, -1]).all()
 
 
+RESUMED = f"""{ZEROS}
+    KEPT = [LINE]
+
+    class Mine:
+        seen = ()
+
+        def train(self, values, stream, seed, report):
+            for task in stream.tasks:
+                self.seen += (task, int(stream.train(task)[1][0]))
+                Path(values["file"]).write_text(str(self.seen))
+                report(task, zeros)
+                assert task or os.environ["FAILS"] != "True"
+
+        def save(self, path):
+            np.save(path.open("wb"), self.seen)
+
+        def load(self, path):
+            self.seen = tuple(map(int, np.load(path)))
+"""
+
+
+@pytest.mark.parametrize("line", ["0", "open(__file__)"], ids=["copied", "anew"])
+def test_a_member_that_failed_goes_on_where_it_was(tmp_path, write, monkeypatch, line):
+    """Also where its first process is given up, as it cannot be copied."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
+    source = dict(source_of(name := write(RESUMED.replace("LINE", line))).hashes)
+    request, file = Request(f"{name}:Mine", tmp_path, source), tmp_path / "seen"
+    seen = []
+    for fails, folder in ((False, None), (True, tmp_path / "cache"), (False, tmp_path / "cache")):
+        # The same values, which a run that goes on must have.
+        observed, run = Observations(closely=False), Run({"file": str(file)}, 1, digits(examples=20))
+        monkeypatch.setenv("FAILS", str(fails))
+        with keeping():
+            try:
+                train(request, run, None, folder, observed)
+            except ForeignError:
+                assert fails
+        assert observed.copied == (line == "0")
+        seen.append((file.read_text(), len(observed.tasks)))
+    assert seen[0] == (seen[2][0], 3) and [tasks for _, tasks in seen] == [3, 1, 2]
+
+
 def test_a_source_that_changes_is_refused_as_ever(members, write):
     mine = members(SOFTMAX)
     mine.train({"lr": 0.1})
@@ -346,9 +370,8 @@ time.sleep(600 * (sys.argv[2] == "sleeps"))
 def test_a_server_that_waits_ends_with_epsearch(tmp_path, write, how):
     """Killed, or at its end, as a worker of a cluster."""
     write(SOFTMAX)
-    root = Path(__file__).parents[3]
     command = [sys.executable, "-c", IDLE, str(tmp_path), how]
-    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         server, guard, folder = process.stdout.readline().split()
         if how == "sleeps":
             assert psutil.pid_exists(int(server))
