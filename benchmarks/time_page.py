@@ -63,6 +63,38 @@ def startup(found: Found) -> tuple[str, dict[str, str]]:
     return f"{_parts(runs)}\n\n{text}", {}
 
 
+def own_trainer_start(found: Found) -> tuple[str, dict[str, str]]:
+    """Seconds of members, a study and a check, with an import by each member and as copies of one; ratios by turn."""
+    rows: list[tuple[str, list[float], list[float]]] = []
+    members = found["members"]
+    for part, title in (
+        ("begun", "member, until it is called"),
+        ("first task", "member, until its first task is over"),
+    ):
+        ways = [
+            [statistics.median(one[part] for one in turn if not one["imported"]) for turn in members[way]]
+            for way in ("anew", "copied")
+        ]
+        rows.append((title, *ways))
+    for part, title in (("study", "study of 18 members and 2 certificates"), ("check", "`epsearch check`")):
+        rows.append((title, found[part]["anew"], found[part]["copied"]))
+    head = ("seconds", "each imports anew", "copies", "ratio")
+    cells = [
+        (title, _median(anew), _median(copied), _median([one / other for one, other in zip(anew, copied, strict=True)]))
+        for title, anew, copied in rows
+    ]
+    imports = _median([one["imported"] for turn in members["copied"] for one in turn if one["imported"]])
+    equal = [[one["fingerprint"] for one in turn] for way in members.values() for turn in way]
+    same = "the same" if all(one == equal[0] for one in equal) else "NOT the same"
+    busy = f"load {found['load'][2]:.0f} on {found['facts']['cores']} cores"
+    text = (
+        f"Medians of {found['turns']} turns with their span, in which both ways alternate, on a machine that had much "
+        f"else to do ({busy}): ratios tell more than seconds. The import that copies share took {imports} s. "
+        f"Fingerprints of all members were {same} both ways."
+    )
+    return f"{table(head, cells)}\n\n{text}", {}
+
+
 def startup_before(found: Found) -> tuple[str, dict[str, str]]:
     """The same parts at a revision that had Ray Tune alone."""
     return _parts(found["runs"]), {}

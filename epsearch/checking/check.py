@@ -22,6 +22,7 @@ from epsearch.study.limits import LARGEST_SEED
 from results.ledger.record import content_key
 from results.points import value_text
 from trainers.cohort import CohortResult, Learner
+from trainers.foreign.fork_servers import keeping
 from trainers.foreign.process import Observations
 from trainers.foreign.running import Request, Run, train
 from trainers.notes import redirect_notes
@@ -48,7 +49,8 @@ def check(options: Mapping[str, Any], listener: Listener = ignore, found: Found 
         study = unsearched(options)
         prepared = prepare(study, listener)
         study = replace(study, numeric_path=numeric_path(study, prepared.stream, listener=listener))
-        return _Check(study, prepared, listener, found).report()
+        with keeping():
+            return _Check(study, prepared, listener, found).report()
 
 
 class _Check:
@@ -130,6 +132,7 @@ class _Check:
         refusals = [each.refusal for each in self._observations if each.refusal]
         lines.insert(2, self._tell(findings.ahead(sum(each.ahead for each in self._observations), refusals)))
         seconds, more = time
+        more += [self._tell(one) for one in findings.start(self._observations)]
         most = max(each.peak for each in self._observations)
         lines += [*more, self._tell(findings.memory(most, self._request.limits.bytes))]
         created = datetime.now(UTC).isoformat(timespec="seconds")
@@ -150,8 +153,10 @@ class _Check:
         self._observations.append(observations)
         self._listener(Note(f"training {number} of at most {self._most}: {title}"))
         run = Run(values, used, self._stream, transfer=False, data_seed=ours)
+        # The repetition shows what a fresh import comes to.
+        request = replace(self._request, copied=title != AGAIN)
         try:
-            result = train(self._request, run, self._progress, watched=observations)
+            result = train(request, run, self._progress, watched=observations)
         except ForeignError as error:
             return None, str(error)
         self._trained[key] = {"result": encode(result), "observations": asdict(observations)}

@@ -11,6 +11,7 @@ from results.points import value_text
 from results.statistics.paired import largest_difference
 from trainers.cohort import CohortResult
 from trainers.foreign.measuring import SELF_REPORTED
+from trainers.foreign.process import Observations
 
 MIB = 2**20
 
@@ -135,6 +136,19 @@ def time(seconds: float, begun: float, limit: float | None) -> Finding:
     most = "" if limit is None else f"; all of it may take {duration_text(limit)}"
     text = f"{seconds:.2g} s a task with its tests, {begun:.2g} s before the first{most}"
     return Finding("time", True, f"{seconds:.2g} s a task", text)
+
+
+def start(trainings: Sequence[Observations]) -> list[Finding]:
+    """Returns the finding on how a member starts, from all trainings in their order; none where nothing was copied."""
+    first, *others = trainings
+    if first.anew and first.begun is not None:
+        text = f"each member imports it anew, in {first.begun:.2g} s: {first.anew}"
+        return [Finding("start", None, "each member imports it anew", text)]
+    copies = [each.begun for each in others if each.begun is not None and each.copied]
+    if not first.imported or not copies:
+        return []
+    text = f"imported once, in {first.imported:.2g} s; a member is a copy of that process, after {min(copies):.2g} s"
+    return [Finding("start", True, "", text)]
 
 
 def memory(most: int, limit: int | None) -> Finding:

@@ -57,6 +57,7 @@ class Loop(ABC):
         self.reused = 0  # members that were stored before
         self.stored: list[RunRecord] = []  # members trained since
         self.certificates: dict[str, Certificate] = {}
+        self.imports: list[float] = []  # seconds in which workers have imported a plug-in trainer
         self.saved = 0  # member-steps saved, as members share their first task
         self.notify: Callable[[str], object] = str  # called with lines for the user, after results are stored
         self.damaged: dict[str, str] = {}  # unusable records, some trained again since
@@ -201,6 +202,7 @@ class Loop(ABC):
             lines.append(self.claims.give_up(result))
             return
         self.saved += result.value.saved
+        self.imports += [result.imported] if result.imported else []
         lines += result.value.note.splitlines()
         job = self._close(result.number)
         self._store_result(job, result)

@@ -148,6 +148,8 @@ class JobResult:
     """Outcome of the GPU's self-check, see `gpu_check`; "" for a CPU."""
     machine: str = ""
     """Kind of machine, see `machine.rounding`; "" if unknown."""
+    imported: float = 0.0
+    """Seconds in which a plug-in trainer was imported for this and later jobs; no part of `seconds`."""
 
 
 def execute(
@@ -232,6 +234,7 @@ def _by_trainer(job: Job, progress: Progress | None, stream: TaskStream, share: 
     """Trains the learner of a job by a plug-in trainer, in a process of its own."""
     from trainers.foreign import running
     from trainers.foreign.measuring import SELF_REPORTED
+    from trainers.foreign.process import Observations
 
     assert job.limits is not None
     (learner,), (plugin,) = job.cohort.learners, (plugin for plugin in job.plugins if plugin.kind == "trainer")
@@ -241,11 +244,14 @@ def _by_trainer(job: Job, progress: Progress | None, stream: TaskStream, share: 
     beside, files, versions = job.stream.beside, files_of(plugin.parts), versions_of(plugin.parts)
     networks = {each.reference: files_of(each.parts) for each in job.plugins if each.kind == "network"}
     request = running.Request(plugin.reference, beside, files, versions, path.device, limits=limits, networks=networks)
+    # A certificate shows what a fresh import comes to, also where all others are copies of one.
+    request = replace(request, copied=job.certify is None)
     run = running.Run(vars(learner.hyperparameters), learner.seed, stream, job.transfer)
     started = time.perf_counter()
     report = None if progress is None else lambda tasks: progress(tasks, float(tasks))
     folder, log = None if job.certify else cache_folder() / "trainers", log_of(job)
-    value = running.train(request, run, report, folder, log=log)
+    observations = Observations(closely=False)
+    value = running.train(request, run, report, folder, observations, log)
     if SELF_REPORTED in value.note:
         value = replace(
             value,
@@ -253,9 +259,16 @@ def _by_trainer(job: Job, progress: Progress | None, stream: TaskStream, share: 
             note="",
         )
     repeats = job.certify is None or job.certify.fingerprint == value.fingerprints[0]
-    seconds = time.perf_counter() - started
+    seconds = time.perf_counter() - started - observations.imported
     differ, outcome = 0.0 if repeats else math.inf, FOREIGN if path.device == "cuda" else ""
-    return JobResult(job.number, value, seconds, parameter_difference=differ, self_check=outcome)
+    return JobResult(
+        job.number,
+        value,
+        seconds,
+        parameter_difference=differ,
+        self_check=outcome,
+        imported=observations.imported,
+    )
 
 
 def log_of(job: Job) -> Path | None:

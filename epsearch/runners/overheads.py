@@ -29,13 +29,18 @@ def expected(part: str, usual: float | None = None) -> float:
     """Returns the seconds of a part on an idle machine: the median of the last runs on this one.
 
     part: a runner, for start and end of its workers; RAY_START, the start of Ray while threads train on all cores; or
-    REPORT.
+    REPORT; or an import, see `import_of`.
     usual: the value before the first run; None for the one in DEFAULTS.
     """
     stored = _read().get(part)
     if stored:
         return median(stored)
     return DEFAULTS[part] if usual is None else usual
+
+
+def import_of(trainer: str) -> str:
+    """Returns the part in which a worker imports a plug-in trainer, see `expected`."""
+    return f"import of {trainer}"
 
 
 def remember(part: str, seconds: float, share: float = 1.0) -> None:

@@ -94,7 +94,10 @@ def _plan_of_trainer(loop: Loop, usable: int) -> Plan:
     eta, runner = None, runner_of(study)
     if jobs and taken:
         least, usual, most = loop.work_of(counts)
-        start, report = runner.overhead, overheads.expected(overheads.REPORT)
+        report = overheads.expected(overheads.REPORT)
+        # By each worker and for each certificate; where members import it anew, their time has it.
+        imports = overheads.expected(overheads.import_of(study.value("method")), 0.0)
+        start = runner.overhead + imports * (1 + counts.certified / at_once)
         low, middle, high = (float(quantile) / at_once for quantile in np.quantile(taken, (0.05, 0.5, 0.95)))
         eta = Eta(
             start + usual * middle + report,

@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeVar
 
 from epsearch.checking.check_cache import refuse_inert
@@ -142,14 +143,31 @@ def _train(study: Study, prepared: Prepared, store: Store, lease: StudyLease, ex
         monitor = Monitor(loop, listener, eta, _starting(study, eta), study.time_budget, report)
         if not loop.done:
             runner, begun = runner_of(study), time.monotonic()
-            if study.foreign:
-                _announce_logs(study, monitor)
-            with confirming(loop, store, row.config, listener), runner.ready(study) as run:
+            with (
+                confirming(loop, store, row.config, listener),
+                _prepared_trainer(study, monitor),
+                runner.ready(study) as run,
+            ):
                 run(loop, monitor)
+            if loop.imports:
+                overheads.remember(overheads.import_of(study.value("method")), median(loop.imports), share)
             # The end of a Ray that took over does not count as a start with threads.
             overhead = monitor.beginning if runner.ray_may_join else time.monotonic() - begun - monitor.at_work
             overheads.remember(runner.name, overhead, share)
         return loop, Effort(loop.trained, loop.reused, monitor.member_steps, loop.saved, monitor.seconds, share)
+
+
+@contextmanager
+def _prepared_trainer(study: Study, monitor: Monitor) -> Iterator[None]:
+    """Within the context, a plug-in trainer has a folder for logs, and processes that have imported it."""
+    if not study.foreign:
+        yield
+        return
+    from trainers.foreign.fork_servers import keeping
+
+    _announce_logs(study, monitor)
+    with keeping():
+        yield
 
 
 def _announce_logs(study: Study, monitor: Monitor) -> None:

@@ -80,7 +80,7 @@ def test_code_of_one_system_stands_in_its_places():
 
 def test_such_calls_are_seen():
     root = blocked.ROOT
-    names = ("trainers/foreign/child.py", "trainers/foreign/process.py", *PLACES[:2])
+    names = ("trainers/foreign/child.py", "trainers/foreign/guard.py", *PLACES[:2])
     seen = {call for name in names for call in calls_of_one_system(root / name)}
     assert seen >= {"os.fork", "os.killpg", "start_new_session", "fcntl", "resource", "/proc/self/stat"}
 

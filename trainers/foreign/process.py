@@ -5,13 +5,9 @@ that does not read what it is sent.
 """
 
 import os
-import secrets
 import selectors
 import shutil
 import signal
-import socket
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -25,6 +21,7 @@ from numpy.typing import NDArray
 
 import trainers
 from trainers.foreign import output_log, process_tree
+from trainers.foreign.guard import PREFIX, ForkServer, Guard
 from trainers.foreign.messages import AT_ONCE, Malformed, Message, packed, plain, take_message
 from trainers.operating_system import CAN_FORK, SYSTEM
 from trainers.plugins.calls import ForeignError
@@ -36,14 +33,13 @@ REPORT_SECONDS = 0.2
 LOOK_SECONDS = 0.25  # between two looks at the memory
 LOOK_SHARE = 20  # a look may take a twentieth of the time: with many workers there are thousands of processes
 GRACE = 5.0  # seconds that a process has to end once it has closed its pipe
-LEAVE = 20.0  # seconds that the guard has to end everything
 DRAINED = 16  # reads at most of what a process has printed by its end: another one may hold the pipe open
 TAIL = 2**16  # bytes of the output that are kept
 LAST_LINES, LAST_CHARACTERS = 3, 300  # of them in a message
 HERE = Path(trainers.__file__).parents[1]
 LIBRARIES = ("site-packages", "dist-packages")
 THREADS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "VECLIB_MAXIMUM", "NUMBA")
-MARK = "TRAINER_OF_EPSEARCH"  # the variable by which all that a trainer has started is found
+ENDS = "its import ends the process that is to be copied"
 SECRETS = "EPSEARCH_"  # begins the names of variables with URLs, passwords and tokens: no trainer needs them
 
 
@@ -61,6 +57,8 @@ class Limits:
 class Observations:
     """Observations of a run besides its result, filled as it goes on, and complete where it fails."""
 
+    closely: bool = True
+    """Whether its memory is looked at after every task, too."""
     begun: float | None = None
     """Seconds until the trainer was called; None where it was not."""
     tasks: list[float] = field(default_factory=list)
@@ -71,13 +69,19 @@ class Observations:
     """How often it asked for a task before its turn; each was refused."""
     refusal: str = ""
     """What was said to the first of these."""
+    copied: bool = False
+    """Whether its process is a copy of a server."""
+    imported: float = 0.0
+    """Seconds that a server took to import it, which later learners do not take."""
+    anew: str = ""
+    """Why its process is no copy of a server; "" where it is one, or was not to be."""
 
 
 class Process:
     """Starts one; a context, which leaves nothing of it behind. what: whose it is, for messages.
 
     log: a file for its output, None for none. where: what it is doing, for messages. folder: an empty one, for files
-    that go with it.
+    that go with it. server: what its process is to be a copy of; None for a new one, as also where it cannot be copied.
 
     Raises ForeignError, in one line, wherever it ends by itself, breaks a limit or sends what is no message.
     """
@@ -89,47 +93,38 @@ class Process:
         limits: Limits,
         progress: Progress | None = None,
         log: Path | None = None,
+        server: ForkServer | None = None,
     ) -> None:
         if not CAN_FORK:
             raise ForeignError(f"{what} needs a system that forks processes, as Linux and macOS, got {SYSTEM}")
         self._what, self._limits, self._progress = what, limits, progress
+        self._environment, self._server = environment, server
         self._log, self._logged = log, False
         self.where = "while it was imported"
-        self.folder, self._mark = Path(tempfile.mkdtemp(prefix="epsearch-")), secrets.token_hex(8)
         self._started = self._reported = time.monotonic()
         self._look = self._started + LOOK_SECONDS
-        self.peak = 0
+        self.peak, self.imported, self.anew = 0, 0.0, ""
         self._incoming, self._outgoing, self._output = bytearray(), bytearray(), bytearray()
-        self._seen: set[Any] = set()
         self._closed_at = 0.0  # when the process was seen to have closed its pipe
         self._status: int | None = None
+        self._begun = False  # whether there is a process of the trainer
         requests, self._requests = os.pipe()
         self._answers, answers = os.pipe()
         self._printed, printed = os.pipe()
-        self._life, life = socket.socketpair()
+        self._ends: tuple[int, ...] = (requests, answers, printed)  # of the trainer, until there is one
+        self._selector = selectors.DefaultSelector()
+        for one in (self._answers, self._printed):
+            self._selector.register(one, selectors.EVENT_READ)
+        for one in (self._requests, self._answers, self._printed):
+            os.set_blocking(one, False)
         try:
-            arguments = [str(one) for one in (requests, answers, life.fileno(), os.getpid(), self.folder)]
-            self._guard = subprocess.Popen(
-                [sys.executable, "-P", "-m", "trainers.foreign.child", *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=printed,
-                stderr=printed,
-                env={**environment, **self._own_variables()},
-                pass_fds=(requests, answers, life.fileno()),
-                start_new_session=True,
-            )
+            if server is None:
+                self._start()
+            else:
+                self._take(server)
         except BaseException:
             self._close()
             raise
-        finally:
-            for end in (requests, answers, printed):
-                os.close(end)
-            life.close()
-        self._selector = selectors.DefaultSelector()
-        for one in (self._answers, self._printed, self._life.fileno()):
-            self._selector.register(one, selectors.EVENT_READ)
-        for one in (self._requests, self._answers, self._printed, self._life.fileno()):
-            os.set_blocking(one, False)
 
     def __enter__(self) -> "Process":
         return self
@@ -138,35 +133,131 @@ class Process:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._selector.close()
-        self._life.close()  # the guard ends all that is below it, and itself
-        self._guard.send_signal(signal.SIGCONT)  # it may have been stopped
-        try:
-            self._guard.wait(LEAVE)
-        except subprocess.TimeoutExpired:
-            self._seen.update(process_tree.descendants(self._guard.pid))
-            self._guard.kill()
-            self._guard.wait()
-        if self._guard.returncode != 0:  # the trainer has killed or stopped its guard, and what it started may be left
-            left = [one for one in self._seen if one.is_running()]
-            process_tree.end(
-                lambda: [*process_tree.marked(MARK, self._mark), *(one for one in left if one.is_running())]
-            )
+        self._guard.leave(kind is None and self._begun)
         self._drain()
         if self._log is not None and self._logged:
             with suppress(OSError):
                 output_log.cut(self._log)
         self._close()
 
-    def _own_variables(self) -> dict[str, str]:
-        """Variables of this process's family alone: by the first it is found, temporary files go with the folder."""
-        temporary = self.folder / "tmp"
-        temporary.mkdir()
-        return {MARK: self._mark, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))}
+    @property
+    def copied(self) -> bool:
+        """Whether it is a copy of a server."""
+        return self._server is not None
+
+    @property
+    def folder(self) -> Path:
+        """A folder of this process alone."""
+        return self._guard.folder
+
+    def _start(self, folder: Path | None = None) -> None:
+        """Starts a new process. folder: as of the guard."""
+        self._guard = Guard("trainers.foreign.child", self._environment, self._ends[2], self._ends[:2], folder=folder)
+        self._selector.register(self._guard.life, selectors.EVENT_READ)
+        self._handed_over()
+
+    def _take(self, server: ForkServer) -> None:
+        """Has a server copied, now or once it has imported the trainer."""
+        self._guard = server
+        for one in (server.life, server.control, *(() if server.loaded else (server.printed,))):
+            self._selector.register(one, selectors.EVENT_READ)
+        if server.loaded:
+            self._print(server.output)
+            server.begin()
+
+    def _refuse(self, why: str) -> None:
+        """Gives a server up, for a new process, which has all of its time."""
+        assert self._server is not None
+        server, self._server, self.anew = self._server, None, why
+        for one in (server.life, server.control, server.printed):
+            with suppress(KeyError):
+                self._selector.unregister(one)
+        with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as aside:
+            # Files that go with the process stay where they are, although the server takes its folder along.
+            files = [one.name for one in server.folder.iterdir() if one.is_file()]
+            for name in files:
+                shutil.move(server.folder / name, aside)
+            server.end()
+            server.folder.mkdir(mode=0o700)
+            for name in files:
+                shutil.move(Path(aside) / name, server.folder)
+        if why:
+            server.refused(why)
+        self._started = time.monotonic()
+        self._start(server.folder)
+
+    def _handed_over(self) -> None:
+        """The process of the trainer is there, and has its ends of the pipes."""
+        for end in self._ends:
+            os.close(end)
+        self._ends, self._begun = (), True
+        self._write()
+
+    def _answered(self) -> None:
+        """Goes on with an answer of the server."""
+        assert self._server is not None
+        server, answer = self._server, self._server.answer()
+        if answer is None:
+            self._refuse("" if server.loaded else ENDS)
+        elif "trainer" in answer:
+            server.watch(answer["trainer"])
+            self._handed_over()
+            self._selector.unregister(server.control)
+        elif answer.get("why"):
+            self._refuse(f"its import {answer['why']}")
+        elif "why" in answer and answer["why"] is None:
+            self._refuse("")
+        elif answer:
+            self._loaded(answer["process"])
+
+    def _loaded(self, process: int) -> None:
+        server = self._server
+        assert server is not None
+        if server.printed in self._selector.get_map():
+            self._selector.unregister(server.printed)
+            server.read(output_log.MOST)
+        server.server, server.loaded = process, True
+        self.imported = self.seconds
+        self._print(server.output)
+        server.begin()
+
+    def _heard(self) -> None:
+        """Goes on with what the guard says."""
+        said = self._guard.lines()
+        if said is None and not self._begun:
+            self._lost()
+            return
+        if said is None:
+            self._selector.unregister(self._guard.life)
+            self._status = self._guard.status()
+            return
+        for words in said:
+            match words:
+                case ["begun"]:
+                    assert self._server is not None
+                    try:
+                        self._server.fork(self._ends)
+                    except OSError:
+                        self._refuse("")
+                        return
+                case ["trainer", status]:
+                    self._status = int(status)
+                case ["server", *_]:
+                    self._lost()
+                    return
+
+    def _lost(self) -> None:
+        """The server has ended; its copy, if there is one, goes on."""
+        assert self._server is not None
+        self._server.alive = False
+        if not self._begun:
+            self._refuse("" if self._server.loaded else ENDS)
 
     def send(self, header: Mapping[str, Any], *arrays: NDArray[Any]) -> None:
         """Sends a message, as far as the process reads it; `receive` goes on."""
         self._outgoing += packed(header, *arrays)
-        self._write()
+        if self._begun:
+            self._write()
 
     def receive(self) -> Message:
         """Returns the next message. Raises what `progress` does, too."""
@@ -209,6 +300,8 @@ class Process:
         """Until something comes, or can be sent, or the limits are to be looked at; whether anything did."""
         ready = self._selector.select(REPORT_SECONDS / 2 if self._status is None else 0)
         for key, _ in ready:
+            if key.fd not in self._selector.get_map():  # no longer, since one of the others
+                continue
             if key.fd == self._requests:
                 self._write()
             else:
@@ -216,6 +309,17 @@ class Process:
         return bool(ready)
 
     def _read(self, end: int) -> None:
+        if end == self._guard.life.fileno():
+            self._heard()
+        elif self._server is not None and end == self._server.control.fileno():
+            self._answered()
+        elif self._server is not None and end == self._server.printed:
+            if not self._server.read(output_log.MOST):
+                self._selector.unregister(end)
+        else:
+            self._read_pipe(end)
+
+    def _read_pipe(self, end: int) -> None:
         try:
             some = os.read(end, AT_ONCE)
         except BlockingIOError:
@@ -227,10 +331,8 @@ class Process:
         if end == self._answers:
             self._incoming += some
             self._closed_at = self._closed_at if some else time.monotonic()
-        elif end == self._printed:
-            self._print(some)
         else:
-            self._status = int(some) if some else self._guard.wait()
+            self._print(some)
 
     def _print(self, some: bytes) -> None:
         """Keeps the end of its output, and writes all of it to the log."""
@@ -241,6 +343,9 @@ class Process:
 
     def _drain(self) -> None:
         """Reads what it has printed by now."""
+        if self._server is not None and not self._server.loaded:
+            self._print(self._server.output)
+            self._server.output = b""
         for _ in range(DRAINED):
             try:
                 some = os.read(self._printed, AT_ONCE)
@@ -286,8 +391,7 @@ class Process:
 
     def weigh(self) -> None:
         """Looks at its memory, of which `peak` has the most. Raises ForeignError where that is more than it may be."""
-        found = process_tree.descendants(self._guard.pid)
-        self._seen = {*found, *(one for one in self._seen if one.is_running())}
+        found = self._guard.below()
         taken = process_tree.resident(found)
         self.peak = max(self.peak, taken, process_tree.highest(found))
         if self._limits.bytes is not None and taken > self._limits.bytes:
@@ -299,10 +403,8 @@ class Process:
         return f"; its last output: {plain(' | '.join(lines[-LAST_LINES:]), LAST_CHARACTERS)}" if lines else ""
 
     def _close(self) -> None:
-        for end in (self._requests, self._answers, self._printed):
+        for end in (self._requests, self._answers, self._printed, *self._ends):
             os.close(end)
-        self._life.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def environment(device: str, threads: int) -> dict[str, str]:

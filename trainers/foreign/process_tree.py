@@ -80,9 +80,12 @@ def _tidies(process: psutil.Process) -> bool:
     return False
 
 
-def become_subreaper() -> None:
-    """Makes this process the parent of every orphan below it (Linux: `PR_SET_CHILD_SUBREAPER`)."""
-    _prctl(SET_CHILD_SUBREAPER, 1)
+def become_subreaper() -> bool:
+    """Makes this process the parent of every orphan below it; returns False where the system cannot.
+
+    Linux: `PR_SET_CHILD_SUBREAPER`.
+    """
+    return _prctl(SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent() -> None:
@@ -90,6 +93,5 @@ def die_with_parent() -> None:
     _prctl(SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _prctl(option: int, value: int) -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+def _prctl(option: int, value: int) -> bool:
+    return sys.platform == "linux" and bool(ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0)

@@ -9,6 +9,7 @@ import numpy as np
 
 from trainers.cohort import LEARNING_CURVE_BATCHES, PROTOCOL_VERSION, CohortResult
 from trainers.foreign.declaration import job, reference_of
+from trainers.foreign.fork_servers import server_for
 from trainers.foreign.inputs import StreamView
 from trainers.foreign.measuring import Measuring, Refused
 from trainers.foreign.messages import Malformed, Message, plain
@@ -40,6 +41,8 @@ class Request:
     """What its process may take."""
     networks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Of networks that are values, module:attribute: hashes of the files that each must be made of."""
+    copied: bool = True
+    """Whether its process may be a copy of one that has imported the trainer, see `fork_servers`."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def train(
 
     folder: a cache. A trainer with `save` and `load` goes on from there after the last task that it has reported, where
     its process, or this one, was killed; of a request that does not say its source nothing is kept.
-    watched: is filled with what is seen on the way, for which its memory is looked at after every task.
+    watched: is filled with what is seen on the way.
     log: a file to which its output is appended, of which the last MiB is kept; errors name it. Its folder exists.
 
     Accuracies of the untrained learner and of a task's first mini-batches are NaN where the trainer did not report
@@ -85,13 +88,18 @@ def train(
     # What another source has learned is nothing to go on from.
     saved_state = SavedState(None if request.source is None else folder, _common(request, run), request.device)
     what = f"trainer {request.reference!r}"
-    with Process(what, environment(request.device, request.threads), request.limits, progress, log) as process:
+    variables = environment(request.device, request.threads)
+    task = job("train", request.reference, request.beside, request.source)
+    # A source that is not known may change between two learners, and threads of libraries cannot be copied.
+    copied = request.copied and request.source is not None and request.threads == 1
+    server, anew = server_for(task, request.device, variables) if copied else (None, "")
+    with Process(what, variables, request.limits, progress, log, server) as process:
         state = process.folder / "state"
         resumed = saved_state.newest(state)
         if resumed is not None:
             measuring.resume(*resumed)
         facts, arrays = view.facts()
-        told = job("train", request.reference, request.beside, request.source) | {
+        told = task | {
             "versions": dict(request.versions),
             "networks": {name: dict(files) for name, files in request.networks.items()},
             "values": dict(run.values),
@@ -108,7 +116,8 @@ def train(
             _Talk(process, measuring, view, saved_state, state, watched).go_on()
         finally:
             if watched is not None:
-                watched.peak = process.peak
+                watched.peak, watched.imported = process.peak, process.imported
+                watched.anew, watched.copied = anew or process.anew, process.copied
     saved_state.delete()
     return measuring.result()
 
@@ -217,7 +226,8 @@ class _Talk:
         self._process.where = self._measuring.where
         if of_task and self._watched is not None:
             self._watched.tasks.append(self._process.seconds)
-            self._process.weigh()  # while the process waits: it may be over before another look
+            if self._watched.closely:
+                self._process.weigh()  # while the process waits: it may be over before another look
         self._process.send({"kind": "taken", "save": str(self._state) if of_task else None})
         if of_task:
             self._process.advance(1)

@@ -57,6 +57,11 @@ def load(module: str, what: str, expected: Mapping[str, str] | None = None) -> t
     return imported, source
 
 
+def forget(module: str) -> None:
+    """The next `load` of the module reads its source anew, and takes the module as it is."""
+    _IMPORTED.pop(whole(module), None)
+
+
 def _latest(top: str, known: Source | None, now: Source) -> Source:
     """Returns the source as it is on the disk; modules that were made of another one are forgotten."""
     if known is not None and known != now:

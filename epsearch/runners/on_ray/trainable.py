@@ -35,6 +35,10 @@ def train(config: dict[str, Any], payload: Payload | None = None) -> None:
             images, weights = payload
             keep_weights(weights, job.architecture.pretrained)
             job = replace(job, stream=worker_request(job.stream))
+        if job.limits is not None:
+            from trainers.foreign.fork_servers import keep_until_exit
+
+            keep_until_exit()
         result = execute(job, progress, images, config.get("of_gpu", 1.0))
     except Exception as error:  # noqa: BLE001  reported by the driver, with the job
         # Not raised, as Tune would try again, in vain.
@@ -49,5 +53,6 @@ def train(config: dict[str, Any], payload: Payload | None = None) -> None:
             "parameter_difference": result.parameter_difference,
             "machine": result.machine,
             "self_check": result.self_check,
+            "imported": result.imported,
         }
     )

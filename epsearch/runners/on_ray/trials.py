@@ -258,5 +258,6 @@ def _decoded(job: Job, report: dict[str, Any]) -> JobResult:
         failure: dict[str, Any] = {"error": "it was stopped"}
         failure |= {name: report[name] for name in ("error", "traceback", "foreign", "stops") if name in report}
         return JobResult(job.number, None, **failure)
-    fields = {name: report[name] for name in ("seconds", "parameter_difference", "machine", "self_check")}
+    names = ("seconds", "parameter_difference", "machine", "self_check", "imported")
+    fields = {name: report[name] for name in names}
     return JobResult(job.number, decode(report["value"]), **fields)

@@ -54,7 +54,7 @@ def test_one_that_can_be_trusted(epsearch):
     assert told.status == 0 and told.json["trusted"] and told.json["inert"] == {}
     assert told.json["values"] == {"lr": 0.1, "memory": 5}
     assert {one["subject"]: one["trusted"] for one in told.json["findings"]} == dict.fromkeys(
-        ("repeats", "seed", "later tasks", "matrix", "accuracies", "lr", "time", "peak memory"), True
+        ("repeats", "seed", "later tasks", "matrix", "accuracies", "lr", "time", "start", "peak memory"), True
     )
     assert told.json["seconds_a_task"] > 0 and told.json["peak_bytes"] > 10 * 2**20
 
@@ -140,6 +140,26 @@ def test_one_that_declares_its_noise_is_no_surprise_and_its_parameters_are_varie
     assert {"pull", "kind", "count"} <= set(facts)
     assert result.values == {"pull": 0.1, "kind": "a", "count": 3}
     assert "at 1" in facts["pull"][1] and "at 0.01" in facts["pull"][1]
+
+
+def test_one_that_is_copied_and_one_that_cannot_be(tmp_path):
+    """The repetition is no copy: whatever an import draws elsewhere is not hidden by it."""
+    trusted, text = found(checked("mine:softmax", search="lr=log:0.01..1", set="memory=5"))["start"]
+    assert trusted is True and text.startswith("imported once, in ") and "a member is a copy of that process" in text
+    own = Path(own_trainers.__file__).read_text("utf-8")
+    threads = f"{own}\nimport threading\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
+    (tmp_path / "threads.py").write_text(threads, encoding="utf-8")
+    events = Recorded()
+    report = check(SIZES | {"trainer": "threads:softmax", "search": "lr=log:0.01..1", "set": "memory=5"}, events)
+    trusted, text = found(report)["start"]
+    assert trusted is None and text.startswith("each member imports it anew, in ") and report.trusted
+    assert text.partition(": ")[2].startswith("its import starts a thread (")
+    assert "each member imports it anew" in report.sentence()
+    entropy = f"{own}\nDRAWN = os.urandom(8)\n\ndef drawn(values, stream, seed, report):\n"
+    more = "    softmax(values, stream, int.from_bytes(DRAWN, 'big'), report)\n"
+    (tmp_path / "entropy.py").write_text(entropy + more, encoding="utf-8")
+    repeats = found(checked("entropy:drawn", search="lr=log:0.01..1", set="memory=5"))["repeats"]
+    assert repeats[0] is False and repeats[1].startswith("not exactly")
 
 
 def test_one_that_ignores_the_seed():

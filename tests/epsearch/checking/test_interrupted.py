@@ -13,7 +13,7 @@ from tests.support.events import Recorded
 SIZES = {"tasks": 4, "cv_tasks": 2, "examples_per_task": 60, "device": "cpu"}
 OPTIONS = [part for name, value in SIZES.items() for part in (f"--{name.replace('_', '-')}", str(value))]
 SEARCH = {"search": "lr=log:0.01..1", "set": "memory=5"}
-ROWS = ["matrix", "accuracies", "time", "repeats", "seed", "lr", "later tasks", "peak memory"]
+ROWS = ["matrix", "accuracies", "time", "repeats", "seed", "lr", "later tasks", "start", "peak memory"]
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def checked(listener=None, found=lambda one: None, **options):
 
 def same(one, other):
     """Whether two reports have the same findings, but for what is measured anew."""
-    measured = ("time", "peak memory")
+    measured = ("time", "start", "peak memory")
     return [each for each in one.findings if each.subject not in measured] == [
         each for each in other.findings if each.subject not in measured
     ] and one.inert == other.inert

@@ -12,11 +12,14 @@ import pytest
 from epsearch.failures.errors import UsageError
 from epsearch.loop.content import PARTS
 from epsearch.plugins.loading import NOISY, VERSION
+from epsearch.runners import overheads
+from epsearch.runners.registry import LOCAL
 from epsearch.session.session import open_store, plan, train
 from tests.epsearch.test_cli import one_line
 from tests.support import own_trainers
 from tests.support.events import Recorded
 from tests.support.service import asked, settings
+from trainers.foreign.fork_servers import OFF, SWITCH
 
 TEXT = Path(own_trainers.__file__).read_text(encoding="utf-8")
 SIZES = {"seeds": 2, "tasks": 4, "cv_tasks": 2, "examples_per_task": 100, "repeats": 1, "points": 3}
@@ -71,6 +74,36 @@ def test_it_is_searched_evaluated_and_certified(study):
         )
         assert len(one[PARTS]) == 16
     assert train(study())[1].trained == 0
+
+
+COUNTS = f"{TEXT}\nwith open('imports', 'a') as file:\n    file.write('x')\n"
+
+
+def test_members_are_copies_of_one_import_and_certificates_are_not(mine, study, tmp_path, monkeypatch):
+    """Their results, keys and certificates are those of members that import it anew, and the plan knows the import."""
+    imports, results = tmp_path / "imports", []
+    mine(COUNTS)
+    for way, expected in (("", 1 + 1), (OFF, 8 + 1)):
+        monkeypatch.setenv(SWITCH, way)
+        study(workers=1)  # which reads its declaration
+        imports.unlink(missing_ok=True)
+        loop, _ = train(study(workers=1, out=tmp_path / f"runs{way}"))
+        assert len(imports.read_text()) == expected
+        found = {key: (one.fingerprint, one.accuracies, one.content) for key, one in loop.records.items()}
+        results.append((found, {key: one.within(0.0) for key, one in loop.certificates.items()}))
+    assert len(results[0][0]) == 8 and set(results[0][1].values()) == {True}
+    assert str(results[0]) == str(results[1])
+    imported = overheads.expected(overheads.import_of("mine:softmax"), 0.0)
+    eta = plan(study(workers=1, points=5, name="two", out=tmp_path / "runs")).eta
+    assert imported > 0 and eta.start == pytest.approx(LOCAL.overhead + imported * (1 + 1))
+
+
+def test_an_import_that_is_made_anew_is_said_once(mine, study):
+    mine(f"{TEXT}\nKEPT = open(__file__)\n")
+    events = Recorded()
+    train(study(certify=0, seeds=1), events)
+    (note,) = (one for one in events.notes if "anew" in one)
+    assert re.fullmatch(r"each member imports mine:softmax anew: its import opens \S*mine\.py", note)
 
 
 PRINTS = (

@@ -1,13 +1,17 @@
 """Trainers written to a folder, and run as epsearch runs them."""
 
+import importlib
+from contextlib import nullcontext
 from dataclasses import replace
 from textwrap import dedent
 
 import pytest
 
 from tests.support.toy_streams import digits
-from trainers.foreign.process import Limits
+from trainers.foreign.fork_servers import keeping
+from trainers.foreign.process import Limits, Observations
 from trainers.foreign.running import Request, Run, train
+from trainers.plugins.source import source_of
 
 SOFTMAX = """
     import numpy as np
@@ -45,8 +49,15 @@ def write(tmp_path):
 
 
 @pytest.fixture
-def trained(tmp_path, write):
+def copied():
+    """Whether trainers are copies of a process that has imported them. Files override it."""
+    return False
+
+
+@pytest.fixture
+def trained(tmp_path, write, copied, monkeypatch):
     """trained(text, …): the result of the module's `train`, or of another attribute; digits, three tasks, seed 1."""
+    monkeypatch.syspath_prepend(str(tmp_path))
 
     def trained(text, values=None, attribute="train", progress=None, folder=None, **more):
         name = write(text)
@@ -55,6 +66,13 @@ def trained(tmp_path, write):
         request = Request(f"{name}:{attribute}", tmp_path, limits=limits)
         kept = {one: more.pop(one) for one in ("source", "versions", "device", "threads") if one in more}
         run = {"values": values or {}, "seed": 1, "stream": digits(examples=200)} | more
-        return train(replace(request, **kept), Run(**run), progress, folder, **log)
+        if copied and "source" not in kept:
+            importlib.invalidate_caches()
+            kept["source"] = dict(source_of(name).hashes)
+        more = {"watched": Observations(closely=False)} if copied else {}
+        with keeping() if copied else nullcontext():
+            result = train(replace(request, **kept), Run(**run), progress, folder, **log, **more)
+        assert not copied or more["watched"].copied
+        return result
 
     return trained

@@ -45,6 +45,12 @@ def left(mark):
     return found
 
 
+@pytest.fixture(params=[False, True], ids=["anew", "copied"], autouse=True)
+def copied(request):
+    """Both ways to start."""
+    return request.param
+
+
 @pytest.fixture
 def mark(monkeypatch):
     """In the environment of all that the test starts; nothing of it may be there afterwards."""
@@ -221,6 +227,13 @@ def test_what_hangs_is_ended_at_its_limit(trained, mark, late, text):
         trained(body(f"open({str(late[0])!r}, 'w').close()\n{text}"), seconds=LONG, progress=late[1])
 
 
+def test_an_import_that_hangs_is_ended_at_its_limit(trained, mark, late):
+    with pytest.raises(
+        ForeignError, match=r"^trainer 'mine:train' took longer than 600 s, while it was imported; .*hi"
+    ):
+        trained(f"print('hi')\nopen({str(late[0])!r}, 'w').close()\nwhile True: pass", seconds=LONG, progress=late[1])
+
+
 def test_what_closes_its_pipe_and_stays_is_ended(trained, mark, late):
     with pytest.raises(ForeignError, match=r"^trainer 'mine:train' closed its pipe to epsearch in task 1$"):
         trained(body(f"open({str(late[0])!r}, 'w').close()\nos.closerange(3, 4096)\ntime.sleep(600)"), progress=late[1])
@@ -294,13 +307,18 @@ KILLED = """
 import sys
 from pathlib import Path
 from tests.support.toy_streams import digits
+from trainers.foreign.fork_servers import keeping
 from trainers.foreign.running import Request, Run, train
-train(Request("mine:train", Path(sys.argv[1])), Run({}, 1, digits(examples=20)))
+from trainers.plugins.source import source_of
+sys.path.append(sys.argv[1])
+source = dict(source_of("mine").hashes) if sys.argv[2] == "True" else None
+with keeping():
+    train(Request("mine:train", Path(sys.argv[1]), source), Run({}, 1, digits(examples=20)))
 """
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_it_ends_with_epsearch_however_that_ends(tmp_path, write, mark, how, monkeypatch):
+def test_it_ends_with_epsearch_however_that_ends(tmp_path, write, mark, how, monkeypatch, copied):
     started, temporary = tmp_path / "started", tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
@@ -311,7 +329,7 @@ def test_it_ends_with_epsearch_however_that_ends(tmp_path, write, mark, how, mon
         )
     )
     root = Path(__file__).parents[3]
-    with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], cwd=root) as process:
+    with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path), str(copied)], cwd=root) as process:
         until = time.monotonic() + HANGS
         while not started.exists() and time.monotonic() < until:
             time.sleep(0.05)
@@ -324,7 +342,7 @@ def test_it_ends_with_epsearch_however_that_ends(tmp_path, write, mark, how, mon
 
 BLIND = """
 import os, subprocess
-from trainers.foreign import child, process_tree
+from trainers.foreign import guarding, process_tree
 process_tree.become_subreaper()
 one = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 see, looks = process_tree.descendants, []
@@ -332,7 +350,7 @@ def blind_at_first(pid, tidying=True):
     looks.append(pid)
     return [] if len(looks) <= 2 else see(pid, tidying)
 process_tree.descendants = blind_at_first
-child._end(os.getpid(), child.SharedMemory())
+guarding.end(os.getpid(), guarding.SharedMemory())
 print(os.path.exists(f"/proc/{one.pid}"))
 """
 

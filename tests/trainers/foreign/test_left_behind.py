@@ -39,6 +39,12 @@ def body(text):
     return HEAD + textwrap.indent(textwrap.dedent(text).strip("\n"), "    ") + "\n"
 
 
+@pytest.fixture(params=[False, True], ids=["anew", "copied"], autouse=True)
+def copied(request):
+    """Both ways to start."""
+    return request.param
+
+
 @pytest.fixture
 def left():
     """How the names of a test's segments begin: others run beside it."""

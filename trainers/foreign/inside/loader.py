@@ -37,17 +37,23 @@ class Trainer(NamedTuple):
         return callable(getattr(self.made, "save", None)) and callable(getattr(self.made, "load", None))
 
 
-def load_trainer(reference: str, path: Iterable[str], expected: Mapping[str, str] | None) -> Trainer:
-    """Imports it; of a class it makes an object without arguments. path: where it may lie besides `sys.path`.
-
-    Raises ForeignError, as `declared` does.
-    """
+def import_trainer(reference: str, path: Iterable[str], expected: Mapping[str, str] | None) -> tuple[Any, Source]:
+    """Returns the function, class or object of a trainer, and its source. Arguments and errors as of `load_trainer`."""
     module, name = reference_of(reference)
     what = f"trainer {reference!r}"
     sys.path += [one for one in path if one not in sys.path]
     sys.dont_write_bytecode = True  # a file that changes twice in a second would be run as it was before
     imported, source = load(module, what, expected)
-    target = _attribute(imported, name, what, source)
+    return _attribute(imported, name, what, source), source
+
+
+def load_trainer(reference: str, path: Iterable[str], expected: Mapping[str, str] | None) -> Trainer:
+    """Imports it; of a class it makes an object without arguments. path: where it may lie besides `sys.path`.
+
+    Raises ForeignError, as `declared` does.
+    """
+    what = f"trainer {reference!r}"
+    target, source = import_trainer(reference, path, expected)
     made = None
     if inspect.isclass(target):
         with blamed(f"{what} cannot be made without arguments:", source):

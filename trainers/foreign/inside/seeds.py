@@ -25,10 +25,11 @@ class Seeds:
 
     def __init__(self, seed: int, threads: int) -> None:
         self._seed, self._threads, self._number = seed, threads, 0
+        self._hook = _ImportHook("torch", self._set_torch)
         if "torch" in sys.modules:
             self._set_torch()
         else:
-            sys.meta_path.insert(0, _ImportHook("torch", self._set_torch))
+            sys.meta_path.insert(0, self._hook)
 
     def begin(self, task: int) -> None:
         """Seeds all of them for a task."""
@@ -37,6 +38,22 @@ class Seeds:
         np.random.seed(self._number)
         if torch := _torch():
             torch.manual_seed(self._number)
+
+    def release(self) -> None:
+        """Leaves torch alone if it is imported from now on."""
+        if self._hook in sys.meta_path:
+            sys.meta_path.remove(self._hook)
+
+    def untouched(self) -> bool:
+        """Returns whether nobody has drawn anything, or has seeded a generator, since `begin`."""
+        python, numpy, torch = random.Random(self._number), np.random.RandomState(self._number), _torch()
+        if random.getstate() != python.getstate():
+            return False
+        if not all(map(np.array_equal, np.random.get_state(), numpy.get_state())):
+            return False
+        return torch is None or torch.equal(
+            torch.get_rng_state(), torch.Generator().manual_seed(self._number).get_state()
+        )
 
     @contextmanager
     def preserved(self) -> Iterator[None]:

@@ -1,0 +1,154 @@
+"""A process that imports a plug-in trainer, and is copied for each learner: a copy has all of the import, and no more.
+
+What a copy would share with others, or would lack, is found here: then the import is not used.
+"""
+
+import json
+import os
+import random
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from trainers.foreign import guarding, process_tree
+from trainers.foreign.declaration import reference_of
+from trainers.foreign.guard import JOB, TEMPORARY
+from trainers.foreign.inside.loader import import_trainer
+from trainers.foreign.inside.main import serve as serve_one
+from trainers.foreign.inside.seeds import Seeds
+from trainers.foreign.messages import plain
+from trainers.foreign.shared_memory import SharedMemory
+from trainers.plugins.calls import ForeignError, forget
+from trainers.plugins.source import Source
+
+PROC = Path("/proc/self")
+FIRST_STEP = "torch._dynamo"  # which torch imports when the first optimizer is made, and for seconds
+LONGEST = 80  # characters of a file's name
+
+
+def serve(control: int, guard: int, folder: Path) -> None:
+    """Imports what the folder's job says, answers whether that can be copied, and makes copies until it is left.
+
+    An answer is a line: {"process", "why"}, where "why" follows "its import" and is "" if it can be copied, or None
+    where it failed; and then {"trainer"}, the process of each copy. A request has one byte and the ends of three pipes.
+    """
+    epsearch = socket.socket(fileno=control)
+    place = folder / JOB
+    job = json.loads(place.read_text(encoding="utf-8"))
+    place.unlink()
+    why = _import(job, folder / TEMPORARY)
+    _answer(epsearch, {"process": os.getpid(), "why": why})
+    if why != "":
+        return
+    guarding.silence()
+    while True:
+        _, ends, _, _ = socket.recv_fds(epsearch, 1, 3)
+        if len(ends) != 3:
+            return
+        _copy(epsearch, guard, ends)
+        for end in ends:
+            os.close(end)
+
+
+def _copy(epsearch: socket.socket, guard: int, ends: list[int]) -> None:
+    """Makes a copy that the guard adopts, as the process between them ends at once."""
+    if between := os.fork():
+        os.waitpid(between, 0)
+        return
+    try:
+        between = os.getpid()
+        if trainer := os.fork():
+            _answer(epsearch, {"trainer": trainer})
+        else:
+            _train(epsearch, guard, between, ends)
+    finally:
+        os._exit(os.EX_OK)
+
+
+def _train(epsearch: socket.socket, guard: int, between: int, ends: list[int]) -> NoReturn:
+    requests, answers, printed = ends
+    epsearch.close()
+    for stream in (1, 2):
+        os.dup2(printed, stream)
+    os.close(printed)
+    while os.getppid() == between:
+        time.sleep(0.0005)
+    guarding.run(partial(serve_one, requests, answers), guard, SharedMemory())
+
+
+def _answer(epsearch: socket.socket, said: Mapping[str, Any]) -> None:
+    epsearch.sendall(f"{json.dumps(said)}\n".encode())
+
+
+def _import(job: Mapping[str, Any], temporary: Path) -> str | None:
+    """Returns why copies cannot have the import of a trainer, in words that follow "its import"; None if it fails.
+
+    It is "" if they can. Each copy reads the source from the disk again, so that none trains with changed files.
+    """
+    files, seeds = _open_files(), Seeds(0, 1)
+    seeds.begin(0)
+    try:
+        _, source = import_trainer(job["reference"], job["path"], job["expected"])
+    except ForeignError:
+        return None
+    if "torch" in sys.modules:
+        with suppress(Exception):
+            import_module(FIRST_STEP)
+    seeds.release()
+    forget(reference_of(job["reference"])[0])
+    opened = [name for end, name in _open_files().items() if files.get(end) != name]
+    if threads := _threads():
+        return f"starts {threads}"
+    if process_tree.descendants(os.getpid()):
+        return "starts a process"
+    if opened:
+        return f"opens {plain(opened[0], LONGEST)}"
+    if _shares_memory():
+        return "shares memory between processes"
+    if not all(one.is_dir() for one in temporary.rglob("*")):
+        return "writes temporary files"
+    if not seeds.untouched():
+        return "draws or seeds random numbers"
+    return "keeps a random generator" if _generators(source) else ""
+
+
+def _open_files() -> dict[str, str]:
+    """Returns end -> what it is open on."""
+    found = {}
+    for end in os.listdir(PROC / "fd"):
+        with suppress(OSError):  # that of the folder itself
+            found[end] = os.readlink(PROC / "fd" / end)
+    return found
+
+
+def _threads() -> str:
+    """Returns the threads besides the main one, in words; "" without any. Those of libraries count, too."""
+    others = [one for one in os.listdir(PROC / "task") if one != str(os.getpid())]
+    if not others:
+        return ""
+    name = plain((PROC / "task" / others[0] / "comm").read_text(encoding="utf-8", errors="replace").strip())
+    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+    return f"a thread ({name}){more}"
+
+
+def _shares_memory() -> bool:
+    """Returns whether it has mapped memory that copies would write for each other."""
+    lines = (PROC / "maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    return any(line.split()[1].endswith("s") and "w" in line.split()[1] for line in lines)
+
+
+def _generators(source: Source) -> bool:
+    """Returns whether a module of the trainer has a generator of its own, whose first state copies would share."""
+    kinds: tuple[type, ...] = (random.Random, np.random.Generator, np.random.RandomState)
+    if (torch := sys.modules.get("torch")) is not None:
+        kinds += (torch.Generator,)
+    modules = [one for one in list(sys.modules.values()) if source.name(getattr(one, "__file__", None) or "")]
+    return any(isinstance(value, kinds) for one in modules for value in list(vars(one).values()))
