@@ -38,6 +38,7 @@ MORE: tuple[str, ...] = (
     *("Losses", "Subspaces", "Term", "Weighed", "Weighing"),
     *("ContinualHyperparameterFramework", "Known", "Predicted", "Protocol", "Question", "Trial", "View"),
     *("Equivalence", "Pack"),
+    *("SlurmJob", "TimeLeft"),
 )
 """Names of the public classes beyond these ceilings."""
 IMPORT = (ast.Import, ast.ImportFrom)
