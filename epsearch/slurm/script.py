@@ -14,6 +14,7 @@ from epsearch.study.parsers import SLURM, duration
 
 SAFE = re.compile(r"[A-Za-z0-9_.,:@/+=-]+")
 UNSAFE = re.compile(r"[^A-Za-z0-9_.=+-]+")  # in names of jobs and files
+NAMES = {"memory": "mem"}  # of options, as sbatch has them
 PATIENCE = 120  # seconds for which the workers wait for Ray's head
 SUBMIT_SECONDS = 60.0  # of sbatch
 
@@ -123,15 +124,14 @@ def _options(job: SlurmJob, lead: int, study: Mapping[str, Any], given: Collecti
 
 def _directives(job: SlurmJob, tasks: int) -> list[str]:
     """Returns the options of sbatch that not every job has. Raises UsageError."""
-    asked = {"mem": job.memory, "partition": job.partition, "account": job.account}
-    named = {"memory": job.memory, "partition": job.partition, "account": job.account}
-    for name, value in named.items():
+    asked = {"memory": job.memory, "partition": job.partition, "account": job.account}
+    for name, value in asked.items():
         if value is not None and not SAFE.fullmatch(value):
             raise UsageError(f"{name} must have letters, digits and _.,:@/+=- alone, got {brief(value)}")
     for option in job.sbatch:
         if not option.startswith("--") or not option.isprintable():
             raise UsageError(f"sbatch must be an option of sbatch like --constraint=a100, got {brief(option)}")
-    lines = [f"--{name}={value}" for name, value in asked.items() if value is not None]
+    lines = [f"--{NAMES.get(name, name)}={value}" for name, value in asked.items() if value is not None]
     lines += [f"--gres=gpu:{job.gpus}"] if job.gpus else []
     lines += [f"--array=0-{tasks - 1}"] if tasks else []
     return [*lines, *job.sbatch]

@@ -152,15 +152,15 @@ class Slurm:
         return found
 
     def requeued(self, number, times=1, before=lambda: None):
-        """Waits until a job is back in the queue, and lets it begin at once: Slurm would wait for two minutes.
+        """Waits until a job is back in the queue, and lets it begin soon: Slurm would wait for two minutes.
 
-        before: called before it begins.
+        Within the second of its last end, slurmd would take its credential for revoked. before: called before it begins.
         """
         self.wait(lambda: int(self.job(number)["Restarts"]) >= times and self.job(number)["JobState"] == "PENDING")
         self.wait(lambda: not self.processes())  # the end of the last run would be taken for that of the next
         before()
         self.wait(self.ready)
-        self.command("scontrol", "update", f"JobId={number}", "StartTime=now")
+        self.command("scontrol", "update", f"JobId={number}", "StartTime=now+3seconds")
 
     def ended(self, number, seconds=HANGS):
         """Waits for the end of a job; returns what Slurm knows of it."""

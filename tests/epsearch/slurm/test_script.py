@@ -73,8 +73,8 @@ def test_an_array_has_a_task_for_each_file(epsearch, tmp_path):
     for name in ("a", "b"):
         (tmp_path / f"{name} c.yaml").write_text(f"name: {name}\npoints: 5\n")
     arrays = ("--array", "a c.yaml", "--array", "b c.yaml")
-    script = epsearch(*JOB, *arrays, "compare").err or epsearch(*JOB, *arrays, "run").out
-    assert "a c.yaml" in script, "points are no option of a comparison"
+    refused = epsearch(*JOB, *arrays, "compare")
+    assert refused.status == 2 and "points" in refused.err, "a comparison has no points"
     script = epsearch(*JOB, *arrays, "run").out
     assert directives(script)["array"] == "0-1" and directives(script)["output"] == "epsearch-%A_%a.log"
     assert "\nstudies=('a c.yaml' 'b c.yaml')\n" in script
