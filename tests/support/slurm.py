@@ -154,7 +154,7 @@ class Slurm:
     def requeued(self, number, times=1, before=lambda: None):
         """Waits until a job is back in the queue, and lets it begin soon: Slurm would wait for two minutes.
 
-        Within the second of its last end, slurmd would take its credential for revoked. before: called before it begins.
+        Within the second of its last end, slurmd takes its credential for revoked. before: called before it begins.
         """
         self.wait(lambda: int(self.job(number)["Restarts"]) >= times and self.job(number)["JobState"] == "PENDING")
         self.wait(lambda: not self.processes())  # the end of the last run would be taken for that of the next
