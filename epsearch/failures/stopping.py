@@ -66,7 +66,7 @@ class StopHandler:
             return
         if number == TIME_SIGNAL:
             AGAIN.set()
-            os.kill(os.getpid(), signal.SIGTERM)  # for whose handler it is: Ray Tune has its own
+            signal.raise_signal(signal.SIGTERM)  # for whose handler it is: Ray has its own
             return
         if not self._stopping:
             self._stopping = True
