@@ -11,7 +11,7 @@ from tests.support.slurm import missing, slurm
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.skipif(bool(why := missing()), reason=why or "never")]
 
-STUDY = "--name mine --numeric-path cpu-float32-mkl --device cpu --epochs 4 --seeds 4 --repeats 3 --tasks 14"
+STUDY = "--name mine --numeric-path cpu-float32-mkl --device cpu --epochs 10 --seeds 4 --repeats 3 --tasks 14"
 LIMIT, SIGNAL = "2m", "30s"
 HOURS = 2 * 3600
 
