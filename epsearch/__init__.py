@@ -19,6 +19,7 @@ session                            one training: ledger, runner, progress; the p
 checking                           checks of plug-in trainers
 preparation                        from options to a study that can start
 runners                            threads, Ray Tune; progress and time to go
+slurm                              job scripts of Slurm, and the time that it leaves a job
 notice                             messages at the end of a study
 status                             how a study stands: one value
 events                             events of a training, and listeners
@@ -92,6 +93,7 @@ ROOMS = (
         "checking",
         "preparation",
         "runners",
+        "slurm",
         "notice",
         "status",
         "events",

@@ -180,7 +180,8 @@ class Commands(typer.Typer):
 
         here: READS or CHANGES if the command works only on a local ledger and has no --server.
         """
-        return super().command(name, cls=_Command, context_settings={"obj": here}, **settings)
+        context = {"obj": here, **settings.pop("context_settings", {})}
+        return super().command(name, cls=_Command, context_settings=context, **settings)
 
 
 def joined(arguments: Sequence[str]) -> list[str]:

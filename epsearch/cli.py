@@ -31,7 +31,7 @@ from epsearch.arguments import (
     WithPrinted,
     joined,
 )
-from epsearch.commands import checking, publishing, reproducing, service, stored, studies, training
+from epsearch.commands import checking, publishing, reproducing, service, slurm, stored, studies, training
 from epsearch.commands.printing import err, json_alone, listener, out, printed, url_of, view
 from epsearch.doors import door
 from epsearch.failures.lines import run_command
@@ -134,6 +134,7 @@ stored.add_to(app)
 checking.add_to(app)
 service.add_to(app)
 publishing.add_to(app)
+slurm.add_to(app)
 
 db = Commands(help="Bring a ledger of an older epsearch up to date.", add_completion=False)
 app.add_typer(db, name="db")
@@ -219,7 +220,7 @@ def doctor(folder: Out = OUT.default, data_dir: DataDir = DATA.default, as_json:
 
 
 PANELS = {
-    "Search": ("run", "compare", "memory", "protocols", "reproduce", "plan", "resume", "watch", "cancel"),
+    "Search": ("run", "compare", "memory", "protocols", "reproduce", "plan", "resume", "watch", "cancel", "slurm"),
     "Manage": ("list", "show", "report", "train", "delete", "clean", "db", "datasets"),
     "Trust": ("verify", "check", "doctor"),
     "Share": ("export", "import", "publish", "serve", "token", "plugins"),

@@ -39,6 +39,7 @@ MORE: tuple[str, ...] = (
     *("ContinualHyperparameterFramework", "Known", "Predicted", "Protocol", "Question", "Trial", "View"),
     *("Equivalence", "Pack"),
     *("ForkServer", "Guard"),
+    *("SlurmJob", "TimeLeft"),
 )
 """Names of the public classes beyond these ceilings."""
 IMPORT = (ast.Import, ast.ImportFrom)

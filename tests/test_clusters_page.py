@@ -53,8 +53,12 @@ def runs(arguments, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     command = get_command(cli.app).commands.get(arguments[0])
     assert command is not None, arguments
-    if arguments[0] == "run":
-        monkeypatch.setattr(sys, "argv", ["epsearch", *arguments, "--print-config", "--device", "cpu"])
+    if arguments[0] in ("run", "slurm"):
+        for file in (word for word in arguments if word.endswith(".yaml")):
+            (tmp_path / file).write_text(f"name: {file}\n", encoding="utf-8")
+        script = [word for word in arguments if word not in (">", "job.sh", "--submit")]
+        words = [*arguments, "--print-config", "--device", "cpu"] if arguments[0] == "run" else script
+        monkeypatch.setattr(sys, "argv", ["epsearch", *words])
         with pytest.raises(SystemExit) as end:
             cli.main()
         assert end.value.code in (0, None), arguments
@@ -65,7 +69,7 @@ def runs(arguments, monkeypatch, tmp_path):
 
 def test_every_command_is_looked_at():
     programs = {line.split()[0] for line in lines() if "=" not in line.split()[0]}
-    assert programs == {*PLAIN, "docker", "kubectl", "ray", "epsearch"}
+    assert programs == {*PLAIN, "docker", "kubectl", "ray", "epsearch", "pip", "sbatch"}
 
 
 @of("docker")

@@ -25,7 +25,7 @@ NAVIGATION = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["
 TRAILS = ("Researcher", "Lab", "Contributor")
 MOST_WORDS, MOST_LINES, MOST_BYTES = 12_000, 90, 300_000
 WIDE, NARROW = 1200, 390
-VISITED = ("", "verdict/", "service/", "slurm/", "tour/", "commands/", "python-api/", "comparison/")
+VISITED = ("", "verdict/", "service/", "clusters/", "tour/", "commands/", "python-api/", "comparison/")
 
 
 def parts():
@@ -205,7 +205,7 @@ def test_the_search_finds_what_readers_ask(url, chrome):
     context.set_default_timeout(1000 * HANGS)
     try:
         page = context.new_page()
-        for words, target in (("Slurm", "slurm/"), ("own method", "own-method/"), ("backup", "production/")):
+        for words, target in (("Slurm", "clusters/"), ("own method", "own-method/"), ("backup", "production/")):
             page.goto(f"{url}/")
             page.click(".md-search__input")
             page.keyboard.type(words)

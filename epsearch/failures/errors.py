@@ -36,7 +36,7 @@ class Interrupted(Exception):
 
 
 class TimeSpent(Interrupted):
-    """The time budget of the run is spent; everything finished is stored."""
+    """The time of the run is spent, or too short for what is left; everything finished is stored."""
 
 
 class Unavailable(Exception):

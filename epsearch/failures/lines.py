@@ -13,7 +13,7 @@ from typing import Any
 
 from epsearch.failures import stopping
 from epsearch.failures.crash_report import given_urls, write
-from epsearch.failures.errors import Interrupted, TrainingFailed, Unavailable, UsageError
+from epsearch.failures.errors import Interrupted, TimeSpent, TrainingFailed, Unavailable, UsageError
 from epsearch.failures.stopping import with_resume_hint
 from results.ledger.errors import StoreError, StudyConflict
 from results.ledger.url import without_passwords
@@ -38,6 +38,7 @@ def run_command(run: Callable[[], object], before_message: Callable[[], None] = 
     """
     stopping.TRAINS.clear()  # another command of this process may have been one
     stopping.CONFIRMED.clear()
+    stopping.AGAIN.clear()
     try:
         _escape_unprintable()
         status = run()
@@ -80,7 +81,7 @@ def failure(error: BaseException) -> tuple[str, int, str]:
     if isinstance(error, (UsageError, StudyConflict)) or _is(error, "DataError", "trainers"):
         return str(error), USAGE, ""
     if isinstance(error, (Interrupted, KeyboardInterrupt)) or _is(error, "Abort", "typer", "click"):
-        return with_resume_hint(stopping.WORDS), stopping.STATUS, ""
+        return with_resume_hint(str(error) if isinstance(error, TimeSpent) else stopping.words()), stopping.status(), ""
     if _is(error, "TyperException", "typer") or _is(error, "ClickException", "click"):
         hint = HINTS.get(getattr(error, "option_name", ""), "")
         return getattr(error, "format_message", error.__str__)() + hint, USAGE, ""

@@ -19,9 +19,14 @@ SHOW_CURSOR = "\033[?25h"
 RESUMES = "the same command resumes from what is stored"
 KEPT = "what was trained is stored, and the same command resumes from there"
 WORDS, STATUS = "stopped", 130  # 128 + SIGINT
+OUT_OF_TIME, AGAIN_STATUS = "stopped, as the time of this machine is nearly over", 75  # EX_TEMPFAIL of sysexits.h
+TIME_SIGNAL: int | None = getattr(signal, "SIGUSR1", None)  # not of Windows
+"""Ends the command as SIGTERM does, but with AGAIN_STATUS: a scheduler sends it before the end of a job."""
 STOPPING = "stopping in good order; the same signal again ends at once"
 TRAINS = Event()
 """Set by commands that train: only their last line says how to resume."""
+AGAIN = Event()
+"""Set once the time of this machine is nearly over: the exit status asks for another run of the command."""
 CONFIRMED = Event()
 """Set once the ledger was read back at the end, and has all results."""
 Layout = Callable[[str, int, BaseException | None], str]
@@ -56,8 +61,12 @@ class StopHandler:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Raises KeyboardInterrupt the first time, and ends the process the second time."""
         if self._printed:
-            os._exit(STATUS)
+            os._exit(status())
         if self._printing:  # a traceback would replace the line
+            return
+        if number == TIME_SIGNAL:
+            AGAIN.set()
+            signal.raise_signal(signal.SIGTERM)  # for whose handler it is: Ray has its own
             return
         if not self._stopping:
             self._stopping = True
@@ -83,23 +92,34 @@ class StopHandler:
             end()
 
 
-def end(words: str = WORDS, status: int = STATUS) -> NoReturn:
+def status() -> int:
+    """Returns the exit status of a command that was stopped."""
+    return AGAIN_STATUS if AGAIN.is_set() else STATUS
+
+
+def words() -> str:
+    """Returns in words how a command was stopped."""
+    return OUT_OF_TIME if AGAIN.is_set() else WORDS
+
+
+def end(reason: str | None = None, failure: int | None = None) -> NoReturn:
     """Prints one line and ends the process at once: no file is closed or flushed.
 
-    words: without the hint how to resume; status: the exit status.
+    reason: without the hint how to resume, and failure: the exit status; None for those of a stop.
     """
+    code = status() if failure is None else failure
     cursor = SHOW_CURSOR if sys.stderr is not None and sys.stderr.isatty() else ""  # a progress line hides it
     try:
         # Not through sys.stderr, as the signal may come while it writes.
-        os.write(2, f"{last_line(with_resume_hint(words), status)}{cursor}\n".encode())
+        os.write(2, f"{last_line(with_resume_hint(reason or words()), code)}{cursor}\n".encode())
     finally:
-        os._exit(status)
+        os._exit(code)
 
 
 def listen() -> StopHandler:
-    """Installs a handler of SIGNALS, except those that are ignored, and returns it."""
+    """Installs a handler of SIGNALS and TIME_SIGNAL, except those that are ignored, and returns it."""
     stop = StopHandler()
-    for number in SIGNALS:
+    for number in (*SIGNALS, *([] if TIME_SIGNAL is None else [TIME_SIGNAL])):
         if signal.getsignal(number) in DEFAULT_HANDLERS:  # `nohup` ignores SIGHUP, a shell's background job SIGINT
             signal.signal(number, stop)
     sys.unraisablehook = stop.unraisable

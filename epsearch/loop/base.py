@@ -279,6 +279,10 @@ class Loop(ABC):
         """Returns FLOP and SGD steps of the tasks that a run trains, see `Work.cost`."""
         return self._counted.cost(run, since)
 
+    def job_work(self, job: Job) -> float:
+        """Returns the work of a job, in FLOP; for plug-in trainers its number of tasks."""
+        return sum(map(self._work, job.runs))
+
     def _find_members(self, known: int, stage: str) -> tuple[int, list[Run]]:
         """Returns the number of members of the stage, and the missing ones; members with equal keys count once."""
         wanted = self._wanted()

@@ -28,7 +28,7 @@ class Claims:
     """
 
     def __init__(self, store: "Store", key: Callable[[Run], str]) -> None:
-        self.closing = False  # True if no further job may begin
+        self.begins: Callable[[Job], bool] = lambda job: True  # whether a job may begin now
         self._store, self._key = store, key
         self._ours: set[int] = set()
         self._failed: dict[int, JobResult] = {}
@@ -47,7 +47,7 @@ class Claims:
         for pool in pools:
             for number in [number for number in pool if number not in self._failed]:
                 new = leased and number not in self._ours
-                if new and (self.closing or len(jobs) >= most or not self._claim(pool, number)):
+                if new and (len(jobs) >= most or not self.begins(pool[number]) or not self._claim(pool, number)):
                     continue
                 jobs.append(pool[number])
         if self._failed and not jobs:

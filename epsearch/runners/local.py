@@ -80,7 +80,7 @@ class Threads:
 
     def _progress(self, job: Job, steps: int, work: float) -> None:
         if self._stop.is_set() or self._monitor.stopping:
-            raise Interrupted
+            raise self._monitor.interruption()
         self._monitor.steps(steps, work, job)
 
 
@@ -113,7 +113,7 @@ def open_jobs(loop: Loop, monitor: Monitor) -> list[Job]:
     """Returns the jobs of a loop; waits a moment if there are none yet. Raises Interrupted."""
     # Before a job begins, which would train until its first report.
     if monitor.stopping:
-        raise Interrupted
+        raise monitor.interruption()
     if not (jobs := monitor.jobs(loop)):
         monitor.pause(loop)
     return jobs

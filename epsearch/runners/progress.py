@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from epsearch.events import Began, Listener, Note, Progress, Stored, stops
-from epsearch.failures.errors import Interrupted, TimeSpent
+from epsearch.failures.errors import Interrupted
 from epsearch.loop.base import Loop
 from epsearch.loop.estimates import Eta
 from epsearch.loop.jobs import Job
 from epsearch.runners.eta import Speed
-from results.labels import count_text, duration_text
+from epsearch.runners.time_left import TimeLeft
+from results.labels import count_text
 
 PAUSE_SECONDS = 1.0  # between two checks of whether other studies have trained the members
 
@@ -24,7 +25,7 @@ class Monitor:
 
     eta: planned duration of the run, used until there is a speed.
     starting: the stage before the first steps, in words; empty if that takes no time.
-    budget: seconds after which no cohort begins; None for no limit.
+    times: the limits of its time; None for no limit.
     after: seconds from the last result to the end of the run, for the report.
     """
 
@@ -34,10 +35,10 @@ class Monitor:
         listener: Listener,
         eta: Eta | None = None,
         starting: str = "",
-        budget: float | None = None,
+        times: TimeLeft | None = None,
         after: float = 0.0,
     ) -> None:
-        self._budget, self._after = budget, after
+        self._times, self._after = times or TimeLeft(), after
         self._listener, self._lock, self._started = listener, threading.Lock(), time.monotonic()
         self._speed, self._stopping, self._planned, self._starting = Speed(), False, eta, starting
         self._first: float | None = None  # time of the first steps
@@ -80,25 +81,29 @@ class Monitor:
 
     @property
     def stopping(self) -> bool:
-        """True once the listener has asked to end the training."""
-        self._stopping = self._stopping or stops(self._listener)
+        """True once the listener has asked to end the training, or its time is over."""
+        self._stopping = self._stopping or self._times.over or stops(self._listener)
         return self._stopping
 
+    def interruption(self) -> Interrupted:
+        """Returns the error of a training that was stopped."""
+        return self._times.end() if self._times.over else Interrupted()
+
     def jobs(self, loop: Loop) -> list[Job]:
-        """Returns the jobs of the loop; once the time budget is spent, only those that have begun."""
-        loop.claims.closing = self._budget is not None and self.seconds >= self._budget
+        """Returns the jobs of the loop that have begun, and those for which there is time."""
+        self._times.refused = ""
+        loop.claims.begins = lambda job: self._times.begins(loop.job_work(job))
         return loop.ask()
 
     def pause(self, loop: Loop) -> None:
         """Waits a moment for members that other studies train.
 
-        Raises Interrupted if the listener ends the training, TimeSpent after the time budget.
+        Raises Interrupted if the listener ends the training, TimeSpent where there is no time for any job.
         """
-        if loop.claims.closing:
-            assert self._budget is not None
-            raise TimeSpent(f"stopped: its time budget of {duration_text(self._budget)} is spent")
+        if self._times.refused:
+            raise self._times.end()
         if self.stopping:
-            raise Interrupted
+            raise self.interruption()
         if others := loop.claims.held_by_others():
             text = ", ".join(f"{count_text(count, 'member')} of {study}" for study, count in others.items())
             self._listener(replace(self._now(), stage=f"waiting for {text}", eta=None))
@@ -108,6 +113,8 @@ class Monitor:
         """Adds steps and work of a cohort since its last report; called from any thread. job: its job, if known."""
         with self._lock:
             self._speed.add(self._mark(), count, work)
+            if job is not None:
+                self._times.add(job.number, work)
             if job is not None and job.limits is not None:
                 before = self._under_way.get(job.number, (job, 0))[1]
                 self._under_way[job.number] = job, before + count

@@ -109,7 +109,7 @@ def structured() -> Iterator[LogHandler]:
             log("bug", f"an ignored {failed.exc_type.__name__}", logging.ERROR, failed.exc_value)
 
     def last_line(message: str, status: int, error: BaseException | None) -> str:
-        stopped, bug = status == stopping.STATUS, error if status == OURS else None
+        stopped, bug = status in (stopping.STATUS, stopping.AGAIN_STATUS), error if status == OURS else None
         event, level = ("stopped", logging.INFO) if stopped else ("failed", logging.ERROR)
         return handler.encode(event, message, level, bug, exit_status=status)
 

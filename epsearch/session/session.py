@@ -29,8 +29,10 @@ from epsearch.preparation.memory import limit_workers
 from epsearch.runners import overheads
 from epsearch.runners.progress import Monitor
 from epsearch.runners.registry import runner_of
+from epsearch.runners.time_left import TimeLeft
 from epsearch.session.confirmation import confirming, sum_up
 from epsearch.session.lease import StudyLease, hold
+from epsearch.slurm.time_left import seconds_left
 from epsearch.study.description import Study
 from epsearch.study.kinds import Comparison, MemoryStudy, ProtocolStudy, Search
 from results.files import writable
@@ -95,9 +97,10 @@ def train(
     another run of this study, which is an error otherwise; resume: also a cancelled study.
 
     Raises UsageError for bad input, a study that another run has, or a cancelled one: nothing has been trained.
-    Interrupted (TimeSpent after the study's time budget), TrainingFailed, Unavailable without Ray, and StoreError where
+    Interrupted (TimeSpent where its time is spent), TrainingFailed, Unavailable without Ray, and StoreError where
     the database fails or another run has taken over: trained members are stored.
     """
+    begun, left = time.monotonic(), seconds_left(study.time_left)
     with passing_warnings(listener):
         prepared = prepare(study, listener)
         make_folder(study.out)
@@ -107,11 +110,13 @@ def train(
             open_store(study.storage, retries=retry_policy(listener)) as store,
             hold(store, study.name, listener, wait, resume) as lease,
         ):
-            return _train(study, prepared, store, lease, extend)
+            return _train(study, prepared, store, lease, extend, None if left is None else begun + left)
 
 
-def _train(study: Study, prepared: Prepared, store: Store, lease: StudyLease, extend: bool) -> tuple[Loop, Effort]:
-    """Trains a study whose data are prepared and whose lease is held."""
+def _train(
+    study: Study, prepared: Prepared, store: Store, lease: StudyLease, extend: bool, until: float | None
+) -> tuple[Loop, Effort]:
+    """Trains a study whose data are prepared and whose lease is held; until: the end of its time, by `monotonic`."""
     listener = lease.listener
     with ExitStack() as stack:
         study = _placed(study, prepared, store, listener)
@@ -140,7 +145,7 @@ def _train(study: Study, prepared: Prepared, store: Store, lease: StudyLease, ex
         eta = _planned(loop, listener)
         share = eta.share if eta else 1.0
         report = eta.report if eta else overheads.expected(overheads.REPORT)
-        monitor = Monitor(loop, listener, eta, _starting(study, eta), study.time_budget, report)
+        monitor = Monitor(loop, listener, eta, _starting(study, eta), TimeLeft(study.time_budget, until), report)
         if not loop.done:
             runner, begun = runner_of(study), time.monotonic()
             with (

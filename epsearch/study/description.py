@@ -233,6 +233,12 @@ class Study:
         RUNS, usual="none", scope=RESUME,
     )
     """Seconds."""
+    time_left: str | None = option(
+        values.TIME_LEFT,
+        "Time until this machine is taken away, like 2h; slurm for what Slurm leaves the job, slurm-2m for two minutes "
+        "less. No cohort begins that would not end by then; running ones end there, and the same command goes on.",
+        RUNS, usual="none", scope=RESUME,
+    )
     address: str = option(
         values.ADDRESS, "Ray cluster to join, HOST:PORT or auto; local starts a private Ray.", RUNS, "local",
         scope=PLACE,

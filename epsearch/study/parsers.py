@@ -24,6 +24,8 @@ UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
 BYTES = {name: 1024**power for power, name in enumerate(SIZES)} | {"KB": 10**3, "MB": 10**6, "GB": 10**9}
 SIZE = re.compile(rf"([0-9]{{1,15}}(?:[.][0-9]+)?) ?({'|'.join(BYTES)})")
+SLURM = "slurm"
+"""The time that Slurm leaves a job."""
 DURATION = re.compile("".join(rf"(?:(?P<{unit}>[0-9]{{1,9}}){unit})?" for unit in UNITS))
 
 
@@ -115,6 +117,23 @@ def duration(value: Any, name: str) -> float:
         longest = f"{limits.SECONDS // UNITS['d']}d"
         raise UsageError(f"{name} must be a time > 0 and <= {longest} like 90s, 30m or 2h, got {brief(value)}")
     return float(seconds)
+
+
+def time_left(value: Any, name: str) -> str:
+    """Returns a time like 2h, `slurm`, or `slurm-2m`, as it is written, to be read when the training begins.
+
+    Raises UsageError.
+
+    >>> time_left("slurm-2m", "time-left")
+    'slurm-2m'
+    """
+    text = str(value).strip()
+    if text != SLURM:
+        try:
+            duration(text.removeprefix(f"{SLURM}-"), name)
+        except UsageError:
+            raise UsageError(f"{name} must be a time like 2h, slurm, or slurm-2m, got {brief(value)}") from None
+    return text
 
 
 def size(value: Any, name: str, least: str = "1MiB", example: str = "500MiB or 4GiB") -> int:

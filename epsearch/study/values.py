@@ -84,6 +84,7 @@ DISTANCE = ValueType(
     json={"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "enum": [parsers.AUTO, "none"]}]},
 )
 DURATION = ValueType(parsers.duration, "TIME", parsers.format_duration)
+TIME_LEFT = ValueType(parsers.time_left, "TIME|slurm")
 EXAMPLES = ValueType(
     partial(parsers.whole_or_all, low=1), "INT|all", none="all", json=_or_word({"type": "integer", "minimum": 1})
 )

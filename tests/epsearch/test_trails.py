@@ -1,13 +1,7 @@
 """Commands of the trails run, with small sizes; Slurm's script is ended and goes on."""
 
-import os
 import re
 import shlex
-import signal
-import sqlite3
-import subprocess
-import sys
-from contextlib import closing
 
 import numpy as np
 import pytest
@@ -15,7 +9,6 @@ import pytest
 from epsearch.cli import app
 from tests.support import chromium
 from tests.support.image_folders import encoded, put
-from tests.support.limits import HANGS
 from tests.support.sizes import ROOT
 
 pytestmark = pytest.mark.slow
@@ -125,7 +118,7 @@ def test_figures_are_files_for_a_paper(epsearch, tmp_path):
 def test_every_command_of_the_trails_is_one_of_ours():
     known = {command.name or command.callback.__name__ for command in app.registered_commands}
     known |= {group.name for group in app.registered_groups} | {"run", "compare", "memory", "plan", "import", "export"}
-    for page in ("first-search.md", "compare.md", "figures.md", "install.md", "service.md", "slurm.md"):
+    for page in ("first-search.md", "compare.md", "figures.md", "install.md", "service.md", "clusters.md"):
         for line in commands(page):
             assert line.split()[0] in known, line
 
@@ -138,45 +131,3 @@ def test_the_tokens_of_a_lab_are_made(epsearch, tmp_path):
         assert epsearch(*line.split()).status == 0, line
     listed = epsearch("token", "--tokens", "tokens.txt", "--list").out
     assert all(name in listed for name in ("ann", "ann/laptop", "board", "root"))
-
-
-def script():
-    (code,) = re.findall(r"^```bash\n(.*?)^```$", (DOCS / "slurm.md").read_text(encoding="utf-8"), re.S | re.M)
-    return code
-
-
-@pytest.mark.skipif(not hasattr(os, "killpg"), reason="a shell script")
-def test_a_job_of_slurm_that_is_ended_goes_on_when_it_is_submitted_again(tmp_path):
-    """Slurm sends SIGTERM to the script alone (`B:TERM`), which `exec` has made the command."""
-    assert "#SBATCH --signal=B:TERM@120" in script()
-    small = f"{SIZES} {OF_SEARCHES} --dataset permuted_digits"
-    line = f'exec {sys.executable} $STOPPED_BY "$@" {small}'
-    put(tmp_path / ".venv" / "bin" / "epsearch", f"#!/bin/sh\n{line}\n").chmod(0o755)
-    job = put(tmp_path / "study.sh", script())
-
-    def submit(program, **options):
-        environment = os.environ | {"SLURM_CPUS_PER_TASK": "1", "PYTHONPATH": str(ROOT), "STOPPED_BY": program}
-        pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-        return subprocess.Popen(["bash", job], cwd=tmp_path, env=environment, **pipes, **options)
-
-    told, tells = os.pipe()
-    waits, goes = os.pipe()
-    first = submit(f"-m tests.support.halting 4 {tells} {waits}", pass_fds=(tells, waits))
-    os.close(tells), os.close(waits)
-    with os.fdopen(told, "rb") as pipe:
-        assert pipe.read(1), first.communicate()
-    first.send_signal(signal.SIGTERM)
-    os.close(goes)
-    _, err = first.communicate(timeout=HANGS)
-    before = stored(tmp_path)
-    assert first.returncode == 130 and before >= 4, err
-    second = submit("-m epsearch")
-    _, err = second.communicate(timeout=HANGS)
-    assert second.returncode == 0, err
-    assert stored(tmp_path) > before and (tmp_path / "runs" / "mnist" / "report.html").exists()
-
-
-def stored(folder):
-    """Number of runs in the ledger."""
-    with closing(sqlite3.connect(folder / "runs" / "epsearch.sqlite", timeout=HANGS)) as ledger:
-        return ledger.execute("SELECT count(*) FROM epsearch_runs").fetchone()[0]

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from epsearch.failures import stopping
 from epsearch.failures.errors import Interrupted, Unavailable, UsageError
 from epsearch.failures.lines import surroundings
 from epsearch.loop.base import Loop
@@ -25,6 +26,8 @@ from trainers.notes import first_line
 from trainers.streams import DataError
 
 IMPORTS = threading.Lock()
+TUNES = (signal.SIGINT, *([] if stopping.TIME_SIGNAL is None else [stopping.TIME_SIGNAL]))
+"""Signals for which Tune has handlers of its own while it runs."""
 
 
 @dataclass
@@ -158,7 +161,7 @@ def _run_tune(
 ) -> None:
     from epsearch.runners.on_ray.trials import Source, fit
 
-    handler = signal.getsignal(signal.SIGINT)
+    handlers = {number: signal.getsignal(number) for number in TUNES}
     if threads is None:
         start.join()
     # As Ctrl-C, for which Tune has a handler; Ray's own prints a stack trace.
@@ -173,7 +176,8 @@ def _run_tune(
             while not (interrupted or source.error or source.stopping or loop.done):
                 with _ray_errors("was lost"):
                     interrupted = fit(source, start.folder, *options)
-                _handle(signal.SIGINT, handler)  # Tune leaves its handler behind, which would ignore a Ctrl-C
+                for number, handler in handlers.items():  # Tune leaves its own behind, which would ignore a Ctrl-C
+                    _handle(number, handler)
                 while not interrupted and source.pausing:
                     source.wait()
     except Unavailable:  # an error of the study itself comes first, and is raised below
@@ -182,7 +186,8 @@ def _run_tune(
     if source.error is not None:
         raise source.error
     if not loop.done:
-        raise Interrupted
+        signalled()  # reads which signal Tune has handled
+        raise monitor.interruption()
 
 
 def _measure(start: RayStart, begun: float) -> None:
@@ -209,9 +214,9 @@ def _handle(number: int, handler: Any) -> None:
 
 @contextmanager
 def _restored_signals() -> Iterator[None]:
-    """Restores the handlers of Ctrl-C and SIGTERM at the end, which Ray and Tune replace."""
+    """Restores the handlers of SIGTERM and of TUNES at the end, which Ray and Tune replace."""
     with ExitStack() as stack:
         if threading.current_thread() is threading.main_thread():  # only there Python sets handlers
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in (signal.SIGTERM, *TUNES):
                 stack.callback(signal.signal, number, signal.getsignal(number))
         yield

@@ -51,7 +51,12 @@ def signals() -> Iterator[Signalled]:
         def signalled() -> bool:
             until = time.monotonic() + SIGNAL_SECONDS
             while not arrived.is_set() and (left := until - time.monotonic()) > 0:
-                if select.select([reading], [], [], left)[0] and {*reading.recv(1024)} & {*stopping.SIGNALS}:
+                if not select.select([reading], [], [], left)[0]:
+                    continue
+                numbers = {*reading.recv(1024)}
+                if stopping.TIME_SIGNAL in numbers:  # its handler is Tune's while that runs
+                    stopping.AGAIN.set()
+                if numbers & {*stopping.SIGNALS, stopping.TIME_SIGNAL}:
                     arrived.set()
             return arrived.is_set()
 

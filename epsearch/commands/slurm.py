@@ -1,0 +1,124 @@
+"""The command `slurm`: a job script for a study."""
+
+import contextlib
+import io
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+from rich.markup import escape
+
+from epsearch.arguments import Commands, joined
+from epsearch.commands.printing import err, out
+from epsearch.failures.errors import UsageError, unknown
+from epsearch.ledger.location import VARIABLE
+from results.ledger.url import LedgerUrl
+
+Time = Annotated[str, typer.Option(metavar="TIME", help="Limit of the time of the job, like 4h; it may be requeued.")]
+Cpus = Annotated[int, typer.Option(min=1, help="Cores of each node.")]
+Nodes = Annotated[int, typer.Option(min=1, help="Nodes: one trains in threads, several as a Ray cluster.")]
+Gpus = Annotated[int, typer.Option(min=0, help="GPUs of each node.")]
+Memory = Annotated[str | None, typer.Option(metavar="SIZE", help="Memory of each node, like 16G.")]
+Partition = Annotated[str | None, typer.Option(metavar="NAME", help="Partition.")]
+Account = Annotated[str | None, typer.Option(metavar="NAME", help="Account.")]
+Signal = Annotated[str, typer.Option(metavar="TIME", help="Time before the limit at which the training ends.")]
+Sbatch = Annotated[
+    list[str] | None, typer.Option(metavar="OPTION", help="Further option of sbatch, as --constraint=a100; repeatable.")
+]
+Module = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Module to load; repeatable.")]
+Setup = Annotated[list[str] | None, typer.Option(metavar="LINE", help="Line of the shell before; repeatable.")]
+Container = Annotated[
+    str | None, typer.Option(metavar="IMAGE", help="Image for Apptainer, in which everything runs, on every node.")
+]
+Array = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="YAML file of a study, for an array of jobs with a task each; repeatable."),
+]
+Words = Annotated[
+    list[str],
+    typer.Argument(metavar="COMMAND…", help=escape("run, compare, … with their options, as without Slurm.")),
+]
+
+
+def add_to(app: Commands) -> None:
+    """Adds the command."""
+    # Its own options end where the other command begins.
+    app.command("slurm", context_settings={"allow_interspersed_args": False})(slurm)
+
+
+def slurm(  # noqa: PLR0913  an option each
+    context: typer.Context,
+    words: Words,
+    time: Time,
+    cpus: Cpus,
+    nodes: Nodes = 1,
+    gpus: Gpus = 0,
+    memory: Memory = None,
+    partition: Partition = None,
+    account: Account = None,
+    signal: Signal = "2m",
+    sbatch: Sbatch = None,
+    module: Module = None,
+    setup: Setup = None,
+    container: Container = None,
+    array: Array = None,
+    submit: Annotated[
+        bool, typer.Option("--submit", help="Hand the script to sbatch, in place of printing it.")
+    ] = False,
+) -> None:
+    """Print a job script of Slurm that trains a study, requeued as often as it needs; nothing is trained here."""
+    from epsearch.slurm import script
+
+    job = script.SlurmJob(
+        time, cpus, nodes, gpus, memory, partition, account, signal, sbatch or (), module or (), setup or (), container
+    )
+    files: list[Path | None] = [*array] if array else [None]
+    checked = [_check(context, words, file, gpus > 0) for file in files]
+    study, given = checked[0]
+    if array:
+        study |= {"name": "epsearch"}
+    text = script.make_script(job, study, words, given, array or ())
+    if not submit:
+        sys.stdout.write(text)
+        return
+    names = ", ".join(one["name"] for one, _ in checked)
+    out.print(
+        f"{script.submit(text)}: {names}; squeue --me shows its state, epsearch watch NAME its progress", soft_wrap=True
+    )
+    if array and study["storage"].startswith("sqlite"):
+        err.print(f"{len(array)} jobs share an SQLite file: on a network file system set {VARIABLE} to PostgreSQL")
+
+
+def _check(context: typer.Context, words: list[str], file: Path | None, gpu: bool) -> tuple[dict[str, Any], set[str]]:
+    """Returns the study of a command, by names of options, and the names of those that the command has.
+
+    file: its --config; None for that of the command; gpu: True where it trains on a GPU, which this machine may lack.
+    Raises UsageError, and the errors of the command line.
+    """
+    name, *arguments = words
+    group: Any = context.find_root().command
+    commands = {
+        one: command for one, command in group.commands.items() if {"print_config", "wait"} <= {*_names(command)}
+    }
+    if name not in commands:
+        raise UsageError(unknown("command that trains", name, commands))
+    arguments = joined([*arguments, *([] if file is None else ["--config", str(file)])])
+    if any("://" in argument and LedgerUrl(argument).secrets for argument in arguments):
+        raise UsageError(f"storage must not have a password in a script; {VARIABLE} hands it to the job")
+    described = io.StringIO()
+    command, checked = commands[name], [*arguments, *(["--device", "auto"] if gpu else []), "--print-config"]
+    with (
+        contextlib.redirect_stdout(described),
+        command.make_context(name, checked, parent=context) as inner,
+    ):
+        command.invoke(inner)
+        sources = {one: inner.get_parameter_source(one) for one in _names(command)}
+    given = {one for one, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+    given -= set() if any(one.startswith("--device") for one in arguments) else {"device"}
+    return yaml.safe_load(described.getvalue()), given
+
+
+def _names(command: Any) -> list[str]:
+    return [one.name for one in getattr(command, "params", [])]

@@ -1,0 +1,1 @@
+"""Job scripts of Slurm, and the time that it leaves a job."""

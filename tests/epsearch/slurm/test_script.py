@@ -1,0 +1,146 @@
+"""Job scripts of Slurm: what they ask for, what they run, that a shell takes them, and what is refused in one line."""
+
+import itertools
+import os
+import re
+import shlex
+import shutil
+import subprocess
+
+import pytest
+
+JOB = ("slurm", "--time", "4h", "--cpus", "16")
+STUDY = ("run", "--dataset", "permuted_digits", "--name", "mine")
+OTHERS = ("--gpus", "2", "--memory", "64G", "--partition", "gpu", "--account", "lab", "--module", "cuda/12")
+OTHERS += ("--setup", "ulimit -c 0", "--sbatch=--constraint=a100", "--container", "my image.sif", "--signal", "5m")
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="shell scripts")
+
+
+def directives(script):
+    """{option of sbatch: value}."""
+    return dict(re.findall(r"^#SBATCH --([\w-]+)(?:=(.*))?$", script, re.M))
+
+
+def driver(script):
+    """The words of the command that trains."""
+    (line,) = re.findall(r"^driver=\((.*)\)$", script, re.M)
+    return shlex.split(line)
+
+
+def options(words):
+    """{option: value} of the last words of a command."""
+    return dict(itertools.pairwise(words))
+
+
+def test_one_node_trains_in_threads(epsearch):
+    script = epsearch(*JOB, *STUDY).out
+    asked, words = directives(script), driver(script)
+    assert asked["time"] == "0-04:00:00" and asked["signal"] == "B:USR1@120" and asked["cpus-per-task"] == "16"
+    assert asked["nodes"] == "1" and asked["job-name"] == "mine" and asked["output"] == "mine-%j.log"
+    assert {"requeue", "open-mode"} <= asked.keys() and not {"gres", "partition", "account", "mem", "array"} & {*asked}
+    assert words[: 1 + len(STUDY)] == ["epsearch", *STUDY]
+    own = options(words)
+    assert (own["--runner"], own["--workers"], own["--time-left"]) == ("local", "16", "slurm-120s")
+    assert own["--checkpoints"] == "runs/checkpoints" and "--wait" in words and "ray start" not in script
+
+
+def test_what_the_command_says_itself_is_not_said_again(epsearch):
+    given = ("--workers", "3", "--out", "results", "--time-left", "slurm-9m", "--runner", "tune", "--wait")
+    words = driver(epsearch(*JOB, *STUDY, *given).out)
+    assert words[1 + len(STUDY) :] == [*given, "--checkpoints", "results/checkpoints"]
+
+
+def test_several_nodes_are_one_ray(epsearch):
+    script = epsearch(*JOB, "--nodes", "3", *OTHERS, *STUDY).out
+    asked, words = directives(script), driver(script)
+    assert (asked["nodes"], asked["gres"], asked["mem"]) == ("3", "gpu:2", "64G")
+    assert (asked["partition"], asked["account"], asked["constraint"]) == ("gpu", "lab", "a100")
+    assert asked["signal"] == "B:USR1@300"
+    assert words[:5] == ["apptainer", "exec", "--nv", "my image.sif", "epsearch"]
+    assert options(words)["--workers"] == "6" and options(words)["--device"] == "cuda" and "--runner" not in words
+    assert "\nmodule load cuda/12\nulimit -c 0\n" in script
+    assert script.count("apptainer exec --nv 'my image.sif' ray start") == 2 and "export PATH" not in script
+
+
+def test_gpus_of_one_node_need_ray_where_there_are_several(epsearch):
+    assert options(driver(epsearch(*JOB, "--gpus", "2", *STUDY).out))["--runner"] == "tune"
+    one = options(driver(epsearch(*JOB, "--gpus", "1", *STUDY).out))
+    assert (one["--runner"], one["--workers"], one["--device"]) == ("local", "1", "cuda")
+
+
+def test_an_array_has_a_task_for_each_file(epsearch, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name} c.yaml").write_text(f"name: {name}\npoints: 5\n")
+    arrays = ("--array", "a c.yaml", "--array", "b c.yaml")
+    refused = epsearch(*JOB, *arrays, "compare")
+    assert refused.status == 2 and "points" in refused.err, "a comparison has no points"
+    script = epsearch(*JOB, *arrays, "run").out
+    assert directives(script)["array"] == "0-1" and directives(script)["output"] == "epsearch-%A_%a.log"
+    assert "\nstudies=('a c.yaml' 'b c.yaml')\n" in script
+    assert driver(script)[-2:] == ["--config", "${studies[$SLURM_ARRAY_TASK_ID]}"]
+
+
+@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="needs shellcheck")
+@pytest.mark.parametrize("more", [(), ("--nodes", "3", *OTHERS), ("--array", "a.yaml")], ids=["one", "nodes", "array"])
+def test_shellcheck_has_nothing_to_say(epsearch, tmp_path, more):
+    (tmp_path / "a.yaml").write_text("name: a\n")
+    script = epsearch(*JOB, *more, *(STUDY if "--array" not in more else ("run",))).out
+    done = subprocess.run(["shellcheck", "--shell=bash", "-"], input=script, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--time", "4x"), "time must be a time > 0 and <= 366d like 90s, 30m or 2h, got '4x'"),
+        (("--time", "2m"), "signal must be < time, which is 2m, got '2m'"),
+        (("--account", "a;b"), "account must have letters, digits and _.,:@/+=- alone, got 'a;b'"),
+        (("--sbatch", "x"), "sbatch must be an option of sbatch like --constraint=a100, got 'x'"),
+        (("--setup", "a\nb"), "setup must be one line of the shell, got 'a\\nb'"),
+        (("--submit",), "submit needs sbatch, which is not on PATH; without --submit the script is printed"),
+    ],
+)
+def test_a_wrong_job_is_one_line(epsearch, monkeypatch, words, line):
+    monkeypatch.setenv("PATH", "/nowhere")
+    answer = epsearch(*JOB, *words, *STUDY)
+    assert (answer.status, answer.out, answer.err.strip()) == (2, "", f"epsearch: {line}")
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (
+            ("rum",),
+            "no command that trains 'rum'; known: run, compare, protocols, memory, reproduce; did you mean",
+        ),
+        (("plan",), "no command that trains 'plan'"),
+        (("run", "--poins", "5"), "No such option: --poins"),
+        (("run", "--points", "0"), "points must be >= 1, got 0"),
+        (("run", "--storage", "postgresql://me:secret@host/db"), "storage must not have a password in a script; "),
+    ],
+)
+def test_a_wrong_study_is_one_line(epsearch, words, part):
+    answer = epsearch(*JOB, *words)
+    assert (answer.status, answer.out, len(answer.err.splitlines())) == (2, "", 1) and part in answer.err
+    assert "secret" not in answer.err
+
+
+def sbatch(folder, monkeypatch, script):
+    program = folder / "sbatch"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+def test_a_script_is_submitted(epsearch, monkeypatch, tmp_path):
+    sbatch(tmp_path, monkeypatch, "cat > received; echo Submitted batch job 7")
+    answer = epsearch(*JOB, "--submit", *STUDY)
+    assert answer.status == 0 and answer.out.startswith("Submitted batch job 7: mine; squeue --me shows its state, ")
+    assert (tmp_path / "received").read_text() == epsearch(*JOB, *STUDY).out
+
+
+def test_what_sbatch_refuses_is_one_line(epsearch, monkeypatch, tmp_path):
+    sbatch(tmp_path, monkeypatch, "echo 'sbatch: error: invalid partition' >&2; exit 1")
+    answer = epsearch(*JOB, "--submit", *STUDY)
+    assert (answer.status, answer.err) == (2, "epsearch: sbatch refuses the script: sbatch: error: invalid partition\n")
