@@ -92,6 +92,7 @@ def sleeping(config: dict[str, Any], **others: Any) -> None:
             "parameter_difference": 0.0,
             "machine": "",
             "self_check": "",
+            "imported": 0.0,
             **seen,
         }
     )

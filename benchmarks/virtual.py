@@ -131,6 +131,7 @@ class _Cluster:
                 "parameter_difference": 0.0,
                 "machine": "",
                 "self_check": "",
+                "imported": 0.0,
             }
             self._timed(self._searcher.on_trial_complete, name, report)
             ended = ended or (self._now if self._loop.evaluating else 0.0)

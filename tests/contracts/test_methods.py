@@ -55,6 +55,7 @@ def case(method, path=MKL):
     return MethodCase(method, values, OTHER_VALUES, path)
 
 
+@pytest.mark.few(60)
 @every_method
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda one: one.__name__)
 def test_promises(promise, method):
@@ -109,6 +110,7 @@ def plainly_trained(method, form):
     return plain_run(small(method, penalty_form=form), FEW, NETWORK.hidden)
 
 
+@pytest.mark.few(70)
 @on_every_path
 @pytest.mark.parametrize("form", ["code", "paper"])
 @one_network

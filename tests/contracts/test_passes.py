@@ -145,6 +145,7 @@ def test_first_tasks_of_other_passes_are_kept_apart(path, tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
 
 
+@pytest.mark.few(7)
 @every_method
 def test_seeds_in_one_batch_have_their_own_orders(method):
     together = [small(method, seed, epochs=2) for seed in (0, 1)]

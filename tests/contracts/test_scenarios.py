@@ -127,7 +127,7 @@ def wide(learners):
     )
 
 
-@pytest.mark.few(60)
+@pytest.mark.few(24)
 @on_every_path
 @in_every_scenario
 def test_steps_agree_with_the_reference(method, scenario, path):
@@ -159,6 +159,7 @@ def test_the_scenarios_differ(path):
     assert len(set(found)) == len(SCENARIOS)
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize(
     ("method", "scenario"),
     [(name, scenario) for name in ONE_NETWORK for scenario in METHODS[name].scenarios if scenario != DOMAIN],

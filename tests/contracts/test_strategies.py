@@ -49,7 +49,7 @@ def test_promises(promise, name, space):
     promise(case(name, space))
 
 
-@pytest.mark.few(40)
+@pytest.mark.few(8)
 @every_case
 @pytest.mark.parametrize("promise", OF_SCORES, ids=named)
 def test_promises_whatever_the_scores_are(promise, name, space):

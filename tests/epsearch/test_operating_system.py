@@ -105,6 +105,7 @@ for command in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_a_study_without_groups_locks_and_proc(tmp_path):
     """From the search to its deletion, in a process that lacks what Windows lacks."""
     commands = (f"run {SIZES}", "verify one", "export one one.zip", "delete one --yes", "doctor")

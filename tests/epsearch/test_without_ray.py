@@ -41,12 +41,14 @@ def test_a_search_is_trained_by_threads_and_says_nothing_of_ray(tmp_path):
     assert "<html" in report.read_text(encoding="utf-8")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("command", [["plan", *SIZES.split()], ["plan", "compare", "--device", "cpu"], ["doctor"]])
 def test_neither_plan_nor_doctor_names_it(tmp_path, command):
     done = epsearch(tmp_path, *command)
     assert done.returncode == 0 and "Ray" not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_doctor_finds_nothing_wrong(tmp_path):
     rows = json.loads(epsearch(tmp_path, "doctor", "--json").stdout)
     assert {"ray", "Ray"}.isdisjoint(row["subject"] for row in rows)

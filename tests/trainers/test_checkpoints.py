@@ -133,6 +133,7 @@ class TestResume:
         """Trains until the checkpoint of a seed's task `after` is written, and no further."""
         train_until_kept(monkeypatch, after, learners, toy(range(4)), path, folder=folder)
 
+    @pytest.mark.few(12)
     @on_paths_by_kind
     @pytest.mark.parametrize("values", OPTIMIZERS, ids=str)
     @pytest.mark.parametrize("method", ["van", "ewc", "gem", "soft_agem", "er", "prognn"])
@@ -225,6 +226,7 @@ class TestResume:
 class TestUntil:
     """A training that ends before its stream does, and goes on later."""
 
+    @pytest.mark.few(21)
     @on_paths_by_kind
     @pytest.mark.parametrize("method", IN_SEQUENCE)
     def test_it_goes_on_bit_for_bit(self, method, path, tmp_path):

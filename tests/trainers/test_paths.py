@@ -51,7 +51,7 @@ def same(result, other, count):
     return np.array_equal(result.steps, other.steps)
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("path", PATHS, ids=str)
 @pytest.mark.parametrize("method", IN_SEQUENCE)
 def test_it_is_the_same_bit_for_bit_kept_or_not(method, path, tmp_path):

@@ -15,6 +15,7 @@ def references(answer):
     return [(row["method"], row["n"], row["A_T_mean"]) for row in answer.json["references"]]
 
 
+@pytest.mark.slow
 def test_a_stored_search_gets_them_later_and_takes_them_along(epsearch, tmp_path):
     plain = epsearch(*RUN, "--json").json
     folder = tmp_path / "runs" / "mine"
@@ -50,6 +51,7 @@ def test_a_stored_search_gets_them_later_and_takes_them_along(epsearch, tmp_path
     assert references(epsearch(*RUN, "--json")) == []
 
 
+@pytest.mark.slow
 def test_more_seeds_of_the_search_are_more_seeds_of_the_rows(epsearch):
     first = references(epsearch(*RUN, *ROWS, "--json"))
     more = epsearch("run", "--extend", "--name", "mine", "--seeds", "3", *ROWS, "--json")

@@ -69,6 +69,7 @@ def cases(column_of, file, share):
     return table, column, row, value, every[::share]
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "share"),

@@ -414,6 +414,7 @@ def test_tests_that_chose_are_those_of_every_trial(study, store):
     assert results(loop)["40-percent"].evidence.selected == 10 * (2 + 1), "the longest is not the last one"
 
 
+@pytest.mark.slow
 def test_what_was_kept_is_removed_at_the_end(study, store, tmp_path):
     """Trials, their origins, and origins of what is judged, which are trained on another stream."""
     kept, protocols = tmp_path / "kept", "current-task,chf,hindsight,first-2,40-percent"

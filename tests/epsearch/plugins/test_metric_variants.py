@@ -42,6 +42,7 @@ def header(path):
         return next(csv.reader(file))
 
 
+@pytest.mark.slow
 def test_a_search_has_them_in_json_pages_and_files_and_trains_nothing_again(
     epsearch, small_options, tmp_path, no_browser
 ):

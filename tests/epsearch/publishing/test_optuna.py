@@ -155,6 +155,7 @@ def test_bad_input_is_one_line_without_passwords(studies, epsearch, tmp_path):
     assert epsearch("publish", "two", "--out", studies.out, "--to", "optuna", "x").status == 2
 
 
+@pytest.mark.slow
 def test_the_command_says_what_it_did(studies, epsearch, tmp_path):
     studies.trained(name="one")
     url = f"sqlite:///{tmp_path}/optuna.db"

@@ -188,7 +188,8 @@ def report_of(result):
     from epsearch.loop.jobs import encode
 
     told = {"steps": 0, "value": encode(result.value), "seconds": result.seconds, "machine": result.machine}
-    return told | {"parameter_difference": result.parameter_difference, "self_check": result.self_check}
+    fields = ("parameter_difference", "self_check", "imported")
+    return told | {name: getattr(result, name) for name in fields}
 
 
 def test_ray_takes_over_what_no_thread_has_begun(small_study, soon, plain, monkeypatch):

@@ -43,6 +43,7 @@ FIRST = "narrowing"
 TABLES = ("chosen", "chosen_score", "rounds", "evaluation")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "options",
     [
@@ -360,6 +361,7 @@ def test_interrupting_the_local_runner_stops_its_threads(small_study, monkeypatc
     assert ledger(study)
 
 
+@pytest.mark.slow
 @on_both_runners
 def test_a_listener_can_stop_a_run_which_then_goes_on_from_there(small_study, tmp_path, ray_address, runner):
     """In the middle of cohorts that would take minutes to their end; what was stored by then is told."""

@@ -71,6 +71,7 @@ def told(tmp_path_factory):
     return parsed(service.said)
 
 
+@pytest.mark.slow
 def test_every_line_of_a_service_is_one_object(told):
     assert told[0]["event"] == "serving" and told[-1]["event"] == "stopped"
     assert told[0]["tokens"] == 1 and told[0]["url"] == told[0]["address"] and "sqlite:///" in told[0]["ledger"]
@@ -107,6 +108,7 @@ def test_messages_of_the_http_server_are_lines_like_others(told):
     assert (line["logger"], line["level"]) == ("uvicorn.error", "warning") and "Invalid HTTP request" in line["message"]
 
 
+@pytest.mark.slow
 def test_a_service_that_cannot_start_says_so_in_one_object(tmp_path):
     service = Process(tmp_path, "--log-format", "json", "--host", "0.0.0.0", environment={"EPSEARCH_TOKENS": ""})
     assert service.process.wait(HANGS) == 2

@@ -61,6 +61,7 @@ def states(client):
     }
 
 
+@pytest.mark.few(15)
 @pytest.mark.parametrize("study", OWNERS)
 @pytest.mark.parametrize("name", PEOPLE)
 @pytest.mark.parametrize("change", CHANGES)
@@ -82,6 +83,7 @@ def test_a_study_is_changed_by_its_owner_and_by_admins(client, change, name, stu
         assert ("may only read" if PEOPLE[name] == READ else whose) in answer.json()["detail"]
 
 
+@pytest.mark.few(15)
 @pytest.mark.parametrize("study", OWNERS)
 @pytest.mark.parametrize("name", PEOPLE)
 @pytest.mark.parametrize("change", FORMS)
@@ -162,6 +164,7 @@ def test_a_full_queue_is_a_refusal_that_passes(tmp_path):
         assert client.post(API, json=STUDY | {"name": "first"}, headers=bearer("ann")).status_code == 200
 
 
+@pytest.mark.slow
 def test_quotas_hold_under_eight_clients(tmp_path):
     """Each submits twelve studies at once with seven others: no owner gets more than three, all together fifteen."""
     people = [f"person-{number}" for number in range(8)]

@@ -102,6 +102,7 @@ def test_a_page_signs_in_and_changes_something(app, removed, host):
         assert foreign.status == 403 and b"may not send this" in foreign.body
 
 
+@pytest.mark.slow
 def test_every_link_of_every_page_leads_below_the_path(app):
     paths = sorted({one.path for one in iter_route_contexts(app.routes) if "{" not in one.path})
     pages = [*paths, f"/studies/{ledgers.NAME}", f"/studies/{ledgers.NAME}/change", f"/studies/{ledgers.NAME}/report"]
@@ -119,6 +120,7 @@ def test_every_link_of_every_page_leads_below_the_path(app):
         assert ask(app, "GET", link.replace("&amp;", "&"), PASSES | PAGE | bearer()).status in (200, 303, 405), link
 
 
+@pytest.mark.slow
 def test_head_answers_as_get_without_a_body(app):
     for path in sorted({one.path for one in iter_route_contexts(app.routes) if "GET" in (one.methods or ())}):
         place = path.format(name=ledgers.NAME, figure="nothing", owner="writer")

@@ -165,6 +165,7 @@ def numbers(folder):
     return rows, sorted(path.name for path in folder.iterdir() if not path.name.startswith("epsearch.sqlite"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [300, pytest.param(5000, marks=pytest.mark.fuzz)])
 def test_mutated_studies_through_the_api(tmp_path, count, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -160,6 +160,7 @@ def children(pid):
         return []
 
 
+@pytest.mark.slow
 def test_changes_that_wait_for_the_ledger_are_refused_soon_and_readers_are_answered(tmp_path):
     own = with_a_finished_study(tmp_path / "runs")
     with listening(own) as (url, app):

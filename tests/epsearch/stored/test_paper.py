@@ -25,6 +25,7 @@ def no_browser(monkeypatch):
     monkeypatch.setattr(vector, "write_vectors", fail)
 
 
+@pytest.mark.slow
 def test_the_unpacked_file_is_imported_and_verified(epsearch, small_options, tmp_path, no_browser):
     assert epsearch("run", *small_options, "--name", "mine").status == 0
     answer = epsearch("export", "mine", "--paper")

@@ -145,6 +145,7 @@ def test_tables_are_verified_too(epsearch, tmp_path, kind, options):
     assert rows.status == 2 and "no row 'none'; known: " in rows.err
 
 
+@pytest.mark.slow
 def test_runs_of_protocols_are_verified_by_schedule_and_part(epsearch, tmp_path):
     options = {"protocols": "chf,seen-tasks-on-memory,30-percent,cv-tasks", "examples_per_task": 300, "points": 2}
     known = {name: value for name, value in TINY.items() if name in ProtocolStudy.options()}

@@ -48,6 +48,7 @@ def test_the_best_of_equal_points_wins_many_resamples() -> None:
     assert share_of_luck(2) > share_of_luck(11) > share_of_luck(50) > 1 / 11
 
 
+@pytest.mark.slow
 def test_holm_against_an_independent_implementation() -> None:
     rng = np.random.default_rng(3)
     for m in (1, 2, 7, 30):

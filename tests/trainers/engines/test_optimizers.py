@@ -60,6 +60,7 @@ def farthest(method, changes, path, exact):
     return distance(one, stream, trace, path, exact)
 
 
+@pytest.mark.few(16)
 @each_method
 @with_every_optimizer
 def test_in_float64_they_are_those_of_torch(method, changes):
@@ -67,7 +68,7 @@ def test_in_float64_they_are_those_of_torch(method, changes):
     assert farthest(method, changes, TWIN, exact=True) < (1e-8 if method == "gem" else 1e-12)
 
 
-@pytest.mark.few(60)
+@pytest.mark.few(20)
 @each_method
 @with_every_optimizer
 @on_every_path

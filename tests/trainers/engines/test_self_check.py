@@ -99,6 +99,7 @@ def test_it_passes_as_things_are(method):
     assert (found.projected > 0) == (projecting and method not in ("er", "mega1", "mega2"))
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("method", IN_BATCHES)
 def test_gradients_of_8_bits_fail(method):
     with pytest.raises(SelfCheckFailed, match="move the parameters otherwise than float64 does"):
@@ -158,6 +159,7 @@ def test_spans_that_are_lost_fail(monkeypatch):
         checked("gpm")
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("method", RECORDED)
 def test_a_replay_that_stands_still_is_no_failure_of_the_code(method):
     found = checked(method, emulated(stands_still))

@@ -145,6 +145,7 @@ CARRIED = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("line", "why"), CARRIED.items(), ids=[why or "nothing" for why in CARRIED.values()])
 def test_an_import_that_cannot_be_copied_is_made_anew_and_it_is_said_why(members, line, why):
     head = "import mmap, os, random, subprocess, tempfile, threading, time\nimport numpy as np\n"

@@ -49,7 +49,8 @@ def source(monkeypatch):
     return Source(Loop(), SimpleNamespace(update=lambda loop, ended=(): None, jobs=Loop.ask, stopping=False))
 
 
-ANSWER = {"value": "trained", "seconds": 1.0, "parameter_difference": 0.0, "machine": "0123abcd", "self_check": ""}
+ANSWER = {"value": "trained", "seconds": 1.0, "parameter_difference": 0.0, "machine": "0123abcd"}
+ANSWER |= {"self_check": "", "imported": 0.0}
 DEAD = "its worker died, in the last of 5 attempts (repeat 1 of 2)"
 
 
@@ -204,6 +205,7 @@ def test_what_is_left_when_tune_ends_is_trained_unless_it_was_interrupted(monkey
     threads = SimpleNamespace(busy=busy, waiting=lambda jobs: [] if busy and len(ends) == 1 else jobs, free=2)
     threads.collect = lambda loop, *_: setattr(threads, "busy", False) or ends.append("a thread has ended")
     monitor = SimpleNamespace(update=lambda loop, ended=(): None, jobs=Loop.ask, stopping=False, steps=None)
+    monitor.interruption = Interrupted
     starting = tune.RayStart(Future(), tmp_path, PrivateRay(1))
     starting.done.set_result(None)
 
