@@ -20,12 +20,21 @@ SYSTEM = {"win32": "Windows", "darwin": "macOS"}.get(sys.platform, sys.platform)
 CGROUP = Path("/sys/fs/cgroup")
 """Limits of a container of Linux; replaced in tests."""
 MEMORY_FACTS = Path("/proc/meminfo")
+AUTOGROUP = Path("/proc/self/autogroup")
+"""Nice value of this session among all sessions; there on Linux, where the kernel has it."""
 
 
 def usable_cores() -> int:
     """Returns the number of cores that this process may use."""
     # May be fewer than the machine has, in a container or under `taskset`; macOS and Windows do not tell.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def keep_niceness() -> None:
+    """Gives this process's session its nice value, which Linux may compare between processes of a session alone."""
+    if CAN_FORK and (niceness := os.getpriority(os.PRIO_PROCESS, 0)) > 0:
+        with suppress(OSError):
+            AUTOGROUP.write_text(str(niceness), encoding="ascii")
 
 
 def lock(handle: int, wait: bool = True) -> bool:

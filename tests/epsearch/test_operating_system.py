@@ -173,6 +173,16 @@ class TestProcesses:
         monkeypatch.delattr(os, "setpriority")
         operating_system.add_niceness(5)
 
+    @pytest.mark.skipif(not of_trainers.AUTOGROUP.exists(), reason="this kernel has no groups of sessions")
+    @pytest.mark.parametrize("niceness", [0, 7])
+    def test_a_new_session_keeps_the_nice_value(self, niceness):
+        code = (
+            f"import os; os.nice({niceness}); from trainers.operating_system import *; keep_niceness();"
+            "print(AUTOGROUP.read_text().split()[-1])"
+        )
+        options = {"start_new_session": True, "capture_output": True, "text": True}
+        assert subprocess.run([sys.executable, "-c", code], **options).stdout.strip() == str(niceness)
+
     def test_signals_of_windows(self, tmp_path):
         code = (
             "import signal; del signal.SIGHUP; signal.SIGBREAK = 21\n"

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from trainers.foreign import process_tree
 from trainers.foreign.shared_memory import SharedMemory
+from trainers.operating_system import keep_niceness
 
 EVERY = 0.1  # seconds between two looks at who has ended
 TIDYING = 5.0  # seconds that helpers have to remove shared memory of processes that were killed
@@ -22,6 +23,7 @@ def run(serve: Callable[[], None], guard: int, memory: SharedMemory) -> NoReturn
     status = os.EX_SOFTWARE
     try:
         os.setsid()  # whoever kills its own group leaves the guard out
+        keep_niceness()
         process_tree.die_with_parent()
         if os.getppid() == guard:
             serve()

@@ -9,6 +9,7 @@ from ray import tune
 from epsearch.failures.lines import cohort_failure
 from epsearch.loop.jobs import encode, execute
 from epsearch.runners.on_ray.payload import Payload, keep_weights, worker_request
+from trainers.operating_system import keep_niceness
 
 REPORT_SECONDS = 1.0  # least pause between two reports, as each goes through Ray to the driver
 
@@ -20,6 +21,7 @@ def train(config: dict[str, Any], payload: Payload | None = None) -> None:
     `steps` and `work`, see `jobs.Progress`, since the one before. The last also has either `value` (the encoded
     result), `seconds`, `parameter_difference`, `machine` and `self_check`, or the fields of `cohort_failure`.
     """
+    keep_niceness()  # of a private Ray, which is a session of its own
     waiting, last = {"steps": 0, "work": 0.0}, time.monotonic()
 
     def progress(steps: int, work: float) -> None:
