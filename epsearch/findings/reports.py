@@ -134,8 +134,9 @@ def _notes(loop: TableLoop) -> tuple[str, ...]:
     """Returns the cautions that a reader of the figures needs, besides those that the page derives."""
     study = loop.study
     notes = [*unit_notes(study), *unfinished_notes(loop)]
-    if "soft_agem" in study.methods and load_definition(study.dataset).reported_epsilon is None:
-        notes.append(f"The paper reports no ε for this dataset; ε = {study.hyperparameters.epsilon:.6g} is used here.")
+    unnamed, values = study.hyperparameters.epsilon, {one.hyperparameters.get("epsilon") for one in loop.rows}
+    if unnamed in values and load_definition(study.dataset).reported_epsilon is None:
+        notes.append(f"The paper reports no ε for this dataset; ε = {unnamed:.6g} is used here.")
     return tuple(notes)
 
 

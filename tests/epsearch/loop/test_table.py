@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from epsearch.failures.errors import UsageError
+from epsearch.findings import reports
 from epsearch.loop.content import content, content_key
 from epsearch.loop.jobs import JobResult, Run, execute
 from epsearch.loop.table import table_rows
@@ -416,3 +417,10 @@ def test_a_killed_comparison_goes_on(epsearch, tmp_path, monkeypatch):
     assert resumed["effort"]["reused"] >= 6
     whole = epsearch("compare", *options(), "--out", "other", "--name", "first", "--json").json
     assert whole["rows"] == resumed["rows"]
+
+
+@pytest.mark.parametrize(("settings", "named"), [({}, True), ({"settings": "soft_agem.epsilon=1"}, False)])
+def test_an_epsilon_that_no_paper_reports_is_named_where_a_row_has_it(tmp_path, store, settings, named):
+    study = small(Comparison, tmp_path, methods="soft_agem,van", dataset="rotated_digits", **settings)
+    loop = make(study, store)
+    assert any("reports no ε" in note and "ε = 0.5 " in note for note in reports._notes(loop)) is named
