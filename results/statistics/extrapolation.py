@@ -24,7 +24,7 @@ from typing import Self
 import numpy as np
 from scipy import stats
 
-from results.statistics.gaussian_process import Axis, Process, Shape
+from results.statistics.gaussian_process import Axis, Process, Shape, in_one_thread
 
 POWERS, POWER, POWER_SPREAD = (-1.0, -0.5, 0.0, 0.25, 0.5, 0.75, 1.0), 0.6, 0.5
 """p that are tried, mean and standard deviation of its prior. 0 is the logarithm; below it the loss has an end."""
@@ -153,6 +153,7 @@ def _of_differences(covariance: np.ndarray, best: int) -> np.ndarray:
     return np.asarray(np.maximum(variances, 0.0))
 
 
+@in_one_thread
 def _forecast(
     x: np.ndarray, lower: np.ndarray, there: np.ndarray, tasks: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from results.inert import all_equal
 from results.labels import about_text
-from results.metrics import summarize
+from results.metrics import METRICS
 from results.search import SearchResults
 from results.statistics.confidence_set import Maximum, best_interval
 from results.statistics.paired import CONFIDENCE, student_quantile
@@ -74,13 +74,17 @@ class Peak(NamedTuple):
         return float(f"{10**place:.12g}") if self.log else place
 
 
-@lru_cache(maxsize=16)  # verdict, figures and sections ask for it
 def peak(results: SearchResults, metric: str = "") -> Peak | None:
     """Returns where a metric of the search is best; None unless one number was searched over an interval.
 
-    Also None without members, and for an inert search. ε = 0 of ε-SOFT-GEM is A-GEM, which has another formula, so it
-    is not part of the curve. A value of which a seed diverged has no score.
+    metric: by default what was maximised. Also None without members, and for an inert search. ε = 0 of ε-SOFT-GEM is
+    A-GEM, which has another formula, so it is not part of the curve. A value of which a seed diverged has no score.
     """
+    return _peak(results, metric or results.objective)
+
+
+@lru_cache(maxsize=16)  # verdict, figures and sections ask for it
+def _peak(results: SearchResults, metric: str) -> Peak | None:
     ends, log = results.domain[0], results.parameters[0] in results.log
     if not results.is_curve or not results.points or ends is None or not ends[0] < ends[1] or is_inert(results, metric):
         return None
@@ -93,7 +97,7 @@ def peak(results: SearchResults, metric: str = "") -> Peak | None:
     low, high = min(low, *x), max(high, *x)
     scores = sign * complete(results, metric)
     maximum = best_interval(x, np.where(_took_part(results)[:, None], scores, math.nan), low, high, apart=apart)
-    if results.by_curve and metric in ("", results.objective):
+    if results.by_curve and metric == results.objective:
         # It names the same value, but rounds it to few digits, and takes members of earlier searches, too.
         maximum = maximum._replace(best=_place(float(results.chosen[0]), log))
     return Peak(maximum, log, sign)
@@ -107,15 +111,9 @@ def table(results: SearchResults, metric: str = "") -> np.ndarray:
 
     NaN where a member was not trained or diverged. The array is read-only, because it is cached.
     """
-    values = dict(
-        zip(
-            (r.key for r in results.search),
-            summarize(results.search)[metric or results.objective].astype(float),
-            strict=True,
-        )
-    )
+    of = METRICS[metric or results.objective].of
     seeds = sorted({r.unit for r in results.search})
-    rows = [{r.unit: values[r.key] for r in results.members_of(point)} for point in results.points]
+    rows = [{r.unit: of(r) for r in results.members_of(point)} for point in results.points]
     # Reshaped, because without points or seeds NumPy makes an array of one dimension.
     scores = np.array([[row.get(seed, math.nan) for seed in seeds] for row in rows]).reshape(len(rows), len(seeds))
     scores.setflags(write=False)
