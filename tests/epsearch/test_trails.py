@@ -27,7 +27,8 @@ def commands(page):
     text = (DOCS / page).read_text(encoding="utf-8")
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     lines = [line for language, code in blocks if not language for line in code.splitlines()]
-    return [line.partition("epsearch ")[2] for line in lines if "epsearch " in line and "examples/" not in line]
+    lines = [line for line in lines if "examples/" not in line and "kubectl " not in line]
+    return [line.partition("epsearch ")[2] for line in lines if "epsearch " in line]
 
 
 def sized(line, folder):
