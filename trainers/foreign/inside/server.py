@@ -53,24 +53,26 @@ def serve(control: int, guard: int, folder: Path) -> None:
         _, ends, _, _ = socket.recv_fds(epsearch, 1, 3)
         if len(ends) != 3:
             return
-        _copy(epsearch, guard, ends)
+        if not _copy(epsearch, guard, ends):
+            return
         for end in ends:
             os.close(end)
 
 
-def _copy(epsearch: socket.socket, guard: int, ends: list[int]) -> None:
-    """Makes a copy that the guard adopts, as the process between them ends at once."""
+def _copy(epsearch: socket.socket, guard: int, ends: list[int]) -> bool:
+    """Makes a copy that the guard adopts, as the process between them ends at once; returns False if it cannot."""
     if between := os.fork():
-        os.waitpid(between, 0)
-        return
+        return os.waitpid(between, 0)[1] == os.EX_OK
+    status = os.EX_OSERR
     try:
         between = os.getpid()
         if trainer := os.fork():
             _answer(epsearch, {"trainer": trainer})
+            status = os.EX_OK
         else:
             _train(epsearch, guard, between, ends)
     finally:
-        os._exit(os.EX_OK)
+        os._exit(status)
 
 
 def _train(epsearch: socket.socket, guard: int, between: int, ends: list[int]) -> NoReturn:
