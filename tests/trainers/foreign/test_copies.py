@@ -142,6 +142,9 @@ CARRIED = {
     "kept = random.random()": "draws or seeds random numbers",
     "np.random.seed(3)": "draws or seeds random numbers",
     "kept = np.random.default_rng()": "keeps a random generator",
+    "class Kept:\n    own = np.random.default_rng()": "keeps a random generator",
+    "kept = {'own': random.Random()}": "keeps a random generator",
+    "def kept(own=np.random.RandomState()): pass": "keeps a random generator",
 }
 
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -148,9 +149,25 @@ def _shares_memory() -> bool:
 
 
 def _generators(source: Source) -> bool:
-    """Returns whether a module of the trainer has a generator of its own, whose first state copies would share."""
+    """Returns whether a module of the trainer, or what that has, has a generator, whose first state copies share."""
     kinds: tuple[type, ...] = (random.Random, np.random.Generator, np.random.RandomState)
     if (torch := sys.modules.get("torch")) is not None:
         kinds += (torch.Generator,)
     modules = [one for one in list(sys.modules.values()) if source.name(getattr(one, "__file__", None) or "")]
-    return any(isinstance(value, kinds) for one in modules for value in list(vars(one).values()))
+    values = [value for one in modules for value in list(vars(one).values())]
+    return any(isinstance(one, kinds) for value in values for one in (value, *_parts(value)))
+
+
+def _parts(value: Any) -> list[Any]:
+    """Returns what a class, an object or a collection has, and the defaults of a function."""
+    if isinstance(value, ModuleType):  # that of Python has one, which is seeded for each task
+        return []
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return list(value)
+    if isinstance(value, dict):
+        return list(value.values())
+    if isinstance(value, FunctionType):
+        return [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+    with suppress(Exception):  # an object may answer anything
+        return list(dict(vars(value)).values())
+    return []
