@@ -1,6 +1,7 @@
 """Calls that not every operating system has, each with a fallback; docs/platforms.md says what is untested."""
 
 import os
+import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -35,6 +36,13 @@ def keep_niceness() -> None:
     if CAN_FORK and (niceness := os.getpriority(os.PRIO_PROCESS, 0)) > 0:
         with suppress(OSError):
             AUTOGROUP.write_text(str(niceness), encoding="ascii")
+
+
+def readable(handle: int, seconds: float) -> bool:
+    """Waits until an open pipe or socket has something to read, or has ended; returns whether it has by then."""
+    waiting = select.poll()  # select.select takes no handle above 1023, as a process with hundreds of workers has
+    waiting.register(handle, select.POLLIN)
+    return bool(waiting.poll(1000 * seconds))
 
 
 def lock(handle: int, wait: bool = True) -> bool:

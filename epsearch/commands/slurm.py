@@ -14,6 +14,8 @@ from epsearch.arguments import Commands, joined
 from epsearch.commands.printing import err, out
 from epsearch.failures.errors import UsageError, unknown
 from epsearch.ledger.location import VARIABLE
+from epsearch.study.description import Study
+from epsearch.study.file import read
 from results.ledger.url import LedgerUrl
 
 Time = Annotated[str, typer.Option(metavar="TIME", help="Limit of the time of the job, like 4h; it may be requeued.")]
@@ -40,6 +42,7 @@ Words = Annotated[
     list[str],
     typer.Argument(metavar="COMMAND…", help=escape("run, compare, … with their options, as without Slurm.")),
 ]
+USUAL = {name: option.default for name, option in Study.options().items()}
 
 
 def add_to(app: Commands) -> None:
@@ -76,7 +79,7 @@ def slurm(  # noqa: PLR0913  an option each
     )
     files: list[Path | None] = [*array] if array else [None]
     checked = [_check(context, words, file, gpus > 0) for file in files]
-    study, given = checked[0]
+    study, given = checked[0][0], set().union(*(one for _, one in checked))
     if array:
         study |= {"name": "epsearch"}
     text = script.make_script(job, study, words, given, array or ())
@@ -92,7 +95,7 @@ def slurm(  # noqa: PLR0913  an option each
 
 
 def _check(context: typer.Context, words: list[str], file: Path | None, gpu: bool) -> tuple[dict[str, Any], set[str]]:
-    """Returns the study of a command, by names of options, and the names of those that the command has.
+    """Returns the study of a command, by names of options, and the names of those that the command or its file has.
 
     file: its --config; None for that of the command; gpu: True where it trains on a GPU, which this machine may lack.
     Raises UsageError, and the errors of the command line.
@@ -115,9 +118,14 @@ def _check(context: typer.Context, words: list[str], file: Path | None, gpu: boo
     ):
         command.invoke(inner)
         sources = {one: inner.get_parameter_source(one) for one in _names(command)}
+        own = {} if (path := inner.params["config"]) is None else read(path)
     given = {one for one, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
-    given -= set() if any(one.startswith("--device") for one in arguments) else {"device"}
-    return yaml.safe_load(described.getvalue()), given
+    if "server" in given:
+        raise UsageError("server must not be given: the job trains by itself")
+    study = yaml.safe_load(described.getvalue())
+    # A file of --print-config has all options, most of them as they usually are.
+    given |= {one for one in own if one in USUAL and study.get(one) != USUAL[one]}
+    return study, given - (set() if any(one.startswith("--device") for one in arguments) else {"device"})
 
 
 def _names(command: Any) -> list[str]:

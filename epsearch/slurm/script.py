@@ -17,6 +17,7 @@ UNSAFE = re.compile(r"[^A-Za-z0-9_.=+-]+")  # in names of jobs and files
 NAMES = {"memory": "mem"}  # of options, as sbatch has them
 PATIENCE = 120  # seconds for which the workers wait for Ray's head
 SUBMIT_SECONDS = 60.0  # of sbatch
+LONGEST_LEAD = 65535  # seconds between the signal and the end
 
 
 class SlurmJob(NamedTuple):
@@ -59,6 +60,8 @@ def make_script(
     limit, lead = int(duration(job.time, "time")), int(duration(job.signal, "signal"))
     if lead >= limit:
         raise UsageError(f"signal must be < time, which is {job.time}, got {job.signal!r}")
+    if lead > LONGEST_LEAD:
+        raise UsageError(f"signal must be <= {LONGEST_LEAD}s, as sbatch takes no more, got {job.signal!r}")
     name, container = UNSAFE.sub("-", study["name"]), _container(job)
     line = shlex.join([*container, "epsearch", *command, *_options(job, lead, study, given)])
     templates = Environment(

@@ -14,7 +14,7 @@ def read_yaml(name: str, text: str) -> Mapping[str, Any]:
     try:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
-        _refuse_repeated_keys(node)
+        _refuse_repeated_keys(node, set())
         data = loader.construct_document(node) if node else None
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(f"{name}: must be YAML, got {' '.join(str(error).split())}") from error
@@ -23,10 +23,14 @@ def read_yaml(name: str, text: str) -> Mapping[str, Any]:
     return data
 
 
-def _refuse_repeated_keys(node: yaml.Node | None) -> None:
-    """Raises YAMLError for a key that stands twice in a mapping, of which PyYAML would take the last value."""
-    if not isinstance(node, yaml.CollectionNode):
+def _refuse_repeated_keys(node: yaml.Node | None, seen: set[int]) -> None:
+    """Raises YAMLError for a key that stands twice in a mapping, of which PyYAML would take the last value.
+
+    seen: ids of nodes that were looked at; aliases of aliases may name the same one millions of times.
+    """
+    if not isinstance(node, yaml.CollectionNode) or id(node) in seen:
         return
+    seen.add(id(node))
     pairs = node.value if isinstance(node, yaml.MappingNode) else [(None, one) for one in node.value]
     names = set()
     for key, value in pairs:
@@ -34,7 +38,7 @@ def _refuse_repeated_keys(node: yaml.Node | None) -> None:
             if key.value in names:
                 raise yaml.YAMLError(f"line {key.start_mark.line + 1} repeats {key.value}")
             names.add(key.value)
-        _refuse_repeated_keys(value)
+        _refuse_repeated_keys(value, seen)
 
 
 WORDS = {float: "a number", int: "a whole number >= 1", str: "a text"}

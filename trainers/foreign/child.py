@@ -8,7 +8,6 @@ foreign code, so nothing that a trainer does to its own threads or memory can ke
 """
 
 import os
-import select
 import shutil
 import signal
 import sys
@@ -17,6 +16,7 @@ from functools import partial
 
 from trainers.foreign import guarding, process_tree
 from trainers.foreign.shared_memory import SharedMemory
+from trainers.operating_system import readable
 
 
 def main(arguments: list[str]) -> None:
@@ -55,7 +55,7 @@ def _watch(trainer: int, life: int, parent: int, memory: SharedMemory) -> None:
                 with suppress(OSError):
                     os.write(life, f"trainer {os.waitstatus_to_exitcode(ended[1])}\n".encode())
                 return
-        if select.select([life], [], [], guarding.EVERY)[0]:
+        if readable(life, guarding.EVERY):
             return
 
 

@@ -7,7 +7,6 @@ that is below it but the server, and empties the folder, in which only empty fol
 """
 
 import os
-import select
 import shutil
 import signal
 import sys
@@ -19,6 +18,7 @@ from trainers.foreign import guarding, process_tree
 from trainers.foreign.guard import TEMPORARY
 from trainers.foreign.messages import AT_ONCE
 from trainers.foreign.shared_memory import SharedMemory
+from trainers.operating_system import readable
 
 
 def main(arguments: list[str]) -> None:
@@ -65,7 +65,7 @@ class _Watch:
             if self.memory.grows():
                 self.memory.record(one.pid for one in process_tree.descendants(os.getpid()))
             self._reap()
-            if select.select([self._life], [], [], guarding.EVERY)[0] and not self._obey():
+            if readable(self._life, guarding.EVERY) and not self._obey():
                 return
 
     def _reap(self) -> None:

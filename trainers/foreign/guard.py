@@ -3,7 +3,6 @@
 import json
 import os
 import secrets
-import select
 import shutil
 import signal
 import socket
@@ -18,6 +17,7 @@ from typing import Any
 
 from trainers.foreign import process_tree
 from trainers.foreign.messages import AT_ONCE
+from trainers.operating_system import readable
 
 LEAVE = 20.0  # seconds that a guard has to end everything
 MARK = "TRAINER_OF_EPSEARCH"  # the variable by which all that a trainer has started is found
@@ -213,7 +213,7 @@ class ForkServer(Guard):
     def _cleared(self) -> bool:
         self._tell("clear")
         until = time.monotonic() + LEAVE
-        while (left := until - time.monotonic()) > 0 and select.select([self.life], [], [], left)[0]:
+        while (left := until - time.monotonic()) > 0 and readable(self.life.fileno(), left):
             said = self.lines()
             if said is None or ["server"] in [words[:1] for words in said]:
                 return False

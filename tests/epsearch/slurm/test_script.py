@@ -51,6 +51,24 @@ def test_what_the_command_says_itself_is_not_said_again(epsearch):
     assert words[1 + len(STUDY) :] == [*given, "--checkpoints", "results/checkpoints"]
 
 
+def test_what_a_file_says_is_not_said_again(epsearch, tmp_path):
+    (tmp_path / "own.yaml").write_text("name: mine\nworkers: 3\ncheckpoints: s3://ours/runs\n")
+    own = driver(epsearch(*JOB, "run", "--config", "own.yaml").out)
+    assert not {"--workers", "--checkpoints"} & {*own} and options(own)["--runner"] == "local"
+    (tmp_path / "whole.yaml").write_text(epsearch("run", "--print-config").out)
+    usual = options(driver(epsearch(*JOB, "run", "--config", "whole.yaml").out))
+    assert (usual["--workers"], usual["--runner"], usual["--time-left"]) == ("16", "local", "slurm-120s")
+    array = driver(epsearch(*JOB, "--array", "whole.yaml", "--array", "own.yaml", "run").out)
+    assert not {"--workers", "--checkpoints"} & {*array} and options(array)["--time-left"] == "slurm-120s"
+
+
+def test_lines_of_others_may_use_variables_that_are_not_set(epsearch):
+    script = epsearch(*JOB, "--setup", 'echo "loaded${NOBODY_SETS_THIS}"', *STUDY).out
+    before = script.partition("\ndriver=(")[0]
+    done = subprocess.run(["bash", "-c", f"{before}\necho $-"], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[0] == "loaded" and "u" in done.stdout.split()[1]
+
+
 def test_several_nodes_are_one_ray(epsearch):
     script = epsearch(*JOB, "--nodes", "3", *OTHERS, *STUDY).out
     asked, words = directives(script), driver(script)
@@ -61,6 +79,9 @@ def test_several_nodes_are_one_ray(epsearch):
     assert options(words)["--workers"] == "6" and options(words)["--device"] == "cuda" and "--runner" not in words
     assert "\nmodule load cuda/12\nulimit -c 0\n" in script
     assert script.count("apptainer exec --nv 'my image.sif' ray start") == 2 and "export PATH" not in script
+    assert "--cpus-per-task=16" in re.findall(r"srun .*", script)[0].split(), (
+        "since Slurm 22.05 steps do not inherit it"
+    )
 
 
 def test_gpus_of_one_node_need_ray_where_there_are_several(epsearch):
@@ -95,6 +116,7 @@ def test_shellcheck_has_nothing_to_say(epsearch, tmp_path, more):
     [
         (("--time", "4x"), "time must be a time > 0 and <= 366d like 90s, 30m or 2h, got '4x'"),
         (("--time", "2m"), "signal must be < time, which is 2m, got '2m'"),
+        (("--time", "2d", "--signal", "1d"), "signal must be <= 65535s, as sbatch takes no more, got '1d'"),
         (("--account", "a;b"), "account must have letters, digits and _.,:@/+=- alone, got 'a;b'"),
         (("--sbatch", "x"), "sbatch must be an option of sbatch like --constraint=a100, got 'x'"),
         (("--setup", "a\nb"), "setup must be one line of the shell, got 'a\\nb'"),
@@ -117,6 +139,7 @@ def test_a_wrong_job_is_one_line(epsearch, monkeypatch, words, line):
         (("plan",), "no command that trains 'plan'"),
         (("run", "--poins", "5"), "No such option: --poins"),
         (("run", "--points", "0"), "points must be >= 1, got 0"),
+        (("run", "--server", "http://host:1"), "server must not be given: the job trains by itself"),
         (("run", "--storage", "postgresql://me:secret@host/db"), "storage must not have a password in a script; "),
     ],
 )

@@ -7,6 +7,7 @@ import pytest
 from search_spaces import Interval, UnknownDataset, definitions, load_definition
 from search_spaces.interval import Grid
 from search_spaces.published.definition import learning_rate_grid, parse_definition, strength_grids
+from search_spaces.published.fields import read_yaml
 
 # points, reported ε, classes, learning rate, memory, memory batch (ε-SOFT-GEM and A-GEM)
 SETTINGS = {
@@ -212,6 +213,12 @@ def test_a_malformed_definition_is_an_error_that_names_the_field(old, new, messa
     with pytest.raises(ValueError) as error:
         parse_definition("new", text.replace(old, new))
     assert str(error.value).startswith(message)
+
+
+def test_aliases_of_aliases_are_read_once():
+    levels = (f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 30))
+    content = read_yaml("new", "\n".join(["a0: &a0 [x]", *levels]))
+    assert len(content["a29"]) == 10 and content["a29"][0] is content["a28"]
 
 
 @pytest.mark.parametrize("name", [*SETTINGS, "grids"])

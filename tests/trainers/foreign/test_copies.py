@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
@@ -142,6 +142,9 @@ CARRIED = {
     "kept = random.random()": "draws or seeds random numbers",
     "np.random.seed(3)": "draws or seeds random numbers",
     "kept = np.random.default_rng()": "keeps a random generator",
+    "class Kept:\n    own = np.random.default_rng()": "keeps a random generator",
+    "kept = {'own': random.Random()}": "keeps a random generator",
+    "def kept(own=np.random.RandomState()): pass": "keeps a random generator",
 }
 
 
@@ -379,3 +382,45 @@ def test_a_server_that_waits_ends_with_epsearch(tmp_path, write, how):
             process.send_signal(signal.SIGKILL)
         process.wait()
     assert gone(int(server)) and gone(int(guard)) and not Path(folder).exists()
+
+
+def test_a_copy_that_cannot_be_made_is_a_new_process(members):
+    """The process between server and copy may have reached the limit of processes."""
+    mine = members(f"""{ZEROS}
+    first, made = os.fork, []
+
+    def fork():
+        made.append(len(made))
+        if len(made) == 2:
+            raise BlockingIOError("no more processes")
+        return first()
+
+    os.fork = fork
+
+    def train(values, stream, seed, report):
+        on(report, stream)
+""")
+    assert np.isfinite(mine.train(seconds=HANGS).accuracies[0, -1]).all()
+    assert mine.copies == [False] and servers() == []
+
+
+@pytest.fixture
+def many_files():
+    """All files from now on have numbers that select() does not take."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= hard < 4096:
+        pytest.skip("the limit of open files is too low")
+    with ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4096), hard))
+        for _ in range(1100):
+            stack.enter_context(open(os.devnull, "rb"))
+        yield
+
+
+@pytest.mark.usefixtures("many_files")
+def test_a_process_with_hundreds_of_workers_has_copies_and_new_ones(members):
+    mine = members(SOFTMAX)
+    results = [mine.train({"lr": 0.1}, copied=copied) for copied in (False, True, True)]
+    assert mine.copies == [False, True, True] and all(same(results[0], one) for one in results[1:])

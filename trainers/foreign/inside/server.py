@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -53,24 +54,26 @@ def serve(control: int, guard: int, folder: Path) -> None:
         _, ends, _, _ = socket.recv_fds(epsearch, 1, 3)
         if len(ends) != 3:
             return
-        _copy(epsearch, guard, ends)
+        if not _copy(epsearch, guard, ends):
+            return
         for end in ends:
             os.close(end)
 
 
-def _copy(epsearch: socket.socket, guard: int, ends: list[int]) -> None:
-    """Makes a copy that the guard adopts, as the process between them ends at once."""
+def _copy(epsearch: socket.socket, guard: int, ends: list[int]) -> bool:
+    """Makes a copy that the guard adopts, as the process between them ends at once; returns False if it cannot."""
     if between := os.fork():
-        os.waitpid(between, 0)
-        return
+        return os.waitpid(between, 0)[1] == os.EX_OK
+    status = os.EX_OSERR
     try:
         between = os.getpid()
         if trainer := os.fork():
             _answer(epsearch, {"trainer": trainer})
+            status = os.EX_OK
         else:
             _train(epsearch, guard, between, ends)
     finally:
-        os._exit(os.EX_OK)
+        os._exit(status)
 
 
 def _train(epsearch: socket.socket, guard: int, between: int, ends: list[int]) -> NoReturn:
@@ -146,9 +149,25 @@ def _shares_memory() -> bool:
 
 
 def _generators(source: Source) -> bool:
-    """Returns whether a module of the trainer has a generator of its own, whose first state copies would share."""
+    """Returns whether a module of the trainer, or what that has, has a generator, whose first state copies share."""
     kinds: tuple[type, ...] = (random.Random, np.random.Generator, np.random.RandomState)
     if (torch := sys.modules.get("torch")) is not None:
         kinds += (torch.Generator,)
     modules = [one for one in list(sys.modules.values()) if source.name(getattr(one, "__file__", None) or "")]
-    return any(isinstance(value, kinds) for one in modules for value in list(vars(one).values()))
+    values = [value for one in modules for value in list(vars(one).values())]
+    return any(isinstance(one, kinds) for value in values for one in (value, *_parts(value)))
+
+
+def _parts(value: Any) -> list[Any]:
+    """Returns what a class, an object or a collection has, and the defaults of a function."""
+    if isinstance(value, ModuleType):  # that of Python has one, which is seeded for each task
+        return []
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return list(value)
+    if isinstance(value, dict):
+        return list(value.values())
+    if isinstance(value, FunctionType):
+        return [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+    with suppress(Exception):  # an object may answer anything
+        return list(dict(vars(value)).values())
+    return []
