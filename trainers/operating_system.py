@@ -3,6 +3,7 @@
 import os
 import select
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ CGROUP = Path("/sys/fs/cgroup")
 MEMORY_FACTS = Path("/proc/meminfo")
 AUTOGROUP = Path("/proc/self/autogroup")
 """Nice value of this session among all sessions; there on Linux, where the kernel has it."""
+NICENESS_TRIES = 10
 
 
 def usable_cores() -> int:
@@ -34,8 +36,14 @@ def usable_cores() -> int:
 def keep_niceness() -> None:
     """Gives this process's session its nice value, which Linux may compare between processes of a session alone."""
     if CAN_FORK and (niceness := os.getpriority(os.PRIO_PROCESS, 0)) > 0:
-        with suppress(OSError):
-            AUTOGROUP.write_text(str(niceness), encoding="ascii")
+        for _ in range(NICENESS_TRIES):
+            try:
+                AUTOGROUP.write_text(str(niceness), encoding="ascii")
+                return
+            except BlockingIOError:  # Linux lets users do so once in a tenth of a second, all of them together
+                time.sleep(0.1)
+            except OSError:
+                return
 
 
 def readable(handle: int, seconds: float) -> bool:

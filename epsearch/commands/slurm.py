@@ -77,6 +77,8 @@ def slurm(  # noqa: PLR0913  an option each
     job = script.SlurmJob(
         time, cpus, nodes, gpus, memory, partition, account, signal, sbatch or (), module or (), setup or (), container
     )
+    if array and any(word.partition("=")[0] == "--config" for word in words):
+        raise UsageError("array must not be given with --config: each of its files is one")
     files: list[Path | None] = [*array] if array else [None]
     checked = [_check(context, words, file, gpus > 0) for file in files]
     study, given = checked[0][0], set().union(*(one for _, one in checked))

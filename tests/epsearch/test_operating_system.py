@@ -183,6 +183,18 @@ class TestProcesses:
         options = {"start_new_session": True, "capture_output": True, "text": True}
         assert subprocess.run([sys.executable, "-c", code], **options).stdout.strip() == str(niceness)
 
+    def test_a_nice_value_is_written_again_where_others_were_first(self, monkeypatch):
+        tries = iter([BlockingIOError, BlockingIOError, None])
+
+        def write_text(text, encoding):
+            if (error := next(tries)) is not None:
+                raise error
+
+        monkeypatch.setattr(os, "getpriority", lambda *_: 5)
+        monkeypatch.setattr(of_trainers, "AUTOGROUP", SimpleNamespace(write_text=write_text))
+        of_trainers.keep_niceness()
+        assert next(tries, "none left") == "none left"
+
     def test_signals_of_windows(self, tmp_path):
         code = (
             "import signal; del signal.SIGHUP; signal.SIGBREAK = 21\n"

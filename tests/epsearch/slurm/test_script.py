@@ -140,6 +140,7 @@ def test_a_wrong_job_is_one_line(epsearch, monkeypatch, words, line):
         (("run", "--poins", "5"), "No such option: --poins"),
         (("run", "--points", "0"), "points must be >= 1, got 0"),
         (("run", "--server", "http://host:1"), "server must not be given: the job trains by itself"),
+        (("--array", "a.yaml", "run", "--config", "b.yaml"), "array must not be given with --config"),
         (("run", "--storage", "postgresql://me:secret@host/db"), "storage must not have a password in a script; "),
     ],
 )
