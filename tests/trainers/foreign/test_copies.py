@@ -335,18 +335,17 @@ def test_nothing_is_left_when_servers_are_no_longer_kept(tmp_path, write, monkey
 
 
 @pytest.mark.parametrize("how", ["switched off", "another system", "servers are not kept", "a GPU", "threads"])
-def test_where_nothing_is_copied(members, monkeypatch, how):
-    mine, more = members(SOFTMAX), {}
-    if how == "switched off":
-        monkeypatch.setenv(SWITCH, OFF)
-    elif how == "another system":
-        monkeypatch.setattr(fork_servers, "POSSIBLE", False)
-    elif how == "servers are not kept":
-        monkeypatch.setattr(fork_servers, "_kept", fork_servers._Kept())
-    else:
-        more = {"device": "cuda"} if how == "a GPU" else {"threads": 2}
-    mine.train({"lr": 0.1}, **more)
-    mine.train({"lr": 0.1}, **more)
+def test_where_nothing_is_copied(members, how):
+    mine, more = members(SOFTMAX), {"a GPU": {"device": "cuda"}, "threads": {"threads": 2}}.get(how, {})
+    with pytest.MonkeyPatch.context() as patch:  # which ends before servers are no longer kept
+        if how == "switched off":
+            patch.setenv(SWITCH, OFF)
+        elif how == "another system":
+            patch.setattr(fork_servers, "POSSIBLE", False)
+        elif how == "servers are not kept":
+            patch.setattr(fork_servers, "_kept", fork_servers._Kept())
+        mine.train({"lr": 0.1}, **more)
+        mine.train({"lr": 0.1}, **more)
     assert mine.copies == [False] * 2
     assert mine.notes == [
         "each member imports mine:train anew: copies were tried on processors alone, not on a GPU"
