@@ -21,7 +21,7 @@ LONGEST_LEAD = 65535  # seconds between the signal and the end
 
 
 class SlurmJob(NamedTuple):
-    """What a job asks of Slurm, as on the command line of `epsearch slurm`."""
+    """A request for a job, by the options of `epsearch slurm`."""
 
     time: str
     """Limit of its time, like 4h."""

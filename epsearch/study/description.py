@@ -220,7 +220,8 @@ class Study:
     runner: str = option(
         values.words("auto", "tune", "local"),
         "tune is Ray Tune, on one machine or a cluster (epsearch[ray]); local is threads of this process; auto begins "
-        "with threads, and Ray Tune takes over where its start pays, in long studies. The results are the same.", RUNS,
+        "with threads, and Ray Tune takes over where its start pays, in long studies with several workers. The "
+        "results are the same.", RUNS,
         "auto", scope=RESUME,
     )
     workers: int | None = option(

@@ -130,7 +130,7 @@ def _groups(x: np.ndarray) -> np.ndarray:
     """Returns the group [K] of each value: itself, or its cell of the cube [0, 1]^d where there are too many."""
     if len(x) <= MOST_VALUES:
         return np.arange(len(x))
-    cells = int(MOST_VALUES ** (1 / x.shape[1]))
+    cells = max(2, int(MOST_VALUES ** (1 / x.shape[1])))
     cell = np.minimum((x * cells).astype(int), cells - 1)
     return np.asarray(np.unique(cell, axis=0, return_inverse=True)[1]).ravel()
 

@@ -130,7 +130,7 @@ class Slurm:
         return found
 
     def command(self, *words, check=True, **options):
-        """What a command of Slurm prints."""
+        """Returns the output of a command of Slurm."""
         done = subprocess.run(
             [_which(words[0]), *map(str, words[1:])],
             env=self.environment, capture_output=True, text=True, timeout=HANGS, **options,
@@ -139,7 +139,7 @@ class Slurm:
         return done.stdout.strip()
 
     def job(self, number):
-        """What Slurm knows of a job, by its names."""
+        """Returns the facts of a job, by Slurm's names of them."""
         text = self.command("scontrol", "--oneliner", "show", "job", number)
         return dict(word.split("=", 1) for word in text.split() if "=" in word)
 
@@ -176,7 +176,7 @@ class Slurm:
         return "\n".join(f"{file.name}: {file.read_text(errors='replace')[-3000:]}" for file in files)
 
     def ready(self):
-        """Whether all nodes are idle."""
+        """Returns whether all nodes are idle."""
         return self.command("sinfo", "--noheader", "--format=%D %t", check=False) == f"{len(self.nodes)} idle"
 
     def end(self):

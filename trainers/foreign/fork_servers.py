@@ -13,12 +13,12 @@ from trainers.foreign.guard import ForkServer
 from trainers.notes import notify
 
 POSSIBLE = sys.platform == "linux"
-"""Whether copies are adopted by a guard; on macOS its own libraries forbid copies, too."""
+"""True where a guard adopts copies; on macOS the system's libraries forbid copies, too."""
 SWITCH, OFF = "EPSEARCH_COPIES", "none"  # in the environment: no trainer is copied
 
 
 class _Kept:
-    """What is kept, of this process."""
+    """The idle servers of this process, and the trainers that cannot be copied."""
 
     def __init__(self) -> None:
         self.lock, self.holders = Lock(), 0

@@ -109,9 +109,8 @@ class Guard:
             self._seen.update(process_tree.descendants(self._process.pid))
             self._process.kill()
             self._process.wait()
-        if (
-            self._process.returncode != 0
-        ):  # the trainer has killed or stopped its guard, and what it started may be left
+        if self._process.returncode != 0:
+            # The trainer has killed or stopped its guard, and processes that it started may be left.
             left = [one for one in self._seen if one.is_running()]
             process_tree.end(
                 lambda: [*process_tree.marked(MARK, self._mark), *(one for one in left if one.is_running())]
@@ -136,7 +135,7 @@ class ForkServer(Guard):
     ) -> None:
         self._kept, self.refused = kept, refused
         self.output = b""
-        """What was printed by the import."""
+        """Output of the import, its last bytes."""
         self.loaded = self.alive = False
         self.control, control = socket.socketpair()
         self.printed, printed = os.pipe()
@@ -182,7 +181,7 @@ class ForkServer(Guard):
         self._tell(f"trainer {trainer}")
 
     def read(self, most: int) -> bool:
-        """Keeps what the import has printed, the last `most` bytes; returns False at the end of it."""
+        """Keeps the last `most` bytes of the output of the import; returns False at its end."""
         try:
             some = os.read(self.printed, AT_ONCE)
         except BlockingIOError:

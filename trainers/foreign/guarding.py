@@ -1,4 +1,4 @@
-"""What guard processes of plug-in trainers do alike: start what is below them, hear that it ends, and end it."""
+"""The common steps of guard processes of plug-in trainers: start, watch and end the processes below them."""
 
 import os
 import time

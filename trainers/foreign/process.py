@@ -58,7 +58,7 @@ class Observations:
     """Observations of a run besides its result, filled as it goes on, and complete where it fails."""
 
     closely: bool = True
-    """Whether its memory is looked at after every task, too."""
+    """True if its memory is read after every task, too."""
     begun: float | None = None
     """Seconds until the trainer was called; None where it was not."""
     tasks: list[float] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Observations:
     refusal: str = ""
     """What was said to the first of these."""
     copied: bool = False
-    """Whether its process is a copy of a server."""
+    """True if its process is a copy of a server."""
     imported: float = 0.0
     """Seconds that a server took to import it, which later learners do not take."""
     anew: str = ""
@@ -142,7 +142,7 @@ class Process:
 
     @property
     def copied(self) -> bool:
-        """Whether it is a copy of a server."""
+        """True for a copy of a server."""
         return self._server is not None
 
     @property

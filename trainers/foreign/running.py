@@ -42,7 +42,7 @@ class Request:
     networks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Of networks that are values, module:attribute: hashes of the files that each must be made of."""
     copied: bool = True
-    """Whether its process may be a copy of one that has imported the trainer, see `fork_servers`."""
+    """True if its process may be a copy of one that has imported the trainer, see `fork_servers`."""
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def write(tmp_path):
 
 @pytest.fixture
 def copied():
-    """Whether trainers are copies of a process that has imported them. Files override it."""
+    """True for trainers that are copies of a process that has imported them. Files override it."""
     return False
 
 

@@ -186,7 +186,7 @@ def test_an_import_that_fails_says_the_same_both_ways(members, line, said):
 
 
 def gone(pid):
-    """Whether a process has ended, perhaps before its parent has looked at it."""
+    """Returns whether a process has ended, perhaps before its parent has looked at it."""
     until = time.monotonic() + HANGS
     while time.monotonic() < until:
         with suppress(psutil.NoSuchProcess):

@@ -1,5 +1,8 @@
 """What a trainer that behaves is given, and what is measured of it."""
 
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from textwrap import dedent
 
 import numpy as np
@@ -9,6 +12,7 @@ from tests.support.shaped import CIFAR, CUB
 from tests.support.toy_streams import digits, toy
 from tests.trainers.foreign.conftest import SOFTMAX
 from trainers.foreign.measuring import SELF_REPORTED
+from trainers.operating_system import AUTOGROUP
 from trainers.plugins.calls import ForeignError
 from trainers.streams.images.split import ReoccurringStream, SplitStream
 
@@ -304,3 +308,26 @@ def test_one_set_of_images_has_uneven_tasks(trained, tmp_path):
     stream = SplitStream(CUB, range(2), 10, None)
     result, _, shown = looked(trained, tmp_path, stream)
     assert len(shown["labels_0"]) == stream.size(1, 0) and np.isfinite(result.accuracies[0, 1]).all()
+
+
+@pytest.mark.skipif(not AUTOGROUP.exists(), reason="this kernel has no groups of sessions")
+@pytest.mark.parametrize("copied", [False, True])
+def test_its_session_has_the_nice_value_of_the_thread_that_trains(trained, copied, tmp_path):
+    text = f"""
+        import os
+        import numpy as np
+
+        def train(values, stream, seed, report):
+            nice = open("/proc/self/autogroup").read().split()[-1]
+            open({str(tmp_path / "nice")!r}, "w").write(f"{{os.nice(0)}} {{nice}}")
+            for task in (-1, *stream.tasks):
+                report(task, lambda inputs, task: np.zeros(len(inputs), int))
+    """
+
+    def nicely():
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 3)
+        return trained(text)
+
+    with ThreadPoolExecutor(1) as threads:  # whose nice value goes with the thread
+        threads.submit(nicely).result()
+    assert (tmp_path / "nice").read_text() == "3 3"
