@@ -88,7 +88,7 @@ def save(
         if write:
             store.save_study(study.name, described | requests)
         return ()
-    if (pack := row.config.get(PACK)) is not None and requests.get(PACK) != pack:
+    if (pack := row.config.get(PACK)) is not None and _questions(requests.get(PACK)) != _questions(pack):
         raise UsageError(f"study {study.name!r} is held against pack {pack['name']!r} as it was; choose another --name")
     stored = read(row, study.storage, study.out)
     before = _described(stored.study, stored.images, stored.disjointness)
@@ -117,6 +117,11 @@ def _requests(study: Study, before: Mapping[str, Any]) -> dict[str, Any]:
     options = {name: option for name, option in study.options().items() if name in REQUESTS}
     values = {name: option.show(study.value(name)) for name, option in options.items()}
     return {name: value for name, value in values.items() if value or options[name].default or name in before}
+
+
+def _questions(pack: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns what a pack asks, as JSON: all but the anomalies, which are remarks that later runs of it may add to."""
+    return {name: value for name, value in (pack or {}).items() if name != "anomalies"}
 
 
 def _described(study: Study, images: Mapping[str, Any], disjointness: Disjointness) -> dict[str, Any]:

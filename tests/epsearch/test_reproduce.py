@@ -126,6 +126,8 @@ def test_a_stored_answer_keeps_its_pack(epsearch, pack):
     moved = epsearch("reproduce", pack(margin=200), "--quiet")
     assert moved.status == 2
     assert f"study {name!r} is held against pack 'mine' as it was; choose another --name" in moved.err
+    remarked = epsearch("reproduce", pack(anomalies=["A remark of later."]), "--name", name, "--json").json
+    assert remarked["effort"]["trained"] == 0, "no question: the answer is the same"
     plain = yaml.safe_load(epsearch("compare", "--from-pack", pack(), "--print-config").out)
     plain.pop("from_pack")
     Path("plain.yaml").write_text(yaml.safe_dump(plain), encoding="utf-8")
