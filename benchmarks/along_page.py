@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from along import Row, rows
-from charts import table
+from charts import percent, table
 from forecasts import INDIFFERENCE, MODEL, RULES, SEEN
 
 from results.labels import count_text, method_label, number_text, signed_text
@@ -97,10 +97,6 @@ def intervals(stream: Found) -> Iterator[list[str]]:
             " / ".join(map(percent, one["unresolved"])),
             f"{percent(one['ruled out'])} / {percent(one['best ruled out'])}",
         ]
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
 
 
 def aims(streams: list[Found]) -> Iterator[str]:

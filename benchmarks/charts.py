@@ -249,6 +249,15 @@ def number(value: float) -> str:
     return f"{value:,.{max(digits, 0)}f}"
 
 
+def percent(share: float) -> str:
+    """A share in whole percent.
+
+    >>> percent(0.876)
+    '88 %'
+    """
+    return f"{100 * share:.0f} %"
+
+
 def _svg(width: float, height: float, parts: Sequence[str]) -> str:
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}"'
     font = 'font-family="Helvetica, Arial, sans-serif" font-size="12"'

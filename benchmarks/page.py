@@ -21,7 +21,7 @@ import service_page
 import steps_page
 import strategies_page
 import time_page
-from charts import Range, bars, number, panels, table
+from charts import Range, bars, number, panels, percent, table
 
 ROOT = Path(__file__).parent.parent
 RESULTS, TEMPLATE = ROOT / "benchmarks" / "results", ROOT / "benchmarks" / "performance.md.in"
@@ -88,10 +88,6 @@ def spread(found: Found) -> Range:
 
 def with_range(found: Found) -> str:
     return f"{number(found['median'])} ({number(found['low'])}…{number(found['high'])})"
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
 
 
 def throughput(found: Found) -> tuple[str, dict[str, str]]:
@@ -273,6 +269,7 @@ SECTIONS: dict[str, tuple[Callable[[Found], tuple[str, dict[str, str]]], str]] =
     "cluster": (cluster_page.section, "uv run python benchmarks/cluster.py"),
     "service": (service_page.section, "uv run python benchmarks/service.py"),
     "image_steps": (image_steps, "uv run python benchmarks/image_steps.py"),
+    "image_limits": (steps_page.limits, "uv run python benchmarks/image_limits.py"),
     "image_steps_gpu": (image_steps, "python benchmarks/gpu.py"),
     "gpu": (gpu, "python benchmarks/gpu.py"),
 }

@@ -1,8 +1,9 @@
-"""Sections of the page on performance: where the time of a CPU step goes, and steps by numeric path."""
+"""Sections of the page on performance: where the time of a CPU step goes, steps by numeric path, limits on images."""
 
+from statistics import median
 from typing import Any
 
-from charts import number, table
+from charts import number, percent, table
 
 Found = dict[str, Any]
 
@@ -46,5 +47,32 @@ def paths(found: Found) -> tuple[str, dict[str, str]]:
     text = table(["images", "reference batch", "members", "vectors", *names], body)
     return (
         f"{text}\n\nMicroseconds of processor time of a member-step, one thread; median of {found['turns']} turns.",
+        {},
+    )
+
+
+def limits(found: Found) -> tuple[str, dict[str, str]]:
+    """Steps of a residual network beside plain loops: a row a way to take them, columns for each reference batch."""
+    columns, shares, rates = {}, [], []
+    for run in found["rows"]:
+        seconds = {name: median(times) for name, times in run["seconds"].items()}
+        base = seconds["channels last"]
+        columns[run["reference_batch"]] = {
+            name: (number(value), f"{base / value:.2f}", f"{run['gflop'] / value:.0f}")
+            for name, value in seconds.items()
+        }
+        alone = seconds["convolutions alone"]
+        shares.append(percent(alone / base))
+        rates.append(percent(run["gflop"] / alone / run["product_gflops"]))
+    names = list(next(iter(columns.values())))
+    head = ["one step", *(f"{what}, {size}" for size in columns for what in ("seconds", "ratio", "GFLOP/s"))]
+    body = [[name, *(cell for column in columns.values() for cell in column[name])] for name in names]
+    tests = ", ".join(f"{rate:.0f} of {size}" for size, rate in found["tests"].items())
+    return (
+        f"{table(head, body)}\n\nWith reference batches of {' and '.join(map(str, columns))}, processor seconds of one "
+        f"thread, medians of {found['turns']} turns; *ratio*: speed over that of channels last. Convolutions take "
+        f"{' and '.join(shares)} of the time of channels last, and do {' and '.join(rates)} of the FLOP a second of a "
+        f"matrix product of 1,024 × 1,024. torch.compile took {number(found['compile_seconds'])} s for each size of "
+        f"batch. Images tested a second, by batches: {tests}.",
         {},
     )

@@ -302,6 +302,44 @@ def test_steps_of_residual_networks_can_be_measured():
     assert row["members"] == "together" and row["member_steps_per_second"] > 0
 
 
+def test_the_plain_residual_network_is_ours():
+    """The same parameters have the same gradients, apart and, as a sum, in one pass."""
+    import image_limits
+    import image_steps
+
+    net, size = image_steps.network("reduced_resnet18"), 32
+    torch.manual_seed(0)
+    x, labels = torch.rand(1, 6, size, size, 3), torch.tensor([[1, 2, 3, 4, 5, 6]])
+    row = torch.from_numpy(net.init(image_steps.generator(0, "init")))[None]
+    parts, weight = (2, 4), torch.cat([torch.full((part,), 1 / part) for part in (2, 4)])[None, :, None]
+    into = [torch.empty_like(row) for _ in parts]
+    with torch.no_grad():
+        net.gradients(row, net.statistics(row), image_steps.Batch(x, labels, None), weight, parts, into)
+    plain = image_limits.plain_network()
+    for own, values in zip(plain.parameters(), net.layout.views(row).values(), strict=True):
+        own.data.copy_(values[0])
+    images = x[0].permute(0, 3, 1, 2)
+    seen = image_limits.gradients(plain, list(zip(images.split(parts), labels[0].split(parts), strict=True)))
+    for layer in plain.modules():
+        if isinstance(layer, image_limits.NormalisedApart):
+            layer.parts = parts
+    seen.append(image_limits.joined_gradient(plain, images, labels[0], parts))
+    for name, first, second, both in zip(net.layout.views(row), *seen, strict=True):
+        of_each = [net.layout.views(one)[name][0] for one in into]
+        for seen_one, own in ((first, of_each[0]), (second, of_each[1]), (both, of_each[0] + of_each[1])):
+            assert (seen_one - own).norm() < 1e-3 * own.norm(), name
+
+
+def test_limits_of_residual_networks_can_be_measured(monkeypatch):
+    import image_limits
+    import steps_page
+
+    monkeypatch.setattr(image_limits, "TESTS", (2,))
+    monkeypatch.setattr(image_limits, "SIDE", 8)
+    text, _ = steps_page.limits(image_limits.measured(1, (4,), with_compiler=False))
+    assert "| convolutions alone |" in text and "torch.compile |" not in text
+
+
 def test_workers_in_virtual_time_train_a_study_no_faster_than_its_rounds_allow(tmp_path, monkeypatch):
     import virtual
 
