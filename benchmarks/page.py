@@ -265,6 +265,7 @@ SECTIONS: dict[str, tuple[Callable[[Found], tuple[str, dict[str, str]]], str]] =
     "plans": (time_page.plans, "uv run python benchmarks/plans.py FOLDER"),
     "startup": (time_page.startup, "uv run python benchmarks/startup.py FOLDER"),
     "own_trainer_start": (time_page.own_trainer_start, "uv run python benchmarks/own_trainer_start.py FOLDER"),
+    "grown": (time_page.grown, "uv run python benchmarks/grown.py FOLDER"),
     "startup_before": (time_page.startup_before, "uv run python benchmarks/startup.py FOLDER --before"),
     "cluster": (cluster_page.section, "uv run python benchmarks/cluster.py"),
     "service": (service_page.section, "uv run python benchmarks/service.py"),

@@ -1,10 +1,10 @@
-"""Sections of the page on performance: whether plans tell the truth, and what passes before the first step."""
+"""Sections of the page on performance: whether plans tell the truth, starts, and commands on grown ledgers."""
 
 import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from charts import table
+from charts import number, table
 
 Found = dict[str, Any]
 NEAR = 0.15
@@ -117,3 +117,24 @@ def _median(values: Sequence[float | None]) -> str:
         return "–"
     span = f" ({known[0]:.2f}…{known[-1]:.2f})" if len(known) > 1 else ""
     return f"{statistics.median(known):.2f}{span}"
+
+
+def grown(found: Found) -> tuple[str, dict[str, str]]:
+    """Processor seconds of commands, beside those of an older revision where it was measured."""
+    before = found["before"]
+    head = ("command", "before", "now", "now / before") if before else ("command", "now")
+    rows = []
+    for row in found["rows"]:
+        now, then = (row["seconds"].get(name) for name in (".", before))
+        compared = then and (number(statistics.median(then)), number(statistics.median(now)), _ratio(now, then))
+        rows.append((f"{row['command']} ({row['ledger']})", *(compared or (number(statistics.median(now)),))))
+    text = (
+        f"*studies*: a ledger of {found['studies']} studies; *members*: one of a study of {found['members']:,}. "
+        f"Processor seconds of the whole command, medians of {found['turns']} turns"
+    )
+    return f"{table(head, rows)}\n\n{text}{f'; before: revision {before}' if before else ''}.", {}
+
+
+def _ratio(now: Sequence[float], then: Sequence[float]) -> str:
+    """Of medians."""
+    return f"{statistics.median(now) / statistics.median(then):.2f}"

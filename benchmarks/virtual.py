@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from listing import made_up
+from grown import made_up
 
 from epsearch.events import ignore
 from epsearch.loop.jobs import Job, encode

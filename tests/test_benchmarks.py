@@ -216,14 +216,14 @@ def test_the_page_says_how_to_fill_what_is_missing(tmp_path):
     assert "| whole search | – |" in text
 
 
-def test_a_ledger_to_list_can_be_made(tmp_path, monkeypatch):
-    import listing as benchmark
+def test_grown_ledgers_can_be_made(tmp_path, monkeypatch):
+    import grown
 
     from epsearch.findings import listing
     from epsearch.ledger.location import ledger_url
 
     monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "cache"))
-    benchmark.make(tmp_path, "one", "grid", 0.01)
+    grown.make(tmp_path, name="one", strategy="grid")
     (row,) = listing.list_studies(ledger_url(tmp_path), tmp_path)
     assert (row.name, row.status) == ("one", "finished") and row.chosen["epsilon"] == pytest.approx(0.3, abs=0.2)
 
