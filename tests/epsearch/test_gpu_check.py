@@ -58,7 +58,7 @@ def device(tmp_path, monkeypatch):
     monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(graphs, "_refused", [])
     monkeypatch.setattr(gpu_check, "_of_this_process", {})
-    monkeypatch.setattr(gpu_check, "gpu_kind", lambda: KIND)
+    monkeypatch.setattr(gpu_check, "gpu_kind", lambda device: KIND)
     monkeypatch.setattr(self_check, "check", found.check)
     monkeypatch.setattr(paths, "train_path", found.train_cohort)
     monkeypatch.setattr(jobs, "bytes_free", lambda *where: None)
@@ -93,7 +93,7 @@ class TestProving:
     def test_once_for_all_that_is_alike(self, device, monkeypatch):
         first = proved()
         assert first.startswith("graphs-") and first == proved(lr=0.7) and device.checks == 1
-        monkeypatch.setattr(gpu_check, "gpu_kind", lambda: KIND | {"driver": "2"})
+        monkeypatch.setattr(gpu_check, "gpu_kind", lambda device: KIND | {"driver": "2"})
         assert proved() == first and device.checks == 2
         with checked_gpu(few("agem"), toy(pixels=16), SMALL, GPU), checked_gpu(few("van"), toy(), SMALL, GPU):
             assert device.checks == 4
