@@ -1,13 +1,18 @@
 """Checks of the installation, for `epsearch doctor`."""
 
+import json
 import os
 import platform
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from epsearch.machine import PACKAGES, gpu, installed, processor, usable_cores
+from epsearch.machine import PACKAGES, VISIBLE, gpu, installed, mps_present, processor, usable_cores, visible_gpus
 from epsearch.preparation.arithmetic import fastest_here
 from epsearch.runners.on_ray.cleanup import run_folder
 from epsearch.runners.on_ray.private import PrivateRay
@@ -17,6 +22,8 @@ from trainers.notes import first_line
 LEAST_FREE_GIB = 1.0
 """Required free space on the disk of a folder."""
 
+
+STOPS = "{}; a study on this GPU would stop"
 
 Row = dict[str, Any]
 """A line of `epsearch doctor`: subject; ok, False for a fault, None for a note; detail, in words."""
@@ -28,7 +35,6 @@ def diagnose(out: Path, data_dir: Path) -> list[Row]:
     out, data_dir: folders on whose disks there must be space; neither need exist. Errors become failed checks.
     """
     versions = {name: installed(name) for name in PACKAGES if name != "ray" or ray_installed()}
-    cuda = gpu()
     return [
         _row("Python", True, f"{platform.python_version()} on {processor()}, {usable_cores()} cores"),
         *(
@@ -42,8 +48,12 @@ def diagnose(out: Path, data_dir: Path) -> list[Row]:
             None,
             "fails ({}); only downloads need it; install a build that fits torch",
         ),
-        _row("GPU", True if cuda else None, cuda or "none that torch can use; members are trained on the CPU"),
-        *([_check("GPU self-check", _self_check, False, "{}; a study on this GPU would stop")] if cuda else []),
+        *_gpus(),
+        *(
+            [_check("Apple's GPU, with --device mps", partial(_self_check, "mps"), False, STOPS)]
+            if mps_present()
+            else []
+        ),
         _check("CPU arithmetic", _arithmetic, False, "cannot be measured ({})"),
         *([_check("Ray", _ray, False, "does not start ({}); use --runner local")] if ray_installed() else []),
         _space("out folder", out),
@@ -63,7 +73,41 @@ def _check(subject: str, function: Callable[[], str], failed: bool | None, words
         return _row(subject, failed, words.format(first_line(error)))
 
 
-def _self_check() -> str:
+def _gpus() -> list[Row]:
+    """Returns the lines of all GPUs of NVIDIA's: of several from a process each, as studies are trained."""
+    if len(tokens := visible_gpus()) < 2:
+        return _of_gpu()
+    with ThreadPoolExecutor(len(tokens)) as each:
+        return [row for rows in each.map(_of_another, tokens) for row in rows]
+
+
+def _of_another(token: str) -> list[Row]:
+    """Returns the lines of the GPU that CUDA_VISIBLE_DEVICES names so."""
+    command = [sys.executable, "-P", "-m", "epsearch.doctor"]
+    done = subprocess.run(command, env=os.environ | {VISIBLE: token}, capture_output=True, text=True, encoding="utf-8")
+    if done.returncode:
+        why = first_line(RuntimeError((done.stderr.strip() or f"status {done.returncode}").splitlines()[-1]))
+        return [_row(f"GPU {token}", False, f"cannot be used ({why}); studies leave it out")]
+    rows: list[Row] = json.loads(done.stdout.splitlines()[-1])
+    return [row | {"subject": row["subject"].replace("GPU", f"GPU {token}", 1)} for row in rows]
+
+
+def _of_gpu() -> list[Row]:
+    """Returns the lines of the GPU that this process uses, or one that there is none."""
+    if not (cuda := gpu()):
+        return [_row("GPU", None, "none that torch can use; members are trained on the CPU")]
+    return [_row("GPU", True, cuda + _free_memory()), _check("GPU self-check", _self_check, False, STOPS)]
+
+
+def _free_memory() -> str:
+    """Returns the memory of this process's GPU in words."""
+    import torch
+
+    free, total = torch.cuda.mem_get_info()
+    return f", {free / 2**30:.1f} of {total / 2**30:.1f} GiB free"
+
+
+def _self_check(device: str = "cuda") -> str:
     """Checks every method on a perceptron like that of MNIST, in float32."""
     from epsearch.testing.toy import toy
     from trainers import Architecture, Learner
@@ -74,7 +118,7 @@ def _self_check() -> str:
     stream, outcomes = toy(pixels=784, classes=10), {}
     for name, method in METHODS.items():
         values = {"strength": 0.1} if "strength" in method.names else {}  # which has no default, and is not used
-        outcomes[name] = check(Learner.of(name, 0, **values), stream, Architecture(), NumericPath("cuda"))
+        outcomes[name] = check(Learner.of(name, 0, **values), stream, Architecture(), NumericPath(device))
     worst = max(max(one.plain, one.projected) for one in outcomes.values())
     without = [name for name, one in outcomes.items() if one.graphs is False]
     graphs = f"CUDA graphs do not for {', '.join(without)}, and are not used there" if without else "so do CUDA graphs"
@@ -123,3 +167,7 @@ def _space(subject: str, folder: Path) -> Row:
         writable and free > LEAST_FREE_GIB,
         f"{folder}: {free:.1f} GiB free{'' if writable else '; not writable'}",
     )
+
+
+if __name__ == "__main__":  # of one GPU among several, see `_of_another`
+    print(json.dumps(_of_gpu()))

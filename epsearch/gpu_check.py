@@ -34,13 +34,15 @@ def checked_gpu(
     The outcome is cached. Where only graphs disagree, this process uses none from now on, and notifies; a later
     disagreement, in a training, is cached, too. parts: of plug-ins. Raises SelfCheckFailed.
     """
-    if path.device != "cuda":
+    if path.device == "cpu":
         yield ""
         return
     from trainers.engines.batched.graphs import GraphMismatch, refuse, refused
     from trainers.engines.self_check import check
 
-    key = json.dumps([gpu_kind(), _subject(learner, stream, architecture), str(path), parts or {}], sort_keys=True)
+    key = json.dumps(
+        [gpu_kind(path.device), _subject(learner, stream, architecture), str(path), parts or {}], sort_keys=True
+    )
     if (outcome := _cached().get(key) or _of_this_process.get(key)) is None:
         outcome = str(check(learner, stream, architecture, path))
         if outcome.startswith(WITHOUT) or not refused():

@@ -2,7 +2,9 @@
 
 import ctypes
 import hashlib
+import os
 import platform
+import sys
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -10,6 +12,7 @@ from pathlib import Path
 
 from trainers.operating_system import usable_cores as usable_cores
 
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 PACKAGES = ("numpy", "torch", "numba", "ray", "torchvision", "scikit-learn", "pandas", "plotly", "sqlalchemy")
 
 
@@ -44,11 +47,12 @@ def processor() -> str:
 def rounding(device: str) -> str:
     """Returns a hash of processor or GPU, and versions: machines with the same hash round alike.
 
-    device: "cpu" or "cuda". It has 8 hexadecimal digits.
+    device: "cpu", "cuda" or "mps". It has 8 hexadecimal digits.
     """
     import torch
 
-    unit = gpu() if device == "cuda" else f"{processor()}, {torch.backends.cpu.get_cpu_capability()}"
+    system = f", macOS {platform.mac_ver()[0]}" if device == "mps" else ""
+    unit = gpu() if device == "cuda" else f"{processor()}, {torch.backends.cpu.get_cpu_capability()}{system}"
     versions = [f"{name} {installed(name)}" for name in ("torch", "numba")]
     return hashlib.sha256("; ".join([device, str(unit), *versions]).encode()).hexdigest()[:8]
 
@@ -67,16 +71,50 @@ def cuda_present() -> bool:
     return bool(torch.cuda.is_available())
 
 
-def gpu_kind() -> dict[str, str]:
-    """Returns name, driver, torch, CUDA and cuDNN of this machine's GPU, which must exist."""
+def mps_present() -> bool:
+    """Returns whether torch finds a GPU of Apple's; torch is imported on macOS alone."""
+    if sys.platform != "darwin":
+        return False
     import torch
 
+    return bool(torch.backends.mps.is_available())
+
+
+def visible_gpus() -> list[str]:
+    """Returns, of each GPU that this process may use, the CUDA_VISIBLE_DEVICES of a process with that GPU alone.
+
+    A number, or the UUID by which that variable names it. A process sees one instance of a GPU in parts (MIG) at most:
+    of several that are named, each is one.
+    """
+    if not cuda_present():
+        return []
+    import torch
+
+    named = [name for part in os.environ.get(VISIBLE, "").split(",") if (name := part.strip())]
+    instances = [name for name in named if name.startswith("MIG-")]
+    if instances and instances == named:
+        return list(dict.fromkeys(instances))
+    count = torch.cuda.device_count()  # as the driver reads the list: up to the first name that is no GPU's
+    return named[:count] or [str(number) for number in range(count)]
+
+
+def gpu_kind(device: str) -> dict[str, str]:
+    """Returns name, UUID, driver, torch, CUDA and cuDNN of this process's GPU, which must exist.
+
+    device: "cuda"; or "mps", of which it is processor, macOS and torch.
+    """
+    import torch
+
+    if device == "mps":
+        return {"GPU": processor(), "macOS": platform.mac_ver()[0], "torch": torch.__version__}
     driver = ""
     with suppress(OSError):  # there is no such file but on Linux
         driver = Path("/proc/driver/nvidia/version").read_text(encoding="utf-8").partition("\n")[0]
     cudnn = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]
     versions = {"torch": torch.__version__, "CUDA": torch.version.cuda, "cuDNN": cudnn}
-    return {"GPU": torch.cuda.get_device_name(), "driver": driver} | {name: str(one) for name, one in versions.items()}
+    # Two GPUs of a kind are two: one of them may be faulty.
+    of_one = {"GPU": torch.cuda.get_device_name(), "UUID": getattr(torch.cuda.get_device_properties(), "uuid", "")}
+    return {name: str(one) for name, one in (of_one | {"driver": driver} | versions).items()}
 
 
 def gpu() -> str | None:

@@ -11,13 +11,13 @@ forks                         learners that go on from a task of another run wit
 foreign                       trainers that users write themselves, each run in a process of its own
 engines                       the arithmetic: compiled, in batches of tensors, of networks that grow
 pool, reservoir               the examples that a seed sees
-numeric_path                  the name of an arithmetic
 networks                      what is trained
 streams                       tasks of images: moved pixels, classes, a user's own
 schedule                      in which order examples are seen, and which are remembered
 passes                        how many steps a task takes
 cohort                        learners, cohorts, what is trained, what comes out: plain values, without torch
 methods, hyperparameters      the rules by which networks are trained, and what they declare
+numeric_path                  the name of an arithmetic
 scenarios                     the outputs that compete on an example: task-, domain-, class-incremental
 plugins                       code from outside: imported, hashed, its exceptions named
 persistence                   files with a checksum;  notes  messages to the user, from anywhere
@@ -31,7 +31,6 @@ from trainers.hyperparameters import Hyperparameters
 ROOMS = (
     *("cost", "paths", "population", "footprint", "checkpoints", "forks", "foreign", "engines", "pool", "reservoir"),
     *(
-        "numeric_path",
         "networks",
         "streams",
         "schedule",
@@ -39,6 +38,7 @@ ROOMS = (
         "cohort",
         "methods",
         "hyperparameters",
+        "numeric_path",
         "scenarios",
         "plugins",
     ),

@@ -52,8 +52,9 @@ def _tried(train: Callable[[int, list[int]], Part], done: int, rows: list[int]) 
     except (MemoryError, RuntimeError) as error:
         if not out_of_memory(error):
             raise
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()  # outside of the handler: the traceback would keep what is to be freed
+    for present, device in ((torch.cuda.is_available(), torch.cuda), (torch.backends.mps.is_available(), torch.mps)):
+        if present:
+            device.empty_cache()  # outside of the handler: the traceback would keep what is to be freed
     return None
 
 

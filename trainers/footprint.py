@@ -105,7 +105,7 @@ def bytes_of(cohort: Cohort, stream: TaskStream, architecture: Architecture, pat
 def bytes_of_images(stream: TaskStream, path: NumericPath) -> int:
     """Of images that a GPU has once for all cohorts of a process; 0 where they stay on the host, or are there."""
     pixels = getattr(stream, "pixels", None)
-    return 0 if path.device != "cuda" or pixels is None or on_device(pixels, path.device) else int(pixels.nbytes)
+    return 0 if path.device == "cpu" or pixels is None or on_device(pixels, path.device) else int(pixels.nbytes)
 
 
 def check_images(stream: TaskStream, path: NumericPath, free: int | None) -> None:
@@ -123,6 +123,8 @@ def free_bytes(path: NumericPath) -> int | None:
     if path.device == "cuda":
         cached = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # by torch, for this process
         return int(SAFE * (torch.cuda.mem_get_info()[0] + cached))
+    if path.device == "mps":
+        return int(SAFE * (torch.mps.recommended_max_memory() - torch.mps.driver_allocated_memory()))
     free = available_memory()
     return None if free is None else int(SAFE * free)
 

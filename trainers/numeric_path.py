@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 PRODUCTS = ("mkl", "onednn", "torch")
 PRECISIONS = ("float32", "tf32")
+WITHOUT_FLOAT64 = {"mps"}  # devices
 LISTABLE = 2**16  # pixels of an image, and units of a layer, whose numbers fit into lists
 
 
 @dataclass(frozen=True)
 class NumericPath:
-    """device "cpu" or "cuda"; precision of matrix products; and on a CPU whose products, and what they skip.
+    """device "cpu", "cuda" or "mps" (Apple's GPU); precision of products; and on a CPU whose, and what they skip.
 
     products: "mkl" or "onednn" for the compiled engine; "torch" for the engine of tensors, which GPUs use.
     sparse: whether the compiled engine's first layer leaves out zero pixels.
@@ -40,7 +41,7 @@ class NumericPath:
         kind = {one: left_out == one and products != "torch" for one in ("sparse", "lazy")}
         path = cls(device, precision, products or "torch", **kind, subtracted=plain != text)
         # Also compared with its own name: that is part of content keys, so a path may be written in one way only.
-        precise = precision in {"cpu": PRECISIONS[:1], "cuda": PRECISIONS}.get(device, ())
+        precise = precision in {"cpu": PRECISIONS[:1], "cuda": PRECISIONS, "mps": PRECISIONS[:1]}.get(device, ())
         if not precise or path.products not in PRODUCTS or str(path) != text:
             raise ValueError(f"no numeric path {text!r}; one is cpu-float32-mkl-sparse, another cuda-float32")
         return path

@@ -53,6 +53,7 @@ class Loop(ABC):
     def __init__(self, study: Study, images: Mapping[str, Any], store: "Store") -> None:
         self.study = study
         self.workers = 1  # jobs that are trained at a time, as the runner sets it
+        self.fitting: Callable[[Job], list[int]] | None = None  # of a job's members, how many fit on each worker's GPU
         self.records: dict[str, RunRecord] = {}
         self.reused = 0  # members that were stored before
         self.stored: list[RunRecord] = []  # members trained since
@@ -329,7 +330,11 @@ class Loop(ABC):
 
     def _cohorts(self, runs: Sequence[Run], workers: int) -> list[Order]:
         """Cuts runs into cohorts for a number of workers."""
-        return cut(runs, workers, self.study.device, self._work)
+        return cut(runs, workers, self.study.device, self._work, self.fitting and self._fitting)
+
+    def _fitting(self, runs: list[Run]) -> list[int]:
+        assert self.fitting is not None
+        return self.fitting(self._job(0, (runs, None), self.workers))
 
     def _opened(self, orders: Iterable[Order]) -> dict[int, Job]:
         """Returns new jobs by number, unique in this loop."""

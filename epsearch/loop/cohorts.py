@@ -22,12 +22,19 @@ def kind_of(run: Run) -> Kind:
     return run.phase, run.order, run.more, run.prefix, run.learner.method, run.learner.shared
 
 
-def cut(runs: Sequence[Run], workers: int, device: str, work: Callable[[Run], float]) -> list[Order]:
+def cut(
+    runs: Sequence[Run],
+    workers: int,
+    device: str,
+    work: Callable[[Run], float],
+    fitting: Callable[[list[Run]], list[int]] | None = None,
+) -> list[Order]:
     """Cuts runs into cohorts for a number of workers.
 
     work: FLOP of a run. A cohort has runs of one kind; those of a seed stay together, as they share its data. On a CPU
     a cohort has at most a COHORTS_PER_WORKER-th of a worker's share of all work, and the last ones are smaller; on a
-    GPU each worker has one cohort of a kind.
+    GPU each worker has one cohort of a kind, or as many as fit one after another; fitting: returns how many of some
+    runs fit on each worker's GPU.
     """
     kinds: dict[Kind, list[Run]] = {}
     for run in sorted(runs, key=lambda run: run.learner.seed):
@@ -43,7 +50,7 @@ def cut(runs: Sequence[Run], workers: int, device: str, work: Callable[[Run], fl
         elif device == "cpu":
             sizes = _sizes(len(same), workers, works[kind], largest, left)
         else:
-            sizes = _even(len(same), workers)
+            sizes = _even(len(same), [len(same)] * workers if fitting is None else fitting(same))
         left -= works[kind] * len(same)
         cuts = [0, *itertools.accumulate(sizes)]
         cohorts += [same[a:b] for a, b in itertools.pairwise(cuts)]
@@ -52,14 +59,19 @@ def cut(runs: Sequence[Run], workers: int, device: str, work: Callable[[Run], fl
     return [(cohort, None) for cohort in longest_first]
 
 
-def _even(count: int, workers: int) -> list[int]:
-    """Returns a size per worker, about equal.
+def _even(count: int, rooms: Sequence[int]) -> list[int]:
+    """Returns a size per worker, about equal, but for those with less room; what is left over comes in further rounds.
 
-    >>> _even(8, 3)
-    [2, 3, 3]
+    >>> _even(8, [8, 8, 8]), _even(9, [8, 2, 8]), _even(7, [2, 1, 0])
+    ([2, 3, 3], [2, 3, 4], [1, 2, 1, 2, 1])
     """
-    pieces = min(count, workers)
-    return [count * (piece + 1) // pieces - count * piece // pieces for piece in range(pieces)]
+    rooms, sizes = sorted(room for room in rooms if room) or [1], list[int]()
+    while count:
+        for place, room in enumerate(rooms):
+            if size := min(room, count // (len(rooms) - place)):
+                sizes.append(size)
+                count -= size
+    return sizes
 
 
 def _sizes(count: int, workers: int, each: float, largest: float, left: float) -> list[int]:

@@ -260,7 +260,7 @@ def _by_trainer(job: Job, progress: Progress | None, stream: TaskStream, share: 
         )
     repeats = job.certify is None or job.certify.fingerprint == value.fingerprints[0]
     seconds = time.perf_counter() - started - observations.imported
-    differ, outcome = 0.0 if repeats else math.inf, FOREIGN if path.device == "cuda" else ""
+    differ, outcome = 0.0 if repeats else math.inf, "" if path.device == "cpu" else FOREIGN
     return JobResult(
         job.number,
         value,
@@ -358,7 +358,7 @@ def bytes_free(path: NumericPath, at_once: int, share: float = 1.0) -> int | Non
     from trainers.footprint import free_bytes
 
     free = free_bytes(path)
-    return None if free is None else int(free * (share if path.device == "cuda" else 1 / min(at_once, usable_cores())))
+    return None if free is None else int(free * (1 / min(at_once, usable_cores()) if path.device == "cpu" else share))
 
 
 def encode(value: CohortResult) -> str:

@@ -58,7 +58,7 @@ def numeric_path(study: Study, stream: TaskStream, begun_with: str | None = None
 def _chosen(study: Study, stream: TaskStream, begun_with: str | None, listener: Listener) -> str:
     """Returns the same, without checks of installed libraries."""
     if study.foreign:  # its arithmetic is its own
-        return "cuda-float32" if study.device == "cuda" else IN_TENSORS[0]
+        return IN_TENSORS[0] if study.device == "cpu" else f"{study.device}-float32"
     if study.architecture.own and study.numeric_path is None and begun_with is None and study.device == "cpu":
         return OF_IMAGES[0]  # members one after another: the same bits alone and in any cohort
     if study.numeric_path is not None:
@@ -76,7 +76,7 @@ def _chosen(study: Study, stream: TaskStream, begun_with: str | None, listener: 
         return study.numeric_path
     if begun_with is not None:
         return begun_with
-    if study.device == "cuda":
+    if study.device != "cpu":
         return f"{study.device}-{study.precision}"
     if study.network == "mlp":
         pixels = cast(PixelStream, stream)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from epsearch.failures.errors import UsageError
 from epsearch.ledger.location import check_no_file_of, ledger_url
-from epsearch.machine import cuda_present
+from epsearch.machine import cuda_present, mps_present
 from epsearch.preparation.option_values import default_values, parse_options, parse_values, settings_of_methods
 from epsearch.preparation.stream_checks import check_stream
 from epsearch.preparation.trainers import of_trainer
@@ -221,6 +221,10 @@ def _own(values: Mapping[str, Any]) -> tuple[tuple[str, Value], ...]:
 
 def _device(required: str) -> str:
     """Returns the device; for "auto", cuda if present. Raises UsageError without a required GPU."""
+    if required == "mps":
+        if not mps_present():
+            raise UsageError("device is 'mps', but torch finds no GPU of Apple here; allowed here: cpu, auto")
+        return required
     present = required != "cpu" and cuda_present()
     if required == "cuda" and not present:
         raise UsageError("device is 'cuda', but torch finds no CUDA GPU here; allowed here: cpu, auto")

@@ -34,7 +34,7 @@ def limit_workers(study: AnyStudy, stream: TaskStream, listener: Listener) -> An
     fit = slots if free is None else max(1, min(slots, free // needed))
     known = "" if free is None else f", {free / GIB:.1f} GiB are free"
     line = f"one member takes about {needed / GIB:.2g} GiB{known}"
-    if fit < slots and study.workers is None and not on_cluster(study):
+    if path.device == "cpu" and fit < slots and study.workers is None and not on_cluster(study):
         line += f": {fit} at a time instead of {slots}"
         study = replace(study, workers=fit)
     listener(Note(line))

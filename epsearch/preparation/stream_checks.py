@@ -20,7 +20,7 @@ def check_stream(study: Study) -> None:
     for wrong, line in (
         (
             study.precision == "tf32" and study.device != "cuda",
-            "precision tf32 is arithmetic of NVIDIA GPUs; with device cpu only float32 is allowed",
+            f"precision tf32 is arithmetic of NVIDIA GPUs; with device {study.device} only float32 is allowed",
         ),
         (
             study.scenario not in (scenarios or (None,)),

@@ -10,8 +10,8 @@ from typing import Self
 from epsearch.failures.errors import Interrupted, UsageError
 from epsearch.failures.lines import cohort_failure
 from epsearch.loop.base import Loop
-from epsearch.loop.jobs import Job, JobResult, execute
-from epsearch.machine import usable_cores
+from epsearch.loop.jobs import Job, JobResult, Progress, execute
+from epsearch.machine import usable_cores, visible_gpus
 from epsearch.operating_system import add_niceness
 from epsearch.runners.progress import Monitor
 from epsearch.study.description import Study
@@ -20,22 +20,28 @@ from epsearch.study.description import Study
 def local_slots(study: Study) -> int:
     """Returns the number of cohorts that this machine trains at a time.
 
-    The study's `workers` if set; otherwise one per usable core, or one in all on a GPU.
+    The study's `workers` if set; otherwise one per usable core, or one per GPU.
     """
     if study.workers is not None:
         return study.workers
-    return 1 if study.device == "cuda" else usable_cores()
+    return usable_cores() if study.device == "cpu" else max(1, len(visible_gpus()))
 
 
 class Threads:
     """Threads that train jobs; only the thread that made them calls the loop.
 
-    workers: jobs at a time; niceness: of the threads. If the block is left by an error, running jobs end at their next
-    report, and others do not begin.
+    workers: jobs at a time; niceness: of the threads; train: trains a job. If the block is left by an error, running
+    jobs end at their next report, and others do not begin.
     """
 
-    def __init__(self, workers: int, monitor: Monitor, niceness: int = 0) -> None:
-        self.workers, self._monitor = workers, monitor
+    def __init__(
+        self,
+        workers: int,
+        monitor: Monitor,
+        niceness: int = 0,
+        train: Callable[[Job, Progress], JobResult] = execute,
+    ) -> None:
+        self.workers, self._monitor, self._train = workers, monitor, train
         self._pool, self._stop = ThreadPoolExecutor(workers, initializer=add_niceness, initargs=(niceness,)), Event()
         self._running: dict[Future[JobResult], int] = {}
 
@@ -64,7 +70,7 @@ class Threads:
     def begin(self, jobs: Sequence[Job]) -> None:
         """Begins as many jobs as there are free threads."""
         for job in self.waiting(jobs)[: self.free]:
-            self._running[self._pool.submit(execute, job, partial(self._progress, job))] = job.number
+            self._running[self._pool.submit(self._train, job, partial(self._progress, job))] = job.number
 
     def collect(self, loop: Loop, seconds: float | None = None) -> None:
         """Hands results to the loop; waits up to `seconds` for one, None for no limit.

@@ -7,7 +7,8 @@ from importlib.util import find_spec
 
 from epsearch.failures.errors import UsageError
 from epsearch.loop.base import Loop
-from epsearch.runners import local, overheads
+from epsearch.machine import visible_gpus
+from epsearch.runners import gpus, local, overheads
 from epsearch.runners.progress import Monitor
 from epsearch.study.description import Study
 
@@ -70,6 +71,14 @@ TUNE = Runner(
     "tune", _tune_ready, "Ray", False, starting=_starting_ray, uses_ray=lambda training: True, usual_overhead=13.0
 )
 """Ray Tune alone."""
+GPUS = Runner(
+    "gpus",
+    gpus.ready,
+    "a process on each GPU",
+    starting=lambda study: "starting a process on each GPU",
+    usual_overhead=15.0,
+)
+"""A process on each GPU of this machine, where there are several: not by name."""
 RUNNERS = {runner.name: runner for runner in (AUTO, LOCAL, TUNE)}
 
 
@@ -80,7 +89,9 @@ def ray_installed() -> bool:
 
 
 def check_runner(study: Study) -> None:
-    """Raises UsageError where a study needs a Ray that is not installed."""
+    """Raises UsageError where a study needs a Ray that is not installed, or has no such GPUs."""
+    if study.device == "mps" and runner_of(study) is TUNE:
+        raise UsageError("device mps is for threads of this machine: runner must be local, and address local")
     if runner_of(study) is TUNE and not ray_installed():
         option, value, without = (
             ("address", study.address, "local") if on_cluster(study) else ("runner", study.runner, "auto or local")
@@ -97,14 +108,18 @@ def runner_of(study: Study) -> Runner:
     """Returns the runner of a study from its start on.
 
     A cluster is for work that this machine cannot do, and a GPU has no room for two training processes: both are Ray's
-    alone, unless threads are requested. Where Ray is not installed, all that this machine can do is done by threads; so
-    is the work of one worker, which a process of its own would not train faster.
+    alone, unless threads are requested. Several GPUs of this machine have a process each, unless Ray is requested.
+    Where Ray is not installed, all that this machine can do is done by threads; so is the work of one worker, which a
+    process of its own would not train faster.
     """
+    alone = study.runner != TUNE.name and (study.runner == LOCAL.name or not on_cluster(study))
+    if study.device == "cuda" and study.workers != 1 and alone and len(visible_gpus()) > 1:
+        return GPUS
     if study.runner != AUTO.name:
         return RUNNERS[study.runner]
     if on_cluster(study):
         return TUNE
-    if not ray_installed():
+    if not ray_installed() or study.device == "mps":
         return LOCAL
     if study.device == "cuda":
         return TUNE

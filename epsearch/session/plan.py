@@ -11,6 +11,7 @@ from epsearch.loop.cautions import cautions
 from epsearch.loop.cohorts import kind_of
 from epsearch.loop.estimates import Eta, MemberCounts, Plan
 from epsearch.loop.jobs import Job, Run, bytes_free
+from epsearch.machine import visible_gpus
 from epsearch.preparation.distances import measuring
 from epsearch.runners import overheads
 from epsearch.runners.local import local_slots
@@ -72,7 +73,7 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
         flop=float(total),
         at_once=at_once,
         usable=_usable(loop, counts),
-        bytes_needed=needed * at_once + (processes if path.device == "cpu" else 0),
+        bytes_needed=needed * at_once + processes if path.device == "cpu" else needed * -(-at_once // _gpus(at_once)),
         bytes_processes=processes,
         bytes_free=free_bytes(path),
         eta=eta,
@@ -171,11 +172,18 @@ def _measured_speed(jobs: list[Job], workers: int) -> Speed:
     job = max(jobs, key=lambda job: sum(job.weights) * len(job.cohort.learners))
     path = NumericPath.parse(job.path)
     training = Training(job.stream.open(), job.architecture, path, job.transfer, bytes_free=bytes_free(path, workers))
-    rates = measure(job.cohort, training, PROBE_SECONDS, workers)
+    # Those of other GPUs have processes of their own, and no part in the probe.
+    times = 1 if path.device == "cpu" else _gpus(workers)
+    rates = measure(job.cohort, training, PROBE_SECONDS, -(-workers // times))
     a_step = later_steps(job.cohort.learners[0], training.stream, job.architecture, job.transfer).each
-    spent = 1 / (a_step * np.asarray(rates.windows))
+    spent = 1 / (a_step * np.asarray(rates.windows) * times)
     # Threads of the probe wait for each other a little, unlike processes.
     return float(np.median(spent)), _half_width(spent), rates.share if rates.share < BUSY else 1.0
+
+
+def _gpus(workers: int) -> int:
+    """Returns the number of GPUs of this machine that so many workers use, 1 or more."""
+    return max(1, min(workers, len(visible_gpus())))
 
 
 def _half_width(spent: NDArray[np.float64]) -> float:

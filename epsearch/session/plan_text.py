@@ -1,6 +1,7 @@
 """A plan in words."""
 
 from epsearch.loop.estimates import Plan
+from epsearch.machine import visible_gpus
 from epsearch.protocols.registry import protocol, sentence
 from epsearch.runners.registry import runner_of
 from results.labels import count_text, duration_text, flop_text
@@ -161,8 +162,9 @@ def _memory(plan: Plan) -> str:
     processes = f"{_gib(plan.bytes_processes)} for {ray if plan.ray else 'the process'}"
     free = "" if plan.bytes_free is None else f"; {plan.bytes_free / GIB:.1f} GiB are free"
     at_once = f"{count_text(plan.at_once, 'cohort')} at a time"
-    if plan.study.device == "cuda":
-        return f"{_gib(plan.bytes_needed)} of the GPU for {at_once}{free}; of the machine {processes}"
+    if plan.study.device != "cpu":
+        of = "each GPU" if len(visible_gpus()) > 1 else "the GPU"
+        return f"{_gib(plan.bytes_needed)} of {of} for {at_once}{free}; of the machine {processes}"
     cohorts = plan.bytes_needed - plan.bytes_processes
     more = f", {_gib(cohorts)} for {at_once}" if cohorts else ""  # those of a trainer without a limit are unknown
     return f"{_gib(plan.bytes_needed)}: {processes}{more}{free}"

@@ -14,7 +14,7 @@ from epsearch.loop.cohorts import Order
 from epsearch.loop.content import content, records
 from epsearch.loop.estimates import MemberCounts
 from epsearch.loop.jobs import Certify, Job, JobResult, Run
-from epsearch.machine import cuda_present
+from epsearch.machine import cuda_present, mps_present
 from epsearch.preparation import history
 from epsearch.preparation.arithmetic import numeric_path
 from epsearch.preparation.data import prepare
@@ -123,8 +123,8 @@ def train_again(
     Interrupted and TrainingFailed.
     """
     study = replace(loop.study, data_dir=data_dir, runner="local", address="local")
-    if study.device == "cuda" and not cuda_present():
-        raise UsageError(f"study {study.name!r} was trained on a CUDA GPU, and torch finds none here")
+    if not {"cpu": True, "cuda": cuda_present(), "mps": mps_present()}[study.device]:
+        raise UsageError(f"study {study.name!r} was trained on a {study.device.upper()} GPU, and torch finds none here")
     with passing_warnings(listener):
         prepared = prepare(study, listener)
         path = numeric_path(study, prepared.stream, study.numeric_path, listener)

@@ -207,7 +207,10 @@ class Study:
     )
     hyperparameters: Hyperparameters
     """Values of the hyperparameters that `takes` names, for all methods."""
-    device: str = option(values.words("auto", "cpu", "cuda"), "Where members are trained.", RUNS, "auto", level=BASIC)
+    device: str = option(
+        values.words("auto", "cpu", "cuda", "mps"), "Where members are trained; mps is Apple's GPU, never run here.",
+        RUNS, "auto", level=BASIC,
+    )
     """Never "auto" in a built study."""
     precision: str = option(
         values.words(*PRECISIONS), "Matrix products of a GPU: float32 or tf32.", RUNS, "float32", part=METHOD,
@@ -219,7 +222,8 @@ class Study:
     """The name of a `NumericPath`; None until the training begins."""
     runner: str = option(
         values.words("auto", "tune", "local"),
-        "tune is Ray Tune, on one machine or a cluster (epsearch[ray]); local is threads of this process; auto begins "
+        "tune is Ray Tune, on one machine or a cluster (epsearch[ray]); local is threads of this process, or a process "
+        "on each of several GPUs; auto begins "
         "with threads, and Ray Tune takes over where its start pays, in long studies with several workers. The "
         "results are the same.", RUNS,
         "auto", scope=RESUME,

@@ -163,7 +163,7 @@ class RunRecord:
     @property
     def on_gpu(self) -> bool:
         """True if it was trained on a GPU."""
-        return str(self.content.get("numeric_path", "")).startswith("cuda")
+        return str(self.content.get("numeric_path", "")).startswith(("cuda", "mps"))
 
     @property
     def self_check(self) -> str:

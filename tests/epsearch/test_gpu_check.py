@@ -8,12 +8,16 @@ from dataclasses import replace
 import pytest
 
 from epsearch import doctor, gpu_check
-from epsearch.failures.errors import TrainingFailed
+from epsearch.failures.errors import TrainingFailed, UsageError
 from epsearch.failures.lines import cohort_failure, failure
 from epsearch.findings.facts import gpu_checks
 from epsearch.gpu_check import checked_gpu, in_words
 from epsearch.loop import jobs
 from epsearch.loop.jobs import JobResult, execute
+from epsearch.preparation import build
+from epsearch.preparation.arithmetic import numeric_path
+from epsearch.runners.local import local_slots
+from epsearch.runners.registry import runner_of
 from results.ledger.store import Store
 from tests.support.drive import finish, make
 from tests.support.emulated_graphs import emulated, stands_still
@@ -40,7 +44,7 @@ class Device:
 
     def check(self, learner, stream, architecture, path):
         self.checks += 1
-        assert path.device == "cuda"
+        assert path.device != "cpu"
         return CHECK(learner, stream, architecture, TWIN, self.checked)
 
     def train_cohort(self, cohort, training, progress=None):
@@ -58,7 +62,7 @@ def device(tmp_path, monkeypatch):
     monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(graphs, "_refused", [])
     monkeypatch.setattr(gpu_check, "_of_this_process", {})
-    monkeypatch.setattr(gpu_check, "gpu_kind", lambda: KIND)
+    monkeypatch.setattr(gpu_check, "gpu_kind", lambda device: KIND)
     monkeypatch.setattr(self_check, "check", found.check)
     monkeypatch.setattr(paths, "train_path", found.train_cohort)
     monkeypatch.setattr(jobs, "bytes_free", lambda *where: None)
@@ -93,7 +97,7 @@ class TestProving:
     def test_once_for_all_that_is_alike(self, device, monkeypatch):
         first = proved()
         assert first.startswith("graphs-") and first == proved(lr=0.7) and device.checks == 1
-        monkeypatch.setattr(gpu_check, "gpu_kind", lambda: KIND | {"driver": "2"})
+        monkeypatch.setattr(gpu_check, "gpu_kind", lambda device: KIND | {"driver": "2"})
         assert proved() == first and device.checks == 2
         with checked_gpu(few("agem"), toy(pixels=16), SMALL, GPU), checked_gpu(few("van"), toy(), SMALL, GPU):
             assert device.checks == 4
@@ -206,8 +210,63 @@ def test_doctor_says_what_it_finds(device, tmp_path, monkeypatch):
     monkeypatch.setattr(doctor, "gpu", lambda: None)
     assert said() == []
     monkeypatch.setattr(doctor, "gpu", lambda: "emulated")
+    monkeypatch.setattr(doctor, "_free_memory", lambda: "")
     (well,) = said()
     assert well["ok"] and f"steps of {len(METHODS)} methods agree with float64" in well["detail"]
     device.checked = with_fault
     (fault,) = said()
     assert fault["ok"] is False and "the self-check of van on mlp failed" in fault["detail"]
+
+
+class TestSeveral:
+    def test_doctor_asks_a_process_for_each(self, monkeypatch):
+        """Processes that find no GPU here."""
+        monkeypatch.setattr(doctor, "visible_gpus", lambda: ["0", "MIG-b"])
+        rows = doctor._gpus()
+        assert [(row["subject"], row["ok"]) for row in rows] == [("GPU 0", None), ("GPU MIG-b", None)]
+
+    def test_one_whose_process_ends_is_a_fault(self, monkeypatch):
+        monkeypatch.setattr(doctor, "visible_gpus", lambda: ["0", "1"])
+        monkeypatch.setattr(doctor.sys, "executable", "false")
+        assert {row["detail"] for row in doctor._gpus()} == {"cannot be used (status 1); studies leave it out"}
+
+
+class TestApples:
+    """A GPU of Apple's: by request alone, behind the same check."""
+
+    @pytest.fixture
+    def there(self, monkeypatch):
+        monkeypatch.setattr(build, "mps_present", lambda: True)
+
+    def test_without_one_it_is_refused(self, small_study):
+        with pytest.raises(UsageError, match="device is 'mps', but torch finds no GPU of Apple here"):
+            small_study(device="mps", numeric_path=None)
+
+    def test_it_is_taken_by_request_alone(self, small_study, there):
+        assert small_study(device="auto").device == "cpu"
+        study = small_study(device="mps", numeric_path=None, runner="auto")
+        assert study.device == "mps" and numeric_path(study, None) == "mps-float32"
+        for workers in (None, 2):
+            assert runner_of(replace(study, workers=workers)).name == "local"
+        assert local_slots(study) == 1
+
+    @pytest.mark.parametrize("options", [{"runner": "tune"}, {"address": "head:6379", "runner": "auto"}], ids=str)
+    def test_ray_has_none(self, small_study, there, options):
+        with pytest.raises(UsageError, match="device mps is for threads of this machine"):
+            small_study(device="mps", numeric_path=None, **options)
+
+    def test_its_precision_is_float32(self, small_study):
+        assert str(NumericPath.parse("mps-float32")) == "mps-float32"
+        with pytest.raises(ValueError, match="no numeric path 'mps-tf32'"):
+            NumericPath.parse("mps-tf32")
+
+    def test_what_its_check_says_stands_with_every_run(self, small_study, store, device):
+        loop = make(replace(small_study(), device="mps", numeric_path="mps-float32"), store)
+        finish(loop)
+        assert device.checks and all(one.on_gpu and one.self_check for one in store.all_runs())
+
+    def test_steps_that_disagree_stop_the_study(self, small_study, store, device):
+        device.checked = with_fault
+        job, *_ = make(replace(small_study(), device="mps", numeric_path="mps-float32"), store).ask()
+        with pytest.raises(SelfCheckFailed, match="failed: steps move the parameters otherwise than float64"):
+            execute(job)

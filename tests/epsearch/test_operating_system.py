@@ -6,6 +6,7 @@ The fallbacks are tested on Linux, by taking away what other systems lack; docs/
 import ast
 import os
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import suppress
@@ -42,9 +43,26 @@ MODULES = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "posix", 
 OF_OS = {
     *("fork", "forkpty", "killpg", "getpgid", "setpgid", "setsid", "kill", "nice", "setpriority", "getpriority"),
     *("sched_getaffinity", "getuid", "geteuid", "getgid", "sysconf", "getloadavg", "waitpid", "wait", "uname"),
+    *(
+        "fchmod",
+        "fchown",
+        "lchown",
+        "getpgrp",
+        "pread",
+        "pwrite",
+        "sendfile",
+        "register_at_fork",
+        "memfd_create",
+        "sync",
+    ),
+    *("getresuid", "setuid", "initgroups", "WNOHANG", "O_NOFOLLOW", "O_CLOEXEC", "openpty"),
     *("O_TMPFILE", "O_DIRECTORY", "O_NONBLOCK", "EX_OK", "EX_SOFTWARE", "mkfifo", "statvfs", "chown", "pidfd_open"),
 }
-OF_SIGNAL = {"SIGKILL", "SIGHUP", "SIGCONT", "SIGSTOP", "SIGUSR1", "SIGALRM", "SIGPIPE", "SIGCHLD", "CTRL_BREAK_EVENT"}
+OF_SIGNAL = {
+    *("SIGKILL", "SIGHUP", "SIGCONT", "SIGSTOP", "SIGUSR1", "SIGALRM", "SIGPIPE", "SIGCHLD", "CTRL_BREAK_EVENT"),
+    *("SIGUSR2", "SIGQUIT", "SIGTSTP", "alarm", "setitimer", "pthread_kill", "pthread_sigmask", "sigwait"),
+}
+OF_OTHERS = {"socket": {"AF_UNIX", "SO_PEERCRED", "SO_REUSEPORT"}, "select": {"poll", "epoll", "kqueue"}}
 ARGUMENTS = {"start_new_session", "process_group", "pass_fds", "preexec_fn", "creationflags", "startupinfo"}
 FOLDERS = ("/proc", "/sys/", "/dev/")
 GUARDED = {
@@ -59,7 +77,7 @@ def calls_of_one_system(path):
     """Returns the names in a file that some operating systems lack."""
     for node in test_architecture.nodes(path):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            names = {"os": OF_OS, "signal": OF_SIGNAL}.get(node.value.id, set())
+            names = (OF_OTHERS | {"os": OF_OS, "signal": OF_SIGNAL}).get(node.value.id, set())
             if node.attr in names:
                 yield f"{node.value.id}.{node.attr}"
         elif isinstance(node, ast.keyword) and node.arg in ARGUMENTS:
@@ -90,14 +108,17 @@ SIZES = (
     "--memory-batch 8 --device cpu --name one"
 )
 PLAIN = """
-import sys
-from tests.support.other_systems import become_plain
+import sys, threading
+from tests.support import other_systems
 
-become_plain()
+other_systems.{system}()
 from epsearch.__main__ import main
 
+other_systems.import_all()
 for command in sys.argv[1:]:
     sys.argv[1:] = command.split()
+    if command.startswith("serve"):
+        threading.Thread(target=other_systems.stop_serving, args=[{port}], daemon=True).start()
     try:
         main()
     except SystemExit as end:
@@ -106,14 +127,26 @@ for command in sys.argv[1:]:
 
 
 @pytest.mark.slow
-def test_a_study_without_groups_locks_and_proc(tmp_path):
-    """From the search to its deletion, in a process that lacks what Windows lacks."""
-    commands = (f"run {SIZES}", "verify one", "export one one.zip", "delete one --yes", "doctor")
-    refused = "run --trainer tests.support.own_trainers:softmax --search lr=log:0.01..1"
-    done = blocked.code(PLAIN, tmp_path / "cache", *commands, refused, folder=tmp_path)
-    lines = done.stderr.splitlines()
-    assert [line for line in lines if line.startswith("status")] == ["status 0"] * len(commands) + ["status 2"]
-    assert "needs a system that forks processes, as Linux and macOS" in lines[-2] and "Traceback" not in done.stderr
+@pytest.mark.parametrize("system", ["become_plain", "become_mac"])
+def test_a_study_without_what_linux_has(tmp_path, system):
+    """From the search to its deletion, and the service, in a process that lacks what Windows, or macOS, lacks."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    shown = ("list", "show one", "report one", "verify one", "export one one.zip")
+    commands = (f"run {SIZES}", *shown, "delete one --yes", "doctor")
+    refused = [f"run {SIZES} --device mps"]
+    if system == "become_plain":
+        refused.append("run --trainer tests.support.own_trainers:softmax --search lr=log:0.01..1")
+    serve = f"serve --port {port}"  # the last, as Ctrl-C ends the process
+    done = blocked.code(
+        PLAIN.format(system=system, port=port), tmp_path / "cache", *commands, *refused, serve, folder=tmp_path
+    )
+    statuses = [line.split()[1] for line in done.stderr.splitlines() if line.startswith("status")]
+    assert statuses == [*["0"] * len(commands), *["2"] * len(refused)], done.stderr
+    assert done.returncode == 130 and "service 200" in done.stdout and "Traceback" not in done.stderr
+    assert "device is 'mps', but torch finds no GPU of Apple here; allowed here: cpu, auto" in done.stderr
+    assert ("needs a system that forks processes, as Linux and macOS" in done.stderr) is (system == "become_plain")
     assert (tmp_path / "one.zip").is_file() and not [*tmp_path.rglob("*.part"), *tmp_path.rglob("*.sealing")]
 
 

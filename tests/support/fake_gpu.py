@@ -21,6 +21,17 @@ class NotRecordable(AssertionError):
     """An operator that a CUDA graph cannot hold."""
 
 
+class WithoutFloat64(TorchDispatchMode):
+    """Raises TypeError where something in float64 is to be on the GPU, as Apple's do."""
+
+    def __torch_dispatch__(self, operator, types, arguments=(), named=None):
+        result = operator(*arguments, **(named or {}))
+        for one in tree_leaves((arguments, named, result)):
+            if isinstance(one, torch.Tensor) and one.device.type == "cuda" and one.dtype == torch.float64:
+                raise TypeError(f"{operator} in float64")
+        return result
+
+
 class Audit(TorchDispatchMode):
     """Raises NotRecordable where a step looks at the host, draws a random number, or multiplies in float64."""
 
@@ -48,6 +59,23 @@ def fake_gpu():
     """What is on "cuda" meanwhile is fake, gradients by autograd included."""
     with FakeTensorMode(allow_non_fake_inputs=True), mock.patch("torch.autograd.grad", gradients), torch.no_grad():
         yield
+
+
+def step_without_float64(one, stream, architecture):
+    """Makes an engine for two learners like this one on a GPU like Apple's, and takes a step. Raises TypeError.
+
+    Under the name "cuda", since this torch has no other fake tensors; its products are those of all other devices.
+    """
+    with torch.no_grad():
+        real = untrained(engine_of(one, stream, TWIN, architecture), [one, one])
+    own = {name: value.tolist() for name, value in real.own.items()}
+    products = mock.patch("trainers.methods.inner.summed", lambda rows, vector: (rows @ vector[:, :, None])[..., 0])
+    with mock.patch("trainers.numeric_path.WITHOUT_FLOAT64", {"cuda"}), products, fake_gpu(), WithoutFloat64():
+        engine = engine_of(one, stream, NumericPath("cuda"), architecture)
+        params = real.params.to("cuda")
+        learners = Learners.of(params, real.seed.to("cuda"), own, engine.state(params))
+        engine.load_task(1)
+        engine._one_step(learners, len(engine._segments) - 1, 0)
 
 
 def audited_step(one, stream, architecture):

@@ -34,8 +34,12 @@ WINDOWS = 8  # at most
 FEWEST = 2  # calls of the engine in each thread, so that there are two windows
 TOO_SLOW = 4  # times the seconds asked for, after which one call will do
 now = time.perf_counter  # a clock in seconds; tests put one of their own here
-CLOCKS = {"cpu": time.thread_time, "cuda": time.perf_counter}  # by which steps are timed; a GPU's are not the thread's
-WARM_UP = {"cpu": 1, "cuda": 64}  # steps: compiling, first use of libraries; on a GPU the recording of graphs
+CLOCKS = {
+    "cpu": time.thread_time,
+    "cuda": time.perf_counter,
+    "mps": time.perf_counter,
+}  # by which steps are timed; a GPU's are not the thread's
+WARM_UP = {"cpu": 1, "cuda": 64, "mps": 8}  # steps: compiling, first use of libraries; on a GPU the recording of graphs
 
 
 class Took(NamedTuple):

@@ -36,7 +36,7 @@ def make_engine(
         if architecture.residual:
             return ResNetColumnsEngine(cohort, seeds, cast(ImageStream, stream), architecture, path)
         return ColumnsEngine(cohort, seeds, cast(PixelStream, stream), architecture, path)
-    if not architecture.perceptron or path.device == "cuda" or path.products == "torch":
+    if not architecture.perceptron or path.device != "cpu" or path.products == "torch":
         return BatchedEngine(cohort, seeds, stream, architecture, path)
     # Numba is imported where it is needed only: a GPU machine need not have it. By one thread at a time: where there is
     # no memory for it, another thread would see half of it, and say something else.

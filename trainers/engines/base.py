@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trainers import numeric_path
 from trainers.cohort import Architecture, Cohort
 from trainers.engines import optimizers
 from trainers.engines.precision import set_precision
@@ -42,7 +43,7 @@ class Learners:
     seed: Tensor
     """[M], each an index into the engine's seeds."""
     own: Mapping[str, Tensor]
-    """The hyperparameters in which they may differ, by name; float64 [M] each."""
+    """The hyperparameters in which they may differ, by name; float64 [M] each, on "mps" float32."""
     first_bad: Tensor
     """[M], the step of this task at which the loss first was not finite; -1 where it never was."""
     projected: Tensor
@@ -54,7 +55,8 @@ class Learners:
     def of(cls, params: Tensor, seed: Tensor, own: Mapping[str, Sequence[float]], state: State) -> "Learners":
         """Nothing is counted yet."""
         # float64: the compiled engine reads the learners' values back as they are.
-        values = {name: torch.tensor(some, dtype=torch.float64, device=params.device) for name, some in own.items()}
+        kind = torch.float32 if params.device.type in numeric_path.WITHOUT_FLOAT64 else torch.float64
+        values = {name: torch.tensor(some, dtype=kind, device=params.device) for name, some in own.items()}
         bad, projected = (torch.full((len(params),), start, device=params.device) for start in (-1, 0.0))
         return cls(params, seed, values, bad, projected, state)
 

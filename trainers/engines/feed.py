@@ -14,7 +14,7 @@ from trainers.pool import Pool
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
 
 PIXEL_TEST_ROWS = 1000  # test rows of one forward pass
-IMAGE_TEST_PIXELS = {"cpu": 2**18, "cuda": 2**23}  # of all images of one forward pass
+IMAGE_TEST_PIXELS = {"cpu": 2**18, "cuda": 2**23, "mps": 2**23}  # of all images of one forward pass
 UPLOAD = 1000  # images that go to the device at a time
 
 
@@ -134,7 +134,7 @@ _on_device: dict[tuple[int, str], tuple[NDArray[np.uint8], Tensor]] = {}  # the 
 
 
 def on_device(pixels: NDArray[np.uint8], device: str) -> bool:
-    """Returns whether a GPU, "cuda", has these images already."""
+    """Returns whether a GPU, "cuda" or "mps", has these images already."""
     return (id(pixels), device) in _on_device
 
 

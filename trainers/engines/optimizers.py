@@ -7,6 +7,7 @@ so it goes on from task to task, and into checkpoints and forks; a column of a g
 
 from torch import Tensor
 
+from trainers import numeric_path
 from trainers.hyperparameters import Hyperparameters
 from trainers.methods.penalty import State
 
@@ -25,7 +26,8 @@ def start_state(params: Tensor, values: Hyperparameters) -> State:
     state = {name: params.new_zeros(params.shape) for name in names}
     if values.optimizer == "adam":
         # float64 counts on where float32 stops, at 2^24 steps.
-        state[COUNT] = params.new_zeros((len(params), 1), dtype=params.double().dtype)
+        count = params.new_zeros((len(params), 1))
+        state[COUNT] = count if params.device.type in numeric_path.WITHOUT_FLOAT64 else count.double()
     return state
 
 

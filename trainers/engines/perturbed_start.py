@@ -35,4 +35,4 @@ def moved(start: Tensor, seeds: tuple[int, ...]) -> Tensor:
     """
     # Signs, not numbers between −1 and 1: of those many would be lost in the rounding.
     signs = np.stack([generator(seed, "moved").choice((-1.0, 1.0), start.shape[1]) for seed in seeds])
-    return (start.double() * (1 + SIZE * torch.from_numpy(signs).to(start.device))).to(start.dtype)
+    return (start.cpu().double() * (1 + SIZE * torch.from_numpy(signs))).to(start.dtype).to(start.device)

@@ -30,12 +30,12 @@ def direction(g: Tensor, references: Tensor, values: Hyperparameters) -> tuple[T
     multipliers = np.zeros(references.shape[:2])
     if projected.any():
         rows = references[projected]
-        gram = torch.bmm(rows, rows.mT).double().cpu().numpy()
-        products = inner(rows, g[projected]).double().cpu().numpy()
+        gram = torch.bmm(rows, rows.mT).cpu().double().numpy()
+        products = inner(rows, g[projected]).cpu().double().numpy()
         # The rounding of long gradients' products can exceed the ridge, and the matrix would not be positive definite.
         ridge = RIDGE + ROUNDING * torch.finfo(g.dtype).eps * np.abs(gram).max(axis=(1, 2), keepdims=True)
         multipliers[projected] = solve(gram + ridge * np.eye(gram.shape[1]), products, values.margin)
-    v, where = torch.from_numpy(multipliers).to(g), torch.from_numpy(projected).to(g.device)
+    v, where = torch.from_numpy(multipliers).to(g.dtype).to(g.device), torch.from_numpy(projected).to(g.device)
     return torch.where(where[:, None], g + torch.bmm(v[:, None], references)[:, 0], g), where
 
 

@@ -8,6 +8,7 @@ the inputs in the span that P projects on. The state has P of every layer, which
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from trainers import numeric_path
 from trainers.hyperparameters import MOST, Hyperparameter, Hyperparameters
 from trainers.scenarios import TASK
 
@@ -86,6 +87,8 @@ def grown(projection: Tensor, inputs: Tensor, threshold: float) -> Tensor:
     """
     import torch
 
+    if projection.device.type in numeric_path.WITHOUT_FLOAT64:
+        projection, inputs = projection.cpu(), inputs.cpu()
     before, seen = projection.double(), inputs.double().mT
     if not bool(seen.isfinite().all()):
         return before

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import Request
 
 from epsearch.failures.errors import UsageError
-from epsearch.machine import cuda_present
+from epsearch.machine import cuda_present, mps_present
 from epsearch.preparation.build import build
 from epsearch.service.requests import SERVER_SET
 from epsearch.service.settings import Settings
@@ -93,8 +93,9 @@ def _accepted(option: Option, settings: Settings) -> Option:
     text, usual, choices = option.help, option.usual, option.type.choices
     for part, allowed in ((OF_FOLDERS, settings.roots), (OF_MODULES, settings.modules)):
         text, usual = (text, usual) if allowed else (part.sub("", text), part.sub("", usual))
-    if option.name == "device" and not cuda_present():
-        choices = tuple(choice for choice in choices if choice != "cuda")
+    if option.name == "device":
+        absent = {"cuda": not cuda_present(), "mps": not mps_present()}
+        choices = tuple(choice for choice in choices if not absent.get(choice))
     if option.name == "pretrained":
         choices = ("none", "imagenet")  # a path would be one of the service's machine
     return replace(option, help=text, usual=usual, type=replace(option.type, choices=choices))

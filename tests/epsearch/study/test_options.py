@@ -94,7 +94,7 @@ def test_dataset_names_may_be_written_in_many_ways(name):
         ({"seeds": "0"}, "seeds must be"),
         ({"seeds": "4..2"}, "seeds must be"),
         ({"score_on": "test"}, "no score-on 'test'; known: cv, eval"),
-        ({"device": "gpu"}, "no device 'gpu'; known: auto, cpu, cuda"),
+        ({"device": "gpu"}, "no device 'gpu'; known: auto, cpu, cuda, mps"),
         ({"precision": "tf32", "device": "cpu"}, "precision tf32 is arithmetic of NVIDIA GPUs; with device cpu only"),
         ({"precision": "half"}, "no precision 'half'; known: float32, tf32"),
         ({"numeric_path": "cpu-mkl"}, "no numeric path 'cpu-mkl'; one is cpu-float32-mkl-sparse"),

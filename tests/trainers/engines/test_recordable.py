@@ -1,12 +1,13 @@
 """Every operator of a step that a CUDA graph is to hold, seen on fake CUDA tensors: none of them looks at the host."""
 
+from contextlib import nullcontext
 from itertools import product
 
 import pytest
 import torch
 from torch._subclasses.fake_tensor import DynamicOutputShapeException
 
-from tests.support.fake_gpu import NotRecordable, audited_step
+from tests.support.fake_gpu import NotRecordable, audited_step, step_without_float64
 from tests.support.learners import SMALL, few
 from tests.support.made_images import made_images
 from tests.support.toy_streams import toy
@@ -29,6 +30,18 @@ def images(network, attributes=None, method="van"):
 def audited(method, network, stream):
     architecture = SMALL if network == "mlp" else Architecture(network)
     return audited_step(few(method, batch_size=4), stream, architecture)
+
+
+@pytest.mark.parametrize("method", [*RECORDED, "adam"])
+def test_a_step_on_apples_gpus_has_no_float64(method):
+    one = few("van", optimizer="adam") if method == "adam" else few(method, batch_size=4)
+    step_without_float64(one, toy(range(2)), SMALL)
+
+
+def test_float64_on_apples_gpus_is_seen(monkeypatch):
+    monkeypatch.setattr("tests.support.fake_gpu.mock.patch", lambda *_: nullcontext())  # as on NVIDIA's
+    with pytest.raises(TypeError, match="in float64"):
+        step_without_float64(few("van"), toy(range(2)), SMALL)
 
 
 @pytest.mark.parametrize("method", RECORDED)
