@@ -105,9 +105,8 @@ def _inert(results: SearchResults, scores: np.ndarray) -> tuple[str, str] | None
 
 def _on_the_curve(results: SearchResults, peak: Peak, scores: np.ndarray) -> Verdict:
     """Returns the verdict by the curve, with advice that names tried values."""
-    maximum = peak.maximum._replace(
-        low=peak.low, high=peak.high, best=peak.best
-    )  # values, where the axis is a logarithm
+    # Values, where the axis is a logarithm.
+    maximum = peak.maximum._replace(low=peak.low, high=peak.high, best=peak.best)
     label, names = wording.subject(results), _natural(results)
     judged = verdict(
         maximum,
