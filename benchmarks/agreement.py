@@ -33,14 +33,14 @@ def worst(
     chosen = tuple(Learner.of("soft_agem", seed=0, epsilon=epsilon) for epsilon in epsilons)
     stream = PermutedStream(pictures.made_up(chosen[0].shared.batch_size * steps, TESTS), range(3))
     sizes = (stream.inputs, *NETWORK.hidden, stream.classes)
-    found = train_cohort(Cohort(chosen), Training(stream, NETWORK, path))
+    result = train_cohort(Cohort(chosen), Training(stream, NETWORK, path))
     parameters, accuracy, projected = 0.0, 0.0, 0.0
     for row, learner in enumerate(chosen):
         layers, exact, share = plain_float64(learner, stream)
-        parameters = max(parameters, _distance(layers, layers_of(sizes, found.params[row])))
+        parameters = max(parameters, _distance(layers, layers_of(sizes, result.params[row])))
         lower = np.tri(len(exact), dtype=bool)
-        accuracy = max(accuracy, float(np.abs(found.accuracies[row] - exact)[lower].max()))
-        projected = max(projected, float(np.abs(found.violations[row] - share)[1:].max()))
+        accuracy = max(accuracy, float(np.abs(result.accuracies[row] - exact)[lower].max()))
+        projected = max(projected, float(np.abs(result.violations[row] - share)[1:].max()))
     return {
         "steps": 3 * steps,
         "tests": TESTS,
@@ -51,8 +51,8 @@ def worst(
     }
 
 
-def _distance(exact: list[Labelled], found: list[Labelled]) -> float:
-    ours, theirs = (torch.cat([part.reshape(-1) for layer in layers for part in layer]) for layers in (exact, found))
+def _distance(exact: list[Labelled], other: list[Labelled]) -> float:
+    ours, theirs = (torch.cat([part.reshape(-1) for layer in layers for part in layer]) for layers in (exact, other))
     return float((ours - theirs).norm() / ours.norm())
 
 

@@ -20,6 +20,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import members
 import numpy as np
 import yaml
+from machine import Figures
 from parabola import executed
 
 from epsearch.preparation.build import build
@@ -31,7 +32,6 @@ SEARCHED = {"soft_agem": "epsilon", "ewc": "strength"}
 STAGES = ("search", "evaluation")
 UNIT = 10_000
 """Accuracies are stored as whole numbers of this part: tests of pixels have at most so many images."""
-Found = dict[str, Any]
 
 
 class Row(NamedTuple):
@@ -90,7 +90,7 @@ class Piece(NamedTuple):
 
 
 @cache
-def content() -> Found:
+def content() -> Figures:
     """The YAML."""
     return dict(yaml.safe_load(ROWS.read_text(encoding="utf-8")))
 
@@ -116,7 +116,7 @@ def pieces(tiny: bool = False) -> Iterator[Piece]:
                     yield Piece(row, stage, seed, values[start : start + most])
 
 
-def left(stored_members: Iterable[Found], tiny: bool = False) -> list[Piece]:
+def left(stored_members: Iterable[Figures], tiny: bool = False) -> list[Piece]:
     """Returns what is still to be trained."""
     stored = {identity(one) for one in stored_members}
     open_pieces = []
@@ -126,7 +126,7 @@ def left(stored_members: Iterable[Found], tiny: bool = False) -> list[Piece]:
     return open_pieces
 
 
-def identity(member: Found) -> tuple[str, str, int, float]:
+def identity(member: Figures) -> tuple[str, str, int, float]:
     """Returns the identity of a stored member: stream, stage, seed, value."""
     return member["stream"], member["stage"], member["seed"], member["value"]
 
@@ -141,7 +141,7 @@ def study_of(row: Row, data_dir: str, path: str, images: int | None) -> Search:
     return build(Search, options)
 
 
-def trained(piece: Piece, data_dir: str, path: str, images: int | None, at_once: int) -> list[Found]:
+def trained(piece: Piece, data_dir: str, path: str, images: int | None, at_once: int) -> list[Figures]:
     """The members of a piece."""
     row, stage, seed, values = piece
     study = study_of(row, data_dir, path, images)
@@ -187,32 +187,32 @@ def described() -> dict[str, Any]:
     }
 
 
-def read(file: Path) -> Found:
+def read(file: Path) -> Figures:
     """Returns the content of the file. Raises ValueError where a row has other settings than its stored members."""
-    found: Found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"members": []}
-    stored = found.get("streams", {})
+    figures: Figures = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"members": []}
+    stored = figures.get("streams", {})
     for name, settings in described().items():
-        if stored.get(name, settings) != settings and any(one["stream"] == name for one in found["members"]):
+        if stored.get(name, settings) != settings and any(one["stream"] == name for one in figures["members"]):
             raise ValueError(f"{file.name} has members of other settings of {name}; move it away to begin anew")
-    return found | {"streams": stored | described()}
+    return figures | {"streams": stored | described()}
 
 
 def make(file: Path, data_dir: str, workers: int, until: float, tiny: bool = False) -> None:
     """Trains what is missing in the file. Raises ValueError, and DataError where there are no images."""
-    found = read(file)
-    path, images = members.first_path(found, "permuted_mnist", 3, data_dir, MLP.hidden), 60 if tiny else None
+    figures = read(file)
+    path, images = members.first_path(figures, "permuted_mnist", 3, data_dir, MLP.hidden), 60 if tiny else None
     train = partial(trained, data_dir=data_dir, path=path, images=images, at_once=workers)
     wanted = sum(len(piece.values) for piece in pieces(tiny))
-    SCRIPT.train(file, found, left(found["members"], tiny), train, wanted, workers, until)
+    SCRIPT.train(file, figures, left(figures["members"], tiny), train, wanted, workers, until)
 
 
-def place(member: Found) -> tuple[Any, ...]:
+def place(member: Figures) -> tuple[Any, ...]:
     """Returns the place of a member in the file: by rows of the YAML."""
     names = [row.name for row in rows()]
     return names.index(member["stream"]) if member["stream"] in names else len(names), *identity(member)
 
 
-def line(piece: Piece, own: list[Found]) -> str:
+def line(piece: Piece, own: list[Figures]) -> str:
     """Returns a piece with its number of members and their time."""
     size = f"{len(own)} values in {own[0]['seconds'] * len(own):.0f} s"
     return f"{piece.row.name}, {piece.stage}, seed {piece.seed}: {size}"

@@ -7,20 +7,20 @@ import numpy as np
 from along import Row, rows
 from charts import percent, table
 from forecasts import INDIFFERENCE, MODEL, RULES, SEEN
+from machine import Figures
 
 from results.labels import count_text, method_label, number_text, signed_text
 from search_spaces import load_definition
 
-Found = dict[str, Any]
 PLAIN = next(iter(RULES))
 LEAST_COVERED, WIDEST, MOST_UNRESOLVED, MOST_WORSE, GAP = 0.9, 2.0, 1 / 3, 0.2, 1.0
 """Aims: share of intervals that hold, half width and loss against the plain choice in points, share of "cannot tell" on
 streams whose values differ by so many points."""
 
 
-def section(found: Found) -> tuple[str, dict[str, str]]:
+def section(figures: Figures) -> tuple[str, dict[str, str]]:
     """Returns (Markdown, no plots)."""
-    streams = found["streams"]
+    streams = figures["streams"]
     missing = len(rows()) - len(streams)
     state = "All of it is measured."
     if missing:
@@ -57,7 +57,7 @@ INTERVAL_HEAD = (
 )
 
 
-def title(stream: Found) -> str:
+def title(stream: Figures) -> str:
     """The stream and the method, in words."""
     row = row_of(stream)
     images = "" if row.images is None else f", {row.images:,} images"
@@ -65,11 +65,11 @@ def title(stream: Found) -> str:
     return f"{load_definition(row.dataset).title}{images}, {method_label(row.method)}{judge}"
 
 
-def row_of(stream: Found) -> Row:
+def row_of(stream: Figures) -> Row:
     return next(row for row in rows() if row.name == stream["stream"])
 
 
-def lines(stream: Found) -> Iterator[list[str]]:
+def lines(stream: Figures) -> Iterator[list[str]]:
     """Yields a line of the regrets for each number of tasks."""
     for one in stream["searches"]:
         plain, model = one["rules"][PLAIN], one["rules"][MODEL]
@@ -84,7 +84,7 @@ def lines(stream: Found) -> Iterator[list[str]]:
         ]
 
 
-def intervals(stream: Found) -> Iterator[list[str]]:
+def intervals(stream: Figures) -> Iterator[list[str]]:
     """Yields a line of the intervals for each number of tasks."""
     for one in stream["searches"]:
         yield [
@@ -99,7 +99,7 @@ def intervals(stream: Found) -> Iterator[list[str]]:
         ]
 
 
-def aims(streams: list[Found]) -> Iterator[str]:
+def aims(streams: list[Figures]) -> Iterator[str]:
     """Yields a paragraph for each number of tasks: which aims are met, and by how much others are missed."""
     for k in SEEN:
         of_k = [(one, search) for one in streams for search in one["searches"] if search["tasks seen"] == k]
@@ -133,7 +133,7 @@ def plainly(value: float) -> str:
     return number_text(value, 1)
 
 
-def candidates(streams: list[Found]) -> str:
+def candidates(streams: list[Figures]) -> str:
     """A line for each rule, a column for each number of tasks."""
     body = []
     for name in (*RULES, MODEL):

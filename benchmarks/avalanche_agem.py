@@ -80,14 +80,14 @@ def main() -> None:
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--memory-batch", type=int, required=True)
     parser.add_argument("--data-dir", type=Path, required=True)
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
-    first, second = {"own": own, "tensors": tensors}[given.kind](pictures.real(given.data_dir))
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    first, second = {"own": own, "tensors": tensors}[arguments.kind](pictures.real(arguments.data_dir))
     inputs, hidden, _, classes = SIZES
     body = [nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, classes)]
     network = nn.Sequential(nn.Flatten(), *body)
     # 250 patterns, as 25 per class; 256 for a reference batch of 256, or its loader would deliver short batches
-    agem = AGEMPlugin(max(250, given.memory_batch), given.memory_batch)
+    agem = AGEMPlugin(max(250, arguments.memory_batch), arguments.memory_batch)
     agem.update_memory(first.dataset)
     Naive(
         model=network,

@@ -32,20 +32,20 @@ SAME = ("key", "phase", "method", "seed", "accuracies", "initial", "within", "st
 OF_METRICS = ("A_T_mean", "A_T_std", "F_T_mean", "F_T_std")
 
 
-def command(name: str, given: argparse.Namespace) -> list[str]:
+def command(name: str, arguments: argparse.Namespace) -> list[str]:
     places = [
         "--data-dir",
-        given.data_dir,
+        arguments.data_dir,
         "--out",
-        given.folder / name,
+        arguments.folder / name,
         "--storage",
-        f"sqlite:///{ledger(name, given)}",
+        f"sqlite:///{ledger(name, arguments)}",
     ]
     return [sys.executable, "-m", "epsearch", *STUDY.split(), "--name", name, *map(str, places), "--json"]
 
 
-def ledger(name: str, given: argparse.Namespace) -> Path:
-    return Path(given.folder / f"{name}.sqlite")
+def ledger(name: str, arguments: argparse.Namespace) -> Path:
+    return Path(arguments.folder / f"{name}.sqlite")
 
 
 def rows(path: Path, query: str) -> list[Any]:
@@ -57,16 +57,18 @@ def rows(path: Path, query: str) -> list[Any]:
         return []
 
 
-def answer(name: str, given: argparse.Namespace) -> dict[str, Any]:
-    done = subprocess.run(command(name, given), env=surroundings(given), check=True, stdout=subprocess.PIPE, text=True)
+def answer(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    done = subprocess.run(
+        command(name, arguments), env=surroundings(arguments), check=True, stdout=subprocess.PIPE, text=True
+    )
     return dict(json.loads(done.stdout))
 
 
-def killed(given: argparse.Namespace) -> None:
+def killed(arguments: argparse.Namespace) -> None:
     """Starts a run, and kills it and all of its group with SIGKILL."""
-    path = ledger("killed", given)
+    path = ledger("killed", arguments)
     started = subprocess.Popen(
-        command("killed", given), env=surroundings(given), stdout=subprocess.DEVNULL, start_new_session=True
+        command("killed", arguments), env=surroundings(arguments), stdout=subprocess.DEVNULL, start_new_session=True
     )
     while not rows(path, f"select 1 from epsearch_runs limit 1 offset {KILLED_AFTER - 1}"):
         if started.poll() is not None:
@@ -76,42 +78,42 @@ def killed(given: argparse.Namespace) -> None:
     started.wait()
 
 
-def surroundings(given: argparse.Namespace) -> dict[str, str]:
-    return machine.surroundings(given.folder / "cache")
+def surroundings(arguments: argparse.Namespace) -> dict[str, str]:
+    return machine.surroundings(arguments.folder / "cache")
 
 
-def records(name: str, given: argparse.Namespace) -> set[tuple[Any, ...]]:
+def records(name: str, arguments: argparse.Namespace) -> set[tuple[Any, ...]]:
     """What was found of each member, without when and how long."""
-    return set(rows(ledger(name, given), f"select {', '.join(SAME)} from epsearch_runs"))
+    return set(rows(ledger(name, arguments), f"select {', '.join(SAME)} from epsearch_runs"))
 
 
-def tables(found: dict[str, Any]) -> dict[str, Any]:
+def tables(result: dict[str, Any]) -> dict[str, Any]:
     """What was answered, without when somebody looked at it."""
-    shown = {name: found[name] for name in ("rounds", "evaluation", "answer", "race")}
-    return shown | {"trust": {name: one for name, one in found["trust"].items() if name != "looks"}}
+    parts = {name: result[name] for name in ("rounds", "evaluation", "answer", "race")}
+    return parts | {"trust": {name: one for name, one in result["trust"].items() if name != "looks"}}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data-dir", type=lambda text: Path(text).absolute(), required=True)
     parser.add_argument("--folder", type=lambda text: Path(text).absolute(), required=True)
-    given = parser.parse_args()
-    given.folder.mkdir(exist_ok=True)
-    whole = answer("whole", given)
-    if not rows(ledger("killed", given), "select 1 from epsearch_runs limit 1"):
-        killed(given)
-    resumed = answer("killed", given)
-    before = rows(ledger("killed", given), "select data from epsearch_events where kind = 'records' and token = 1")
-    found, again = records("whole", given), records("killed", given)
-    (certificate,) = csv.DictReader((given.folder / "whole" / "whole" / "certificates.csv").open(encoding="utf-8"))
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(exist_ok=True)
+    whole = answer("whole", arguments)
+    if not rows(ledger("killed", arguments), "select 1 from epsearch_runs limit 1"):
+        killed(arguments)
+    resumed = answer("killed", arguments)
+    before = rows(ledger("killed", arguments), "select data from epsearch_events where kind = 'records' and token = 1")
+    members, again = records("whole", arguments), records("killed", arguments)
+    (certificate,) = csv.DictReader((arguments.folder / "whole" / "whole" / "certificates.csv").open(encoding="utf-8"))
     machine.save(
         "avalanche_resumed",
         {
             "rows": {one["row"]: {name: one[name] for name in OF_METRICS} for one in whole["evaluation"]},
             "race": whole["race"],
-            "members": len(found),
+            "members": len(members),
             "stored before the kill": sum(json.loads(data)["stored"] for (data,) in before),
-            "same members, accuracies and fingerprints": found == again,
+            "same members, accuracies and fingerprints": members == again,
             "same tables": tables(whole) == tables(resumed),
             "difference of the certificate": float(certificate["accuracy_difference"]),
             "study": STUDY,

@@ -58,19 +58,19 @@ class Run:
 class Stream:
     """What a trainer is given, without a process of its own."""
 
-    def __init__(self, shown: StreamView) -> None:
-        facts, arrays = shown.facts()
-        self._shown, self._facts, self._mean = shown, facts, None if facts["largest"] is not None else arrays[1]
-        self.tasks, self.shape, self.outputs = range(len(shown)), tuple(facts["shape"]), shown.outputs
+    def __init__(self, view: StreamView) -> None:
+        facts, arrays = view.facts()
+        self._view, self._facts, self._mean = view, facts, None if facts["largest"] is not None else arrays[1]
+        self.tasks, self.shape, self.outputs = range(len(view)), tuple(facts["shape"]), view.outputs
 
     def labels(self, task: int) -> Any:
         return np.arange(self.outputs)
 
     def train(self, task: int) -> tuple[Any, Any]:
-        return self._all(self._shown.train, task)
+        return self._all(self._view.train, task)
 
     def test(self, task: int) -> tuple[Any, Any]:
-        return self._all(self._shown.test, task)
+        return self._all(self._view.test, task)
 
     def _all(self, get: Any, task: int) -> tuple[Any, Any]:
         stored, labels, rows = [], [], 1
@@ -89,8 +89,8 @@ def trained(run: Run, folder: Path) -> list[list[float]]:
     torch.set_num_threads(1)
     from trainers.foreign.libraries import avalanche
 
-    shown = StreamView(open_stream("permuted_mnist", folder, run.tasks, EXAMPLES), run.seed)
-    stream, seeds = Stream(shown), Seeds(run.seed, 1)
+    view = StreamView(open_stream("permuted_mnist", folder, run.tasks, EXAMPLES), run.seed)
+    stream, seeds = Stream(view), Seeds(run.seed, 1)
     matrix = np.full((len(run.tasks), len(run.tasks)), np.nan)
 
     def report(task: int, predict: Any = None, diverged: bool = False) -> None:
@@ -177,9 +177,9 @@ def scores(matrices: Any) -> dict[str, list[float]]:
     return {"A_T": (100 * average_accuracy(array)).tolist(), "F_T": forgetting(array).tolist()}
 
 
-def choose(found: list[dict[str, list[float]]], among: list[dict[str, Any]]) -> dict[str, Any]:
+def choose(results: list[dict[str, list[float]]], among: list[dict[str, Any]]) -> dict[str, Any]:
     """The values whose mean A_T is the highest."""
-    means = [np.nan_to_num(np.mean(one["A_T"])) for one in found]
+    means = [np.nan_to_num(np.mean(one["A_T"])) for one in results]
     return among[int(np.argmax(means))]
 
 
@@ -187,16 +187,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--processes", type=int, default=2)
-    given = parser.parse_args()
-    folder, started = given.data_dir.absolute(), time.perf_counter()
+    arguments = parser.parse_args()
+    folder, started = arguments.data_dir.absolute(), time.perf_counter()
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(given.processes, mp_context=context) as pool:
+    with ProcessPoolExecutor(arguments.processes, mp_context=context) as pool:
 
         def theirs(runs: list[Run]) -> list[dict[str, list[float]]]:
             """Of each run, with all seeds."""
             every = [replace(run, seed=seed) for run in runs for seed in SEEDS]
-            found = list(pool.map(trained, every, [folder] * len(every)))
-            return [scores(found[at : at + len(SEEDS)]) for at in range(0, len(found), len(SEEDS))]
+            results = list(pool.map(trained, every, [folder] * len(every)))
+            return [scores(results[at : at + len(SEEDS)]) for at in range(0, len(results), len(SEEDS))]
 
         rows: dict[str, Any] = {}
         for title, (method, own, strategy, grid) in METHODS.items():
@@ -206,8 +206,8 @@ def main() -> None:
             rows[title] = {"Avalanche": {"strategy": strategy, "values": chosen, **theirs_found}}
             if method is not None:
                 best = choose([scores(ours(method, CHOOSING, folder, **one)) for one in points(own)], points(own))
-                found = scores(ours(method, MEASURED, folder, **best))
-                rows[title]["epsearch"] = {"method": method, "values": best, **found}
+                result = scores(ours(method, MEASURED, folder, **best))
+                rows[title]["epsearch"] = {"method": method, "values": best, **result}
             print(f"{title}: {time.perf_counter() - started:.0f} s, {rows[title]}", flush=True)
         causes: dict[str, Any] = {}
         for title, (values, changed) in CAUSES.items():

@@ -74,13 +74,13 @@ def bars(series: Sequence[str], rows: Mapping[str, Sequence[Range]], unit: str) 
     return _svg(WIDTH, y + 24, parts)
 
 
-def panels(found: Mapping[str, Sequence[tuple[float, Range]]], unit: str) -> str:
+def panels(lines: Mapping[str, Sequence[tuple[float, Range]]], unit: str) -> str:
     """One small plot for each name: values over a logarithmic x axis, the y axis from zero."""
     parts = []
-    for index, (name, points) in enumerate(found.items()):
+    for index, (name, points) in enumerate(lines.items()):
         x, y = index % COLUMNS * PANEL_WIDTH, index // COLUMNS * PANEL_HEIGHT
         parts += [f'<g transform="translate({x} {y})">', *_panel(name, points, unit), "</g>"]
-    height = -(-len(found) // COLUMNS) * PANEL_HEIGHT
+    height = -(-len(lines) // COLUMNS) * PANEL_HEIGHT
     return _svg(COLUMNS * PANEL_WIDTH, height, parts)
 
 
@@ -112,12 +112,12 @@ Series = Mapping[str, Sequence[tuple[float, Range]]]
 """Label -> values over x, ascending."""
 
 
-def curves(found: Mapping[str, Series], ticks: Sequence[float], across: int) -> str:
+def curves(plots: Mapping[str, Series], ticks: Sequence[float], across: int) -> str:
     """Panels of lines with whiskers, so many beside each other; the x axis is that of √x, finer near 0.
 
     ticks: values that are written below the axis. Every panel has y axis and legend of its own.
     """
-    rows = [list(found.items())[start : start + across] for start in range(0, len(found), across)]
+    rows = [list(plots.items())[start : start + across] for start in range(0, len(plots), across)]
     parts, y = [], 0.0
     for row in rows:
         for column, (name, series) in enumerate(row):
@@ -127,7 +127,7 @@ def curves(found: Mapping[str, Series], ticks: Sequence[float], across: int) -> 
                 "</g>",
             ]
         y += CURVES_HEIGHT + LINE * max(len(series) for _, series in row)
-    return _svg(min(across, len(found)) * CURVES_WIDTH, y, parts)
+    return _svg(min(across, len(plots)) * CURVES_WIDTH, y, parts)
 
 
 def _curves(name: str, series: Series, ticks: Sequence[float]) -> list[str]:
@@ -173,23 +173,23 @@ class Point(NamedTuple):
     hollow: bool
 
 
-def scatter(found: Mapping[str, Mapping[str, Point]], axes: str, across: int) -> str:
+def scatter(plots: Mapping[str, Mapping[str, Point]], axes: str, across: int) -> str:
     """Panels of points with whiskers and letters, which the legend explains; the x axis is that of √x, from 0.
 
     Points that would lie on each other stand side by side. axes: what x and y are.
     """
-    top = max([1.0, *(point.x for points in found.values() for point in points.values())])
+    top = max([1.0, *(point.x for points in plots.values() for point in points.values())])
     width = CURVES_WIDTH - 14 - LEFT
-    room = SIDE_BY_SIDE * max(len(points) for points in found.values())
+    room = SIDE_BY_SIDE * max(len(points) for points in plots.values())
     last = top * (width / (width - room)) ** 2  # so that those beside the dearest point lie in the panel
-    rows = [list(found.items())[start : start + across] for start in range(0, len(found), across)]
+    rows = [list(plots.items())[start : start + across] for start in range(0, len(plots), across)]
     parts, y = [], 0.0
     for row in rows:
         for column, (name, points) in enumerate(row):
             parts += [f'<g transform="translate({column * CURVES_WIDTH} {y:.0f})">']
             parts += [*_scattered(name, points, axes, last, [tick for tick in COSTS if tick <= top]), "</g>"]
         y += CURVES_HEIGHT + LINE * (1 + max(len(points) for _, points in row))
-    return _svg(min(across, len(found)) * CURVES_WIDTH, y, parts)
+    return _svg(min(across, len(plots)) * CURVES_WIDTH, y, parts)
 
 
 def _scattered(name: str, points: Mapping[str, Point], axes: str, last: float, ticks: Sequence[float]) -> list[str]:

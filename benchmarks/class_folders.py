@@ -16,12 +16,14 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=25)
     parser.add_argument("--images", type=int, default=100, help="of a class, to train on")
     parser.add_argument("--test-images", type=int, default=40)
-    given = parser.parse_args()
-    most = {"train": given.images, "test": given.test_images}
+    arguments = parser.parse_args()
+    most = {"train": arguments.images, "test": arguments.test_images}
     taken: Counter[PurePosixPath] = Counter()
-    with zipfile.ZipFile(given.source) as source, zipfile.ZipFile(given.target, "w") as target:
+    with zipfile.ZipFile(arguments.source) as source, zipfile.ZipFile(arguments.target, "w") as target:
         files = [PurePosixPath(name) for name in sorted(source.namelist()) if not name.endswith("/")]
-        classes = sorted({file.parent.name for file in files if file.parent.parent.name == "train"})[: given.classes]
+        classes = sorted({file.parent.name for file in files if file.parent.parent.name == "train"})[
+            : arguments.classes
+        ]
         for file in files:
             kind, name = file.parent.parent.name, file.parent.name
             if name in classes and taken[file.parent] < most.get(kind, 0):

@@ -46,7 +46,7 @@ CASES = (
 
 def overhead(turn_count: int) -> dict[str, Any]:
     """Of a search of the digits with two rounds: seconds by part, of every turn; and its cohorts' times."""
-    found = []
+    searches = []
     for _ in range(turn_count):
         with tempfile.TemporaryDirectory() as folder:
             environment = machine.surroundings(Path(folder) / "cache")
@@ -56,15 +56,15 @@ def overhead(turn_count: int) -> dict[str, Any]:
             one = json.loads(answer.stdout.splitlines()[-1])
             one["parts"]["end of the process"] = ended - one.pop("ended")
             one["wall"] = ended - one.pop("begun")
-            found.append(one)
+            searches.append(one)
             print(f"overhead: {one['wall']:.1f} s, compute {one['compute']:.1f} s on 2", file=sys.stderr)
     return {
-        "wall": turns.summary([one["wall"] for one in found]),
-        "compute": turns.summary([one["compute"] for one in found]),
-        "share": turns.summary([one["compute"] / 2 / one["wall"] for one in found]),
-        "parts": {part: turns.summary([one["parts"][part] for one in found]) for part in found[0]["parts"]},
-        "members": found[0]["members"],
-        "cohorts": found[-1]["cohorts"],
+        "wall": turns.summary([one["wall"] for one in searches]),
+        "compute": turns.summary([one["compute"] for one in searches]),
+        "share": turns.summary([one["compute"] / 2 / one["wall"] for one in searches]),
+        "parts": {part: turns.summary([one["parts"][part] for one in searches]) for part in searches[0]["parts"]},
+        "members": searches[0]["members"],
+        "cohorts": searches[-1]["cohorts"],
         "turns": turn_count,
     }
 
@@ -119,7 +119,7 @@ def real(turn_count: int) -> list[dict[str, Any]]:
 
     rows = []
     for workers, seconds in (*((count, MEMBER_SECONDS) for count in WORKERS), (WORKERS[-1], 0.0)):
-        found = []
+        searches = []
         for _ in range(turn_count):
             with tempfile.TemporaryDirectory() as started:
                 os.environ |= {"MEMBER_SECONDS": str(seconds), "WORKERS": str(workers), "STARTED": started}
@@ -127,10 +127,10 @@ def real(turn_count: int) -> list[dict[str, Any]]:
                 try:
                     own.start()
                     own.join()
-                    found.append(_slept(workers))
+                    searches.append(_slept(workers))
                 finally:
                     own.end()
-        row = {key: turns.summary([one[key] for one in found]) for key in found[0]}
+        row = {key: turns.summary([one[key] for one in searches]) for key in searches[0]}
         rows.append({"workers": workers, "cohort_seconds": 2 * seconds, **row})
         print(f"ray: {rows[-1]}", file=sys.stderr)
     return rows
@@ -210,24 +210,26 @@ def main() -> None:
     parser.add_argument(
         "--busy", action="store_true", help="virtual: the driver's processor time, not the wall clock's"
     )
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     parts: dict[str, Callable[[], Any]] = {
-        "overhead": lambda: overhead(given.turns),
-        "ray": lambda: real(given.turns),
-        "virtual": lambda: in_virtual_time(_stored()["overhead"]["cohorts"], given.storage, given.busy),
+        "overhead": lambda: overhead(arguments.turns),
+        "ray": lambda: real(arguments.turns),
+        "virtual": lambda: in_virtual_time(_stored()["overhead"]["cohorts"], arguments.storage, arguments.busy),
     }
-    for part in parts if given.only is None else [one for one in parts if one in given.only]:
+    for part in parts if arguments.only is None else [one for one in parts if one in arguments.only]:
         load = round(os.getloadavg()[0], 2)
-        found = {part: parts[part]()} | ({"clock": "processor" if given.busy else "wall"} if part == "virtual" else {})
+        figures = {part: parts[part]()} | (
+            {"clock": "processor" if arguments.busy else "wall"} if part == "virtual" else {}
+        )
         before = _stored()
-        machine.save("cluster", before | found | {"load_before": before.get("load_before", {}) | {part: load}})
+        machine.save("cluster", before | figures | {"load_before": before.get("load_before", {}) | {part: load}})
 
 
 def _stored() -> dict[str, Any]:
     """What was measured before, without the facts."""
     path = machine.RESULTS / "cluster.json"
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return {name: one for name, one in found.items() if name != "facts"}
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return {name: one for name, one in content.items() if name != "facts"}
 
 
 if __name__ == "__main__":

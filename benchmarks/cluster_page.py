@@ -1,33 +1,30 @@
 """The section of docs/performance.md on many workers, from benchmarks/results/cluster.json."""
 
-from typing import Any
-
 from charts import table
+from machine import Figures
 
-Found = dict[str, Any]
 
-
-def section(found: Found) -> tuple[str, dict[str, str]]:
+def section(figures: Figures) -> tuple[str, dict[str, str]]:
     """Three tables, of those parts that were measured."""
-    parts = [make(found[part]) for part, make in PARTS.items() if part in found]
-    clock = "the processor time of its thread" if found.get("clock") == "processor" else "the wall clock"
+    parts = [make(figures[part]) for part, make in PARTS.items() if part in figures]
+    clock = "the processor time of its thread" if figures.get("clock") == "processor" else "the wall clock"
     parts.append(f"The driver's own work in virtual time is measured by {clock}.")
-    loads = ", ".join(f"{part} {load:.1f}" for part, load in found["load_before"].items())
+    loads = ", ".join(f"{part} {load:.1f}" for part, load in figures["load_before"].items())
     parts.append(f"Processes that ran or waited on the machine before each part (its load): {loads}.")
     return "\n\n".join(parts), {}
 
 
-def _overhead(found: Found) -> str:
-    rows = [[part, _seconds(one)] for part, one in found["parts"].items()]
-    rows += [["whole command", _seconds(found["wall"])], ["cohorts, all together", _seconds(found["compute"])]]
+def _overhead(figures: Figures) -> str:
+    rows = [[part, _seconds(one)] for part, one in figures["parts"].items()]
+    rows += [["whole command", _seconds(figures["wall"])], ["cohorts, all together", _seconds(figures["compute"])]]
     text = (
-        f"A search of the digits by two workers, {found['members']} members, {found['turns']} turn(s): the cohorts, "
-        f"shared out over two, are {100 * found['share']['median']:.0f} % of the wall time."
+        f"A search of the digits by two workers, {figures['members']} members, {figures['turns']} turn(s): the "
+        f"cohorts, shared out over two, are {100 * figures['share']['median']:.0f} % of the wall time."
     )
     return f"{text}\n\n{table(['part', 'seconds'], rows)}"
 
 
-def _ray(found: list[Found]) -> str:
+def _ray(runs: list[Figures]) -> str:
     rows = [
         [
             str(row["workers"]),
@@ -36,15 +33,15 @@ def _ray(found: list[Found]) -> str:
             f"{100 * row['efficiency']['median']:.1f} %",
             f"{row['jobs_per_second']['median']:.1f}",
         ]
-        for row in found
+        for row in runs
     ]
     head = ["workers", "cohort, s", "all started, s", "hand-over, s", "asleep", "cohorts/s"]
     return f"Ray itself, with workers that sleep:\n\n{table(head, rows)}"
 
 
-def _virtual(found: list[Found]) -> str:
+def _virtual(runs: list[Figures]) -> str:
     rows = []
-    for row in found:
+    for row in runs:
         each = row["driver"] / row["jobs"]
         rows.append(
             [
@@ -69,9 +66,9 @@ def _virtual(found: list[Found]) -> str:
     return f"The driver with workers in virtual time:\n\n{table(head, rows)}"
 
 
-def _seconds(found: Found) -> str:
-    span = f" ({found['low']:.2f}…{found['high']:.2f})" if found["low"] < found["high"] else ""
-    return f"{found['median']:.2f}{span}"
+def _seconds(figures: Figures) -> str:
+    span = f" ({figures['low']:.2f}…{figures['high']:.2f})" if figures["low"] < figures["high"] else ""
+    return f"{figures['median']:.2f}{span}"
 
 
 PARTS = {"overhead": _overhead, "ray": _ray, "virtual": _virtual}

@@ -132,13 +132,13 @@ def main() -> int:
     parser.add_argument("new")
     parser.add_argument("--turns", type=int, default=9)
     parser.add_argument("--steps", type=int, default=600, help="member-steps of a measurement, at least 50 a member")
-    given = parser.parse_args()
-    if given.turns < 5:
+    arguments = parser.parse_args()
+    if arguments.turns < 5:
         parser.error("--turns must be >= 5: fewer say nothing about noise")
     with tempfile.TemporaryDirectory() as folder:
         try:
-            old, new = (Revision(getattr(given, name), Path(folder) / name) for name in ("old", "new"))
-            verdicts = measure(old, new, given.turns, given.steps)
+            old, new = (Revision(getattr(arguments, name), Path(folder) / name) for name in ("old", "new"))
+            verdicts = measure(old, new, arguments.turns, arguments.steps)
         except (ValueError, turns.Ended) as error:
             parser.error(str(error))
     for name, verdict in verdicts.items():

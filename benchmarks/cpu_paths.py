@@ -109,19 +109,21 @@ def cases() -> Iterator[tuple[str, int | None, int]]:
     yield from itertools.product(("MNIST", "digits", "dense"), BATCHES, MEMBERS)
 
 
-def measure(workers: dict[str, turns.Candidate], given: argparse.Namespace) -> list[dict[str, Any]]:
+def measure(workers: dict[str, turns.Candidate], arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """Rows of a case, a kind of vectors and a path: microseconds of a member-step."""
     rows = []
     for images, batch, members in cases():
         seen: dict[tuple[str, str], list[float]] = {(v, path): [] for v in workers for path in PATHS}
         steps = dict.fromkeys(seen, 5)
-        for turn in range(-2, given.turns):  # the first turn compiles, the second one says how many steps fill a turn
+        for turn in range(
+            -2, arguments.turns
+        ):  # the first turn compiles, the second one says how many steps fill a turn
             for vectors, path in random.Random(turn).sample(sorted(seen), len(seen)):
                 request = {"images": images, "batch": batch, "members": members, "path": path}
-                (found,) = turns.together([workers[vectors]], **request, steps=steps[vectors, path])
-                each = found["seconds"] / found["steps"]
+                (answer,) = turns.together([workers[vectors]], **request, steps=steps[vectors, path])
+                each = answer["seconds"] / answer["steps"]
                 if turn == -1:
-                    steps[vectors, path] = max(2, round(given.seconds / (each * members)))
+                    steps[vectors, path] = max(2, round(arguments.seconds / (each * members)))
                 if turn >= 0:
                     seen[vectors, path].append(1e6 * each)
         for (vectors, path), times in seen.items():
@@ -138,23 +140,23 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.2, help="of a turn of a path")
     parser.add_argument("--data-dir", type=Path, default=cache_folder())
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.serve:
+    arguments = parser.parse_args()
+    if arguments.serve:
         torch.set_num_threads(1)
-        turns.serve(Steps(given.data_dir))
+        turns.serve(Steps(arguments.data_dir))
         return
-    command = (sys.executable, __file__, "--serve", "--data-dir", str(given.data_dir))
+    command = (sys.executable, __file__, "--serve", "--data-dir", str(arguments.data_dir))
     wide = machine.facts()["vectors"]
     workers = {}
     for vectors in dict.fromkeys((wide, "AVX2")):
         os.environ.update(AVX2 if vectors != wide else {})
         workers[vectors] = turns.Candidate(command, 1)
     try:
-        rows = measure(workers, given)
+        rows = measure(workers, arguments)
     finally:
         for worker in workers.values():
             worker.close()
-    machine.save("cpu_paths", {"turns": given.turns, "seconds": given.seconds, "rows": rows})
+    machine.save("cpu_paths", {"turns": arguments.turns, "seconds": arguments.seconds, "rows": rows})
 
 
 if __name__ == "__main__":

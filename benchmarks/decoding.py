@@ -86,19 +86,19 @@ def main() -> None:
     parser.add_argument("--jpegs", type=int, default=600)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--data-dir", type=Path, default=cache_folder(), help="folder that holds cifar100.zip")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     load = os.getloadavg()[0]  # of other processes: threads cannot help where the cores are taken
     with tempfile.TemporaryDirectory() as folder:
-        cifar = first(sources.find("split_cifar", given.data_dir), given.images)
-        cases = {"CIFAR-100 PNG, 32": (cifar, 32), "JPEG 500×375, 224": (jpegs(Path(folder), given.jpegs), 224)}
+        cifar = first(sources.find("split_cifar", arguments.data_dir), arguments.images)
+        cases = {"CIFAR-100 PNG, 32": (cifar, 32), "JPEG 500×375, 224": (jpegs(Path(folder), arguments.jpegs), 224)}
         rates: dict[tuple[str, int], list[tuple[float, float]]] = {
             (name, count): [] for name in cases for count in WORKERS
         }
-        for _ in range(given.turns):
+        for _ in range(arguments.turns):
             for name, count in rates:
                 rates[name, count].append(rate(*cases[name], count))
         chosen = {name: useful_workers(source) for name, (source, _) in cases.items()}
-        opened = opening(given.data_dir, cifar, given.turns)
+        opened = opening(arguments.data_dir, cifar, arguments.turns)
     rows = [
         {
             "images": name,

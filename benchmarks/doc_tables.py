@@ -6,21 +6,18 @@ uv run python benchmarks/doc_tables.py
 import json
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from charts import table
-from machine import RESULTS
+from machine import RESULTS, Figures
 from scipy import stats
 
 from trainers.numeric_path import NumericPath
 
-Found = dict[str, Any]
 
-
-def scores(found: Found) -> str:
+def scores(figures: Figures) -> str:
     """Mean A_T over seeds, and where a seed is more than five points below that mean, the worst one."""
-    by_path = {NumericPath.parse(name).subtracted: values for name, values in found["paths"].items()}
+    by_path = {NumericPath.parse(name).subtracted: values for name, values in figures["paths"].items()}
     rows = []
     for subtracted, title in ((True, "subtraction"), (False, "sum")):
         mean, worst = by_path[subtracted]["A_T"], by_path[subtracted]["worst_seed"]
@@ -29,9 +26,9 @@ def scores(found: Found) -> str:
     return table(["ε", *(f"{float(e):g}" for e in by_path[False]["A_T"])], rows)
 
 
-def errors(found: Found) -> str:
+def errors(figures: Figures) -> str:
     """Median relative error of g_ref, for the members that were trained with the sum: the ends of all CPU paths."""
-    (trained,) = (values for name, values in found["paths"].items() if not NumericPath.parse(name).subtracted)
+    (trained,) = (values for name, values in figures["paths"].items() if not NumericPath.parse(name).subtracted)
     rows = []
     for subtracted, title in ((True, "subtraction"), (False, "sum")):
         cells = []
@@ -42,7 +39,7 @@ def errors(found: Found) -> str:
     return table(["ε", *(f"{float(e):g}" for e in trained["errors"])], rows)
 
 
-def campaigns(found: Found) -> str:
+def campaigns(figures: Figures) -> str:
     """What each campaign of tests/fuzz tried, and what came of it."""
     rows = [
         [
@@ -50,15 +47,15 @@ def campaigns(found: Found) -> str:
             f"{counts['tried']:,}",
             ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in counts.items() if what != "tried"),
         ]
-        for name, counts in found["campaigns"].items()
+        for name, counts in figures["campaigns"].items()
     ]
     return table(["campaign", "tried", "what came of it"], rows)
 
 
-def side_by_side(found: Found) -> str:
+def side_by_side(figures: Figures) -> str:
     """Avalanche's strategies and our methods: what was chosen, A_T and F_T."""
     rows = []
-    for title, both in found["rows"].items():
+    for title, both in figures["rows"].items():
         for library, one in both.items():
             named = f"`avalanche:{one['strategy']}`" if "strategy" in one else f"`{one['method']}`"
             chosen = ", ".join(f"{name} {one['values'][name]:g}" for name in CHOSEN if name in one["values"])
@@ -71,11 +68,11 @@ def side_by_side(found: Found) -> str:
 CHOSEN = ("lr", "strength", "ewc_lambda")
 
 
-def causes(found: Found) -> str:
+def causes(figures: Figures) -> str:
     """A-GEM with one setting changed: A_T, and the paired difference to ours."""
-    ours, *_ = (np.array(one["A_T"]) for one in found["causes"].values())
+    ours, *_ = (np.array(one["A_T"]) for one in figures["causes"].values())
     rows = []
-    for title, one in found["causes"].items():
+    for title, one in figures["causes"].items():
         apart = np.array(one["A_T"]) - ours
         half = stats.t.ppf(0.975, len(apart) - 1) * apart.std(ddof=1) / math.sqrt(len(apart))
         difference = "–" if title == "epsearch" else f"{apart.mean():+.1f} ± {half:.1f}".replace("-", "−")
@@ -85,47 +82,47 @@ def causes(found: Found) -> str:
 
 def spread(values: list[float], digits: int) -> str:
     """Mean and standard deviation (of the sample) of the seeds that did not diverge, and how many others there are."""
-    found = np.array(values)[np.isfinite(values)]
-    others = len(values) - len(found)
+    finite = np.array(values)[np.isfinite(values)]
+    others = len(values) - len(finite)
     diverged = f" ({others} of {len(values)} diverged)" if others else ""
-    return f"{found.mean():.{digits}f} ± {found.std(ddof=1):.{digits}f}{diverged}"
+    return f"{finite.mean():.{digits}f} ± {finite.std(ddof=1):.{digits}f}{diverged}"
 
 
-def resumed(found: Found) -> str:
+def resumed(figures: Figures) -> str:
     """A search of Avalanche's A-GEM, and what came of it when it was killed."""
     yes = {True: "yes", False: "no"}
     same, tables = "same members, accuracies and fingerprints", "same tables"
-    race, before = found["race"], found["stored before the kill"]
+    race, before = figures["race"], figures["stored before the kill"]
     rows = [
-        *([name, f"A_T {one['A_T_mean']:.2f} ± {one['A_T_std']:.2f} %"] for name, one in found["rows"].items()),
+        *([name, f"A_T {one['A_T_mean']:.2f} ± {one['A_T_std']:.2f} %"] for name, one in figures["rows"].items()),
         ["members of the search", f"{race['trained']}, without the race {race['plain']}"],
-        ["a member once more, alone", f"differs by {found['difference of the certificate']:g} in accuracy"],
-        ["stored when it was killed", f"{before} of {found['members']} members"],
-        [f"{same}, killed or not", yes[found[same]]],
-        [f"{tables} and answer, killed or not", yes[found[tables]]],
+        ["a member once more, alone", f"differs by {figures['difference of the certificate']:g} in accuracy"],
+        ["stored when it was killed", f"{before} of {figures['members']} members"],
+        [f"{same}, killed or not", yes[figures[same]]],
+        [f"{tables} and answer, killed or not", yes[figures[tables]]],
     ]
     return table(["", "found"], rows)
 
 
-def coverage_cells(found: Found) -> str:
+def coverage_cells(figures: Figures) -> str:
     """Curve by way of trying values, seeds and noise: how often the interval has the top, and its mean width."""
-    columns = list(dict.fromkeys(tuple(one["cell"][1:]) for one in found["cells"]))
-    by_cell = {tuple(one["cell"]): one for one in found["cells"]}
+    columns = list(dict.fromkeys(tuple(one["cell"][1:]) for one in figures["cells"]))
+    by_cell = {tuple(one["cell"]): one for one in figures["cells"]}
     rows = [
         [curve, *(_covered(by_cell.get((curve, *column))) for column in columns)]
-        for curve in dict.fromkeys(one["cell"][0] for one in found["cells"])
+        for curve in dict.fromkeys(one["cell"][0] for one in figures["cells"])
     ]
     heads = [f"{tried}, {seeds} seeds{'' if noise == 'equal' else f', {noise}'}" for noise, tried, seeds in columns]
     return table(["% with the top (width)", *heads], rows)
 
 
-def _covered(one: Found | None) -> str:
+def _covered(one: Figures | None) -> str:
     return "–" if one is None else f"{100 * one['covered'] / one['tables']:.1f} ({one['width']:.2f})"
 
 
-def losses(found: Found) -> str:
+def losses(figures: Figures) -> str:
     """The loss of the named value and of the best tried one against the top, in points, with equal noise."""
-    kept = [one for one in found["cells"] if one["cell"][1] == "equal" and one["cell"][3] == 5]
+    kept = [one for one in figures["cells"] if one["cell"][1] == "equal" and one["cell"][3] == 5]
     columns = list(dict.fromkeys(one["cell"][2] for one in kept))
     by_cell = {(one["cell"][0], one["cell"][2]): one for one in kept}
     rows = [
@@ -135,15 +132,15 @@ def losses(found: Found) -> str:
     return table(["points lost: curve (best tried)", *columns], rows)
 
 
-def _lost(one: Found | None) -> str:
+def _lost(one: Figures | None) -> str:
     return "–" if one is None else f"{one['curve']:.2f} ({one['tried']:.2f})"
 
 
-def resampled(found: Found) -> str:
+def resampled(figures: Figures) -> str:
     """What resamples of few seeds say."""
     rows = [
         [f"{one['seeds']}", f"{100 * one['covered'] / one['samples']:.0f} %", f"{100 * one['share']:.0f} %"]
-        for one in found["resampled"]
+        for one in figures["resampled"]
     ]
     return table(["seeds", "95 % BCa interval of a mean covers it", "share of the best of 11 equal values"], rows)
 

@@ -31,12 +31,12 @@ def products(sizes: tuple[int, ...], rows: int) -> list[Product]:
 
     Per layer forward pass and weight gradient; the gradient of its input only from the second layer on.
     """
-    found = []
+    result = []
     for layer, (k, n) in enumerate(pairwise(sizes)):
-        found += [Product(rows, k, n), Product(k, rows, n)]
+        result += [Product(rows, k, n), Product(k, rows, n)]
         if layer:
-            found.append(Product(rows, n, k))
-    return found
+            result.append(Product(rows, n, k))
+    return result
 
 
 def step_flop(sizes: tuple[int, ...], rows: int, density: float = 1.0) -> float:

@@ -18,6 +18,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import machine
 import numpy as np
 from along import STAGES, Row, identity, rows, unpacked
+from machine import Figures
 
 from results.files import write_atomically
 from results.statistics.extrapolation import Extrapolation
@@ -28,7 +29,6 @@ SEEDS, MOST = 3, 4
 """Seeds of a search, and so many searches of different seeds."""
 INDIFFERENCE = 0.01
 """A difference that does not matter, accuracy."""
-Found = dict[str, Any]
 Rule = Callable[[np.ndarray, int], np.ndarray]
 """rule(accuracies [K, S, k, k], T): predicted A_T [K]."""
 
@@ -52,9 +52,9 @@ class Stream(NamedTuple):
         return np.asarray((along - along[0]) / (along[-1] - along[0]))[:, None]
 
 
-def streams(found: Found) -> Iterator[Stream]:
+def streams(figures: Figures) -> Iterator[Stream]:
     """Yields rows whose evaluation has two seeds or more, and whose search has as many as a search takes."""
-    stored = {identity(one): unpacked(one["accuracies"]) for one in found["members"]}
+    stored = {identity(one): unpacked(one["accuracies"]) for one in figures["members"]}
     for row in rows():
         whole = {
             stage: [
@@ -151,7 +151,7 @@ RULES: dict[str, Rule] = {
 MODEL = "the model"
 
 
-def judged(stream: Stream, k: int) -> Found:
+def judged(stream: Stream, k: int) -> Figures:
     """Returns choices and predictions of searches on k tasks, by every rule and the model; accuracies in points."""
     picks = itertools.islice(itertools.combinations(range(stream.search.shape[1]), SEEDS), MOST)
     searches = [stream.search[:, list(seeds), :k, :k] for seeds in picks]
@@ -191,7 +191,7 @@ def judged(stream: Stream, k: int) -> Found:
     }
 
 
-def scored(mean: np.ndarray, predicted: list[np.ndarray]) -> Found:
+def scored(mean: np.ndarray, predicted: list[np.ndarray]) -> Figures:
     """Regrets of the choices by predicted A_T, their error over all values, and their correlation with the truth."""
     regrets = [mean.max() - mean[int(np.argmax(one))] for one in predicted]
     errors = [np.sqrt(np.mean(np.square(one - mean))) for one in predicted]
@@ -208,21 +208,21 @@ def points(accuracy: Any) -> float:
     return round(100 * float(accuracy), 4)
 
 
-def results(found: Found) -> Found:
+def results(figures: Figures) -> Figures:
     """Returns the content of the file: facts of the matrices, and a row for each stream."""
     made = []
-    for stream in streams(found):
+    for stream in streams(figures):
         facts = {"stream": stream.row.name, "judge": stream.row.judge, "values": len(stream.values)}
         facts |= {"seeds": stream.search.shape[1], "evaluated": stream.truth.shape[1], "tasks": stream.tasks}
         spread = stream.truth.mean(axis=1)
         made.append(facts | {"gap": points(spread.max() - spread.min()), "searches": [judged(stream, k) for k in SEEN]})
         print(f"{stream.row.name}: done", flush=True)
-    return {"facts": found["facts"], "members": len(found["members"]), "streams": made}
+    return {"facts": figures["facts"], "members": len(figures["members"]), "streams": made}
 
 
 def main() -> None:
-    found = json.loads((machine.RESULTS / "along.json").read_text(encoding="utf-8"))
-    write_atomically(machine.RESULTS / "forecasts.json", (json.dumps(results(found), indent=1) + "\n").encode())
+    figures = json.loads((machine.RESULTS / "along.json").read_text(encoding="utf-8"))
+    write_atomically(machine.RESULTS / "forecasts.json", (json.dumps(results(figures), indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

@@ -39,10 +39,10 @@ def evaluate(
     started = time.perf_counter()
     cohort, training = Cohort((Learner.of("soft_agem", seed, epsilon=epsilon),)), Training(stream, MLP, path)
 
-    def start_moved(*told: Any) -> Engine:
-        engine = make_engine(*told)
+    def start_moved(*values: Any) -> Engine:
+        engine = make_engine(*values)
         start = engine.start
-        engine.start = lambda: reduce(lambda found, _: nudged(found, (seed,)), range(moved), start())  # type: ignore
+        engine.start = lambda: reduce(lambda state, _: nudged(state, (seed,)), range(moved), start())  # type: ignore
         return engine
 
     result = train_rest(cohort, training, training.checkpoints(cohort), {}, None, start_moved)
@@ -75,23 +75,23 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--numeric-path", help="the arithmetic; by default what `epsearch run` takes on this machine")
     parser.add_argument("--moved", type=int, default=0)
-    given = parser.parse_args()
-    path = given.numeric_path or fastest_here(784, MLP.hidden, 0.2)
+    arguments = parser.parse_args()
+    path = arguments.numeric_path or fastest_here(784, MLP.hidden, 0.2)
     started = time.perf_counter()
-    with ProcessPoolExecutor(given.processes, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(arguments.processes, mp_context=get_context("spawn")) as pool:
         futures = [
             pool.submit(
-                evaluate, epsilon, seed, given.data_dir, given.examples_per_task, NumericPath.parse(path), moved
+                evaluate, epsilon, seed, arguments.data_dir, arguments.examples_per_task, NumericPath.parse(path), moved
             )
-            for moved in range(1 + given.moved)
-            for seed in given.seeds
-            for epsilon in given.epsilons
+            for moved in range(1 + arguments.moved)
+            for seed in arguments.seeds
+            for epsilon in arguments.epsilons
         ]
         rows = [future.result() for future in futures]
     for row in rows:
         print({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()})
     wall = time.perf_counter() - started
-    name = "full_evaluation_moved" if given.moved else "full_evaluation"
+    name = "full_evaluation_moved" if arguments.moved else "full_evaluation"
     machine.save(name, {"numeric_path": path, "members": rows, "wall_seconds": wall})
 
 

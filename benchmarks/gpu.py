@@ -66,15 +66,15 @@ def ceilings(device: str) -> dict[str, float]:
         run()
         return work / statistics.median(timed(run, device) for _ in range(5))
 
-    found = {}
+    rates = {}
     for name, allowed in (("float32", False), ("tf32", True)):
         if allowed and device != "cuda":
             continue
         torch.backends.cuda.matmul.allow_tf32 = allowed
-        found[f"{name}_product_flops"] = rate(2 * size**3, lambda: torch.mm(a, b))
-        found[f"{name}_step_product_flops"] = rate(2 * members * rows * SIZES[0] * SIZES[1], lambda: torch.bmm(x, w))
+        rates[f"{name}_product_flops"] = rate(2 * size**3, lambda: torch.mm(a, b))
+        rates[f"{name}_step_product_flops"] = rate(2 * members * rows * SIZES[0] * SIZES[1], lambda: torch.bmm(x, w))
     torch.backends.cuda.matmul.allow_tf32 = False
-    return found | {"copy_bytes": rate(2 * 4 * floats, lambda: target.copy_(source))}
+    return rates | {"copy_bytes": rate(2 * 4 * floats, lambda: target.copy_(source))}
 
 
 def cohort_of(values: Iterable[float], seeds: int = 1) -> Cohort:
@@ -82,18 +82,18 @@ def cohort_of(values: Iterable[float], seeds: int = 1) -> Cohort:
     return Cohort(tuple(Learner.of("soft_agem", seed, epsilon=value) for seed in range(seeds) for value in chosen))
 
 
-def trained(what: str, cohort: Cohort, tasks: range, rounds: int, data: Images, given: Any) -> dict[str, Any]:
+def trained(what: str, cohort: Cohort, tasks: range, rounds: int, data: Images, arguments: Any) -> dict[str, Any]:
     """Seconds of `rounds` cohorts one after the other, and what that means in steps, FLOP/s and bytes/s."""
-    stream = PermutedStream(data, tasks, given.examples)
-    training = Training(stream, MLP, given.path)
-    seconds = sum(timed(lambda: train_cohort(cohort, training), given.device) for _ in range(rounds))
-    steps, count = -(-given.examples // BATCH), len(cohort.learners)
+    stream = PermutedStream(data, tasks, arguments.examples)
+    training = Training(stream, MLP, arguments.path)
+    seconds = sum(timed(lambda: train_cohort(cohort, training), arguments.device) for _ in range(rounds))
+    steps, count = -(-arguments.examples // BATCH), len(cohort.learners)
     seeds = len({one.seed for one in cohort.learners})
     flop = rounds * cohort_flop(cohort, stream)
     moved = (
         rounds * steps * (count * (len(tasks) - 1) * step_bytes(SIZES, BATCH + 256) + seeds * step_bytes(SIZES, BATCH))
     )
-    found = {
+    row = {
         "what": what,
         "members": rounds * count,
         "tasks": len(tasks),
@@ -103,28 +103,28 @@ def trained(what: str, cohort: Cohort, tasks: range, rounds: int, data: Images, 
         "flops": flop / seconds,
         "bytes_per_s": moved / seconds,
     }
-    rate = f"{found['member_steps_per_s']:.0f} member-steps/s, {flop / seconds / 1e12:.3f} TFLOP/s"
+    rate = f"{row['member_steps_per_s']:.0f} member-steps/s, {flop / seconds / 1e12:.3f} TFLOP/s"
     print(f"{what}: {seconds:.1f} s, {rate}")
-    return found
+    return row
 
 
 def self_checks(data: Images, path: NumericPath) -> dict[str, dict[str, Any]]:
     """What the self-check finds of every method, and how long it takes; raises where it fails."""
-    stream, found = PermutedStream(data, CV), dict[str, dict[str, Any]]()
+    stream, results = PermutedStream(data, CV), dict[str, dict[str, Any]]()
     for name, method in METHODS.items():
         learner = Learner.of(name, 0, **({"strength": 0.1} if "strength" in method.names else {}))
         started = time.perf_counter()  # it ends with values on the host, so nothing is left to wait for
         checked = check(learner, stream, MLP, path)
-        found[name] = vars(checked) | {"seconds": time.perf_counter() - started}
-        print(f"self-check of {name}: {checked}, {found[name]['seconds']:.1f} s")
-    return found
+        results[name] = vars(checked) | {"seconds": time.perf_counter() - started}
+        print(f"self-check of {name}: {checked}, {results[name]['seconds']:.1f} s")
+    return results
 
 
-def plain_alone(data: Images, given: Any) -> dict[str, Any]:
+def plain_alone(data: Images, arguments: Any) -> dict[str, Any]:
     """A slice of the plain loop's steps with full reference batches, and the search at that rate: an extrapolation."""
-    loop = PlainLoop(SIZES[0], SIZES[1:-1], SIZES[-1], 0.1, given.device)
-    x = torch.tensor(data.train.inputs[:2000], dtype=torch.float32, device=given.device) / data.largest
-    y = torch.tensor(data.train.labels[:2000], device=given.device)
+    loop = PlainLoop(SIZES[0], SIZES[1:-1], SIZES[-1], 0.1, arguments.device)
+    x = torch.tensor(data.train.inputs[:2000], dtype=torch.float32, device=arguments.device) / data.largest
+    y = torch.tensor(data.train.labels[:2000], device=arguments.device)
 
     def steps(count: int) -> None:
         for step in range(count):
@@ -132,10 +132,10 @@ def plain_alone(data: Images, given: Any) -> dict[str, Any]:
             loop.step(x[now], y[now], (x[drawn], y[drawn]))
 
     steps(10)
-    rate = given.slice / timed(lambda: steps(given.slice), given.device)
-    wanted = given.rounds * given.points * given.seeds * len(CV) * -(-given.examples // BATCH)
+    rate = arguments.slice / timed(lambda: steps(arguments.slice), arguments.device)
+    wanted = arguments.rounds * arguments.points * arguments.seeds * len(CV) * -(-arguments.examples // BATCH)
     print(f"plain loop, one member: {rate:.0f} steps/s")
-    return {"steps": given.slice, "steps_per_s": rate, "search_extrapolated_s": wanted / rate}
+    return {"steps": arguments.slice, "steps_per_s": rate, "search_extrapolated_s": wanted / rate}
 
 
 def main() -> None:
@@ -149,34 +149,34 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--slice", type=int, default=2000, help="steps of the plain loop that are measured")
     parser.add_argument("--out", type=Path, help="write the figures here instead")
-    given = parser.parse_args()
-    if given.device == "cuda" and not torch.cuda.is_available():
+    arguments = parser.parse_args()
+    if arguments.device == "cuda" and not torch.cuda.is_available():
         raise SystemExit("torch sees no GPU here; `--device cpu` tries the script without one")
-    given.path = NumericPath("cuda", given.precision) if given.device == "cuda" else None
+    arguments.path = NumericPath("cuda", arguments.precision) if arguments.device == "cuda" else None
     torch.set_num_threads(1)  # the processor only hands out small work
-    examples, test = max(given.examples, 2000), 10_000 if given.examples == 60_000 else 500
-    data = pictures.real(given.data_dir) if given.data_dir else pictures.made_up(examples, test)
+    examples, test = max(arguments.examples, 2000), 10_000 if arguments.examples == 60_000 else 500
+    data = pictures.real(arguments.data_dir) if arguments.data_dir else pictures.made_up(examples, test)
     alone, evaluated = cohort_of((BEST,)), cohort_of((BEST, 0.0))
-    timed(lambda: train_cohort(alone, Training(PermutedStream(data, CV, 100), MLP, given.path)), given.device)
-    found: dict[str, Any] = {
-        "device": given.device,
-        "precision": given.precision,
-        "data": "MNIST" if given.data_dir else "made-up images",
+    timed(lambda: train_cohort(alone, Training(PermutedStream(data, CV, 100), MLP, arguments.path)), arguments.device)
+    figures: dict[str, Any] = {
+        "device": arguments.device,
+        "precision": arguments.precision,
+        "data": "MNIST" if arguments.data_dir else "made-up images",
     }
-    found |= {"step_flop": step_flop(SIZES, BATCH + 256), "step_bytes": step_bytes(SIZES, BATCH + 256)}
-    found["ceilings"] = ceilings(given.device)
-    found["self_checks"] = self_checks(data, given.path or NumericPath())
-    found["agreement"] = agreement.worst(given.path)
-    print(f"against float64: {found['agreement']}")
-    found["plain"] = plain_alone(data, given)
-    grid = cohort_of(np.linspace(0, 1, given.points), given.seeds)
-    found["runs"] = [
-        trained("one member alone", alone, CV, 1, data, given),
-        trained("evaluation, ε = 0.07185 and A-GEM", evaluated, EVALUATION, 1, data, given),
-        trained("whole search", grid, CV, given.rounds, data, given),
+    figures |= {"step_flop": step_flop(SIZES, BATCH + 256), "step_bytes": step_bytes(SIZES, BATCH + 256)}
+    figures["ceilings"] = ceilings(arguments.device)
+    figures["self_checks"] = self_checks(data, arguments.path or NumericPath())
+    figures["agreement"] = agreement.worst(arguments.path)
+    print(f"against float64: {figures['agreement']}")
+    figures["plain"] = plain_alone(data, arguments)
+    grid = cohort_of(np.linspace(0, 1, arguments.points), arguments.seeds)
+    figures["runs"] = [
+        trained("one member alone", alone, CV, 1, data, arguments),
+        trained("evaluation, ε = 0.07185 and A-GEM", evaluated, EVALUATION, 1, data, arguments),
+        trained("whole search", grid, CV, arguments.rounds, data, arguments),
     ]
-    machine.save("gpu", found, given.out)
-    if given.device == "cuda":
+    machine.save("gpu", figures, arguments.out)
+    if arguments.device == "cuda":
         machine.save("image_steps_gpu", image_steps.measured("cuda", members=3, turns=3, small=False))
 
 

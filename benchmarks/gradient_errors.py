@@ -41,10 +41,10 @@ def reference_errors(
         x, labels = double(batch, stream.largest)
         loss = _stable_loss(logits(layers, x), labels)
         exact = torch.cat([part.reshape(-1) for part in torch.autograd.grad(loss, parameters)])
-        for name, found in errors.items():
+        for name, values in errors.items():
             g_ref = reference_gradient(NumericPath.parse(name), row, stream, hidden, batch)
             ours = torch.cat([part.reshape(-1) for layer in layers_of(sizes, g_ref) for part in layer])
-            found.append(float((ours - exact).norm() / exact.norm()))
+            values.append(float((ours - exact).norm() / exact.norm()))
     return errors
 
 

@@ -197,9 +197,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--small", metavar="FILE", type=Path, help="tries it with a small batch, into FILE")
-    given = parser.parse_args()
-    references = (16,) if given.small else REFERENCES
-    machine.save("image_limits", measured(given.turns, references, not given.small), given.small)
+    arguments = parser.parse_args()
+    references = (16,) if arguments.small else REFERENCES
+    machine.save("image_limits", measured(arguments.turns, references, not arguments.small), arguments.small)
 
 
 if __name__ == "__main__":

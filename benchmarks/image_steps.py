@@ -66,8 +66,8 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--small", action="store_true", help="batches and images of a moment, to try it out")
     parser.add_argument("--name", default=None, help="of the file in benchmarks/results")
-    given = parser.parse_args()
-    machine.save(given.name or "image_steps", measured("cpu", given.members, given.turns, given.small))
+    arguments = parser.parse_args()
+    machine.save(arguments.name or "image_steps", measured("cpu", arguments.members, arguments.turns, arguments.small))
 
 
 def measured(device: str, members: int, turns: int, small: bool) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def judged(cell: Cell, number: int) -> Row:
     gone = np.isnan(scores)
     lost = gone if gone.any() else None
     known = best_interval(x, 100 * scores, 0.0, 1.0, apart=[0] if curve.apart else [])
-    found = verdict(known, 100 * scores, lost)
+    interval = verdict(known, 100 * scores, lost)
     means = scores.mean(axis=1)
     tried = float(x[np.nanargmax(means)])
     # As in `loop/strategy_driver/choice.py`: a value apart is named where it is above the choice of the curve.
@@ -86,7 +86,7 @@ def judged(cell: Cell, number: int) -> Row:
     }
     return {
         "covered": missed(curve, known.low, known.high, known.worse_ends) <= ROUNDING,
-        "kind": found.kind,
+        "kind": interval.kind,
         "width": float(known.high - known.low),
         **losses,
     }
@@ -164,8 +164,8 @@ def main() -> None:
             machine.save("interval_coverage", {**summed(known), "resampled": of_seeds})
             if time.monotonic() - began < args.until:
                 running |= {pool.submit(measured, cell, args.tables) for cell in islice(cells, len(ended))}
-    found = summed(known)
-    print(*found["short"], f"{len(found['short'])} of {len(known)} cells fall short", sep="\n", file=sys.stderr)
+    figures = summed(known)
+    print(*figures["short"], f"{len(figures['short'])} of {len(known)} cells fall short", sep="\n", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
+Figures = dict[str, Any]
+"""The content of a file of results, or a part of it."""
 
 
 def facts() -> dict[str, Any]:
@@ -29,7 +31,7 @@ def facts() -> dict[str, Any]:
         "vectors": vectors,
         "gpu": gpu,
         "python": platform.python_version(),
-        **{package: found for package in ("torch", "numpy", "numba", "ray") if (found := _version(package))},
+        **{package: number for package in ("torch", "numpy", "numba", "ray") if (number := _version(package))},
         "commit": _commit(),
         "measured": datetime.now(UTC).isoformat(timespec="seconds"),
     }

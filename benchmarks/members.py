@@ -13,51 +13,50 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import machine
+from machine import Figures
 
 import epsearch
 from epsearch.preparation.arithmetic import fastest_here
 from results.files import write_atomically
 from trainers.streams import DataError, open_stream
 
-Found = dict[str, Any]
-
 
 class Script(NamedTuple):
     """One kind of members, and how they are stored and reported."""
 
-    order: Callable[[Found], Any]
+    order: Callable[[Figures], Any]
     """Key by which a file sorts them."""
-    line: Callable[[Any, list[Found]], str]
+    line: Callable[[Any, list[Figures]], str]
     """line(piece, its members): what is printed of them."""
 
-    def write(self, file: Path, found: Found) -> None:
+    def write(self, file: Path, figures: Figures) -> None:
         """Writes one line a member: small, and easy to compare."""
-        head = json.dumps({name: value for name, value in found.items() if name != "members"}, indent=1)
-        members = sorted(found["members"], key=self.order)
+        head = json.dumps({name: value for name, value in figures.items() if name != "members"}, indent=1)
+        members = sorted(figures["members"], key=self.order)
         lines = ",\n".join(f"  {json.dumps(one, ensure_ascii=False)}" for one in members)
         write_atomically(file, f'{head[:-2]},\n "members": [\n{lines}\n ]\n}}\n'.encode())
 
     def train(
         self,
         file: Path,
-        found: Found,
+        figures: Figures,
         pieces: Iterable[Any],
-        train: Callable[[Any], list[Found]],
+        train: Callable[[Any], list[Figures]],
         wanted: int,
         workers: int,
         until: float,
     ) -> None:
         """Trains pieces in processes, and writes the members of each as soon as they are there.
 
-        found: what the file has; wanted: members when nothing is left; until: seconds after which no piece is begun.
+        figures: what the file has; wanted: members when nothing is left; until: seconds after which no piece is begun.
         """
         facts = machine.facts()
-        rest = {name: value for name, value in found.items() if name != "facts"}
+        rest = {name: value for name, value in figures.items() if name != "facts"}
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=leave_with_parent) as pool:
             for piece, members in go_on(pieces, pool, workers, train, until):
-                found["members"] += [one | {"commit": facts["commit"]} for one in members]
+                figures["members"] += [one | {"commit": facts["commit"]} for one in members]
                 self.write(file, {"facts": facts, **rest})
-                print(f"{len(found['members'])} of {wanted}: {self.line(piece, members)}", flush=True)
+                print(f"{len(figures['members'])} of {wanted}: {self.line(piece, members)}", flush=True)
 
 
 def go_on(pieces: Iterable[Any], pool: Executor, workers: int, train: Callable[..., Any], until: float) -> Iterator:
@@ -84,15 +83,15 @@ def leave_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def first_path(found: Found, dataset: str, tasks: int, data_dir: str, hidden: tuple[int, ...]) -> str:
+def first_path(figures: Figures, dataset: str, tasks: int, data_dir: str, hidden: tuple[int, ...]) -> str:
     """Returns the numeric path of all members, that of the first ones, as paths round differently.
 
     Downloads what is missing, once, before there are processes. Raises DataError where there are no images.
     """
     stream = open_stream(dataset, Path(data_dir), range(tasks), None)
-    if "numeric_path" not in found:
-        found["numeric_path"] = fastest_here(stream.inputs, hidden, stream.density)
-    return str(found["numeric_path"])
+    if "numeric_path" not in figures:
+        figures["numeric_path"] = fastest_here(stream.inputs, hidden, stream.density)
+    return str(figures["numeric_path"])
 
 
 def parser_of(doc: str) -> argparse.ArgumentParser:
@@ -107,25 +106,27 @@ def parser_of(doc: str) -> argparse.ArgumentParser:
     return parser
 
 
-def write(file: Path, found: Found) -> None:
+def write(file: Path, figures: Figures) -> None:
     """Writes what was measured so far, with the machine that it was measured on."""
-    text = json.dumps({"facts": machine.facts(), **found}, indent=1, ensure_ascii=False)
+    text = json.dumps({"facts": machine.facts(), **figures}, indent=1, ensure_ascii=False)
     write_atomically(file, f"{text}\n".encode())
 
 
-def outcomes(makers: Iterable[Callable[..., epsearch.Study]], given: argparse.Namespace) -> Iterator[epsearch.Outcome]:
-    """Yields the outcome of each study in the ledger of given.out, trained one after another.
+def outcomes(
+    makers: Iterable[Callable[..., epsearch.Study]], arguments: argparse.Namespace
+) -> Iterator[epsearch.Outcome]:
+    """Yields the outcome of each study in the ledger of arguments.out, trained one after another.
 
     makers: of places, workers and a time budget, each makes a study. Ends quietly when the time is over.
     """
-    end, places = time.monotonic() + given.until, {"data_dir": given.data_dir, "out": given.out}
+    end, places = time.monotonic() + arguments.until, {"data_dir": arguments.data_dir, "out": arguments.out}
     for make in makers:
         left = end - time.monotonic()
         if left < 1:
             return
         budget = {"time_budget": f"{int(left)}s"} if math.isfinite(left) else {}
         try:
-            yield epsearch.run(make(workers=given.workers, **places, **budget))
+            yield epsearch.run(make(workers=arguments.workers, **places, **budget))
         except epsearch.Interrupted as stopped:
             print(stopped, flush=True)
             return
@@ -134,9 +135,15 @@ def outcomes(makers: Iterable[Callable[..., epsearch.Study]], given: argparse.Na
 def run(doc: str, name: str, make: Callable[[Path, str, int, float, bool], None]) -> None:
     """Runs a script with its arguments; make(file, data_dir, workers, until, tiny) trains what the file lacks."""
     parser = parser_of(doc)
-    given = parser.parse_args()
-    tiny = given.tiny is not None
+    arguments = parser.parse_args()
+    tiny = arguments.tiny is not None
     try:
-        make(given.tiny or machine.RESULTS / f"{name}.json", given.data_dir, given.workers, given.until, tiny)
+        make(
+            arguments.tiny or machine.RESULTS / f"{name}.json",
+            arguments.data_dir,
+            arguments.workers,
+            arguments.until,
+            tiny,
+        )
     except (DataError, ValueError) as error:
         parser.error(str(error))

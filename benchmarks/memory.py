@@ -56,9 +56,9 @@ def work(data_dir: Path, examples: int, kind: str, members: int = 1, tasks: int 
         train_cohort(cohort(members, batch_size=BATCH), Training(stream))
 
 
-def peak(case: dict[str, Any], given: argparse.Namespace) -> float:
+def peak(case: dict[str, Any], arguments: argparse.Namespace) -> float:
     """Megabytes (10⁶ bytes) that a fresh process held at most."""
-    command = [sys.executable, __file__, "--data-dir", str(given.data_dir), "--examples", str(given.examples)]
+    command = [sys.executable, __file__, "--data-dir", str(arguments.data_dir), "--examples", str(arguments.examples)]
     done = subprocess.run([*command, "--case", json.dumps(case)], capture_output=True, text=True, cwd=turns.ROOT)
     if done.returncode:
         raise SystemExit(done.stderr)
@@ -70,17 +70,17 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=60_000, help="training images of a task")
     parser.add_argument("--data-dir", type=Path, default=cache_folder())
     parser.add_argument("--case", help=argparse.SUPPRESS)  # this file as the fresh process
-    given = parser.parse_args()
-    if given.case:
-        work(given.data_dir, given.examples, **json.loads(given.case))
+    arguments = parser.parse_args()
+    if arguments.case:
+        work(arguments.data_dir, arguments.examples, **json.loads(arguments.case))
         unit = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
         return print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6)
-    pictures.real(given.data_dir)  # downloads MNIST where it is missing
+    pictures.real(arguments.data_dir)  # downloads MNIST where it is missing
     rows = []
     for name, case in CASES.items():
-        rows.append({"process": name, **case, "megabytes": peak(case, given)})
+        rows.append({"process": name, **case, "megabytes": peak(case, arguments)})
         print(f"{name:30} {rows[-1]['megabytes']:6.0f} MB")
-    machine.save("memory", {"examples": given.examples, "rows": rows})
+    machine.save("memory", {"examples": arguments.examples, "rows": rows})
 
 
 if __name__ == "__main__":

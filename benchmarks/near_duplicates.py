@@ -51,11 +51,11 @@ def compared(some: NDArray[np.uint8], others: NDArray[np.uint8]) -> tuple[dict[s
 
 def pairs(some: NDArray[np.uint8], others: NDArray[np.uint8], alarms: NDArray[np.int64]) -> list[NDArray[np.uint8]]:
     """Each alarm beside the image that is most like it, of those within the same bits."""
-    found = []
+    images = []
     for place in alarms:
         apart = np.abs(others.astype(np.int16) - some[place]).mean(axis=(1, 2, 3))
-        found.append(np.concatenate([some[place], others[apart.argmin()]], axis=1))
-    return found
+        images.append(np.concatenate([some[place], others[apart.argmin()]], axis=1))
+    return images
 
 
 def found_again(test: NDArray[np.uint8], other: NDArray[np.uint8]) -> NDArray[np.bool_]:
@@ -84,24 +84,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", type=Path, required=True, help="folder that holds cifar100.zip")
     parser.add_argument("--pictures", type=Path, help="PNG file of all alarms")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as cache:
-        images = load("split_cifar", given.data_dir, ImageOptions(5, SIDE, cache=Path(cache)))
+        images = load("split_cifar", arguments.data_dir, ImageOptions(5, SIDE, cache=Path(cache)))
         test, training = np.asarray(images.pixels[images.test]), np.asarray(images.pixels[~images.test])
     cases = {
         "test images with training images": (test, training),
         "a half of the training images with the other": (training[::2], training[1::2]),
         "test images with mirrored training images": (test, np.ascontiguousarray(training[:, :, ::-1])),
     }
-    rows, shown = [], list[NDArray[np.uint8]]()
+    rows, strips = [], list[NDArray[np.uint8]]()
     for name, (some, others) in cases.items():
-        found, alarms = compared(some, others)
-        rows.append({"compared": name, **found})
-        shown += pairs(some, others, alarms)
+        counts, alarms = compared(some, others)
+        rows.append({"compared": name, **counts})
+        strips += pairs(some, others, alarms)
         print(rows[-1])
-    if given.pictures and shown:
-        Image.fromarray(np.concatenate(shown)).resize((2 * SIDE * ENLARGED, len(shown) * SIDE * ENLARGED)).save(
-            given.pictures
+    if arguments.pictures and strips:
+        Image.fromarray(np.concatenate(strips)).resize((2 * SIDE * ENLARGED, len(strips) * SIDE * ENLARGED)).save(
+            arguments.pictures
         )
     again = {name: int(np.sum(found_again(test, other))) for name, other in changed(test).items()}
     print(again)

@@ -76,7 +76,7 @@ def child(folder: str, begun: float) -> None:
     together: dict[str, list[Any]] = {}
     for record in listener.stored:
         together.setdefault(record.cohort, []).append(record)
-    found = {
+    figures = {
         "begun": begun,
         "ended": ended,
         "parts": parts,
@@ -86,7 +86,7 @@ def child(folder: str, begun: float) -> None:
             {"phase": one[0].phase, "members": len(one), "member_seconds": one[0].seconds} for one in together.values()
         ],
     }
-    print(json.dumps(found))
+    print(json.dumps(figures))
 
 
 if __name__ == "__main__":

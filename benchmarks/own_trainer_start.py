@@ -66,14 +66,14 @@ def child(folder: Path, way: str) -> None:
     os.chdir(folder)
     prepare(study := build(Search, {"tasks": 4}), ignore)
     stream, source = study.request("cv").open(), dict(source_of("linear").hashes)
-    found = []
+    rows = []
     with keeping() if way == "copied" else nullcontext():
         for seed in range(MEMBERS):
             observations, begun = Observations(closely=False), time.perf_counter()
             result = train(
                 Request("linear:train", folder, source), Run({"lr": 0.1}, seed, stream), watched=observations
             )
-            found.append(
+            rows.append(
                 {
                     "whole": time.perf_counter() - begun,
                     "begun": observations.begun,
@@ -82,7 +82,7 @@ def child(folder: Path, way: str) -> None:
                     "fingerprint": str(result.fingerprints[0]),
                 }
             )
-    print(json.dumps(found))
+    print(json.dumps(rows))
 
 
 def main() -> None:
@@ -90,16 +90,16 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--child", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    folder = given.folder.absolute()
-    if given.child:
-        child(folder, given.child)
+    arguments = parser.parse_args()
+    folder = arguments.folder.absolute()
+    if arguments.child:
+        child(folder, arguments.child)
         return
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "linear.py").write_text(TRAINER, encoding="utf-8")
     figures: dict[str, dict[str, list[Any]]] = {part: defaultdict(list) for part in ("members", "study", "check")}
     os.chdir(folder)
-    for turn in range(-1, given.turns):  # the first one fills caches, and does not count
+    for turn in range(-1, arguments.turns):  # the first one fills caches, and does not count
         for way in (*WAYS, *WAYS)[turn % 2 : turn % 2 + 2]:
             os.environ["EPSEARCH_COPIES"] = WAYS[way]
             cache = folder / f"cache-{way}"
@@ -115,7 +115,7 @@ def main() -> None:
             for part, value in seconds.items():
                 if turn >= 0:
                     figures[part][way].append(value)
-    machine.save("own_trainer_start", {"turns": given.turns, "load": os.getloadavg(), **figures})
+    machine.save("own_trainer_start", {"turns": arguments.turns, "load": os.getloadavg(), **figures})
 
 
 if __name__ == "__main__":

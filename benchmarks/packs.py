@@ -11,18 +11,17 @@ import argparse
 import os
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import machine
 import members
+from machine import Figures
 
 import epsearch
 from results.verdict.reproduction import reproduction
 from search_spaces.published.pack import Pack, load_pack, packs
 
-Found = dict[str, Any]
 TINY = {"examples_per_task": 130, "seeds": 1}
 
 
@@ -35,24 +34,24 @@ def in_order() -> list[Pack]:
     )
 
 
-def train(file: Path, given: argparse.Namespace) -> None:
+def train(file: Path, arguments: argparse.Namespace) -> None:
     """Trains the packs, and writes each answer when it is there."""
-    found, tiny = list[Found](), TINY if given.tiny else {}
-    ending = "-tiny" if given.tiny else ""  # a study of its own
+    answers, tiny = list[Figures](), TINY if arguments.tiny else {}
+    ending = "-tiny" if arguments.tiny else ""  # a study of its own
     makers = [partial(epsearch.Comparison, from_pack=one.name, name=one.name + ending, **tiny) for one in in_order()]
-    for outcome in members.outcomes(makers, given):
+    for outcome in members.outcomes(makers, arguments):
         answer = reproduction(outcome.results)
         assert answer is not None
-        found.append(answer)
-        members.write(file, {"answers": found})
+        answers.append(answer)
+        members.write(file, {"answers": answers})
         print(f"{answer['name']}: {answer['answer']}, {answer['mean']} against {answer['printed']}", flush=True)
 
 
 def main() -> None:
     parser = members.parser_of(__doc__)
     parser.add_argument("--out", default="runs", help="folder of the ledger")
-    given = parser.parse_args()
-    train(given.tiny or machine.RESULTS / "packs.json", given)
+    arguments = parser.parse_args()
+    train(arguments.tiny or machine.RESULTS / "packs.json", arguments)
 
 
 if __name__ == "__main__":

@@ -11,12 +11,13 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import members
 import numpy as np
+from machine import Figures
 
 from epsearch.loop.content import measures_transfer
 from epsearch.loop.jobs import Job, JobResult, execute
@@ -34,7 +35,6 @@ EPSILONS = (0.0, 0.01, 0.03, 0.07185, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0)
 SEEDS = (0, 1, 2)
 EXACT, SUBTRACTION = "exact", "subtraction"
 MOST_STEPS = 100_000  # of a cohort, some minutes: what a kill may lose
-Found = dict[str, Any]
 
 
 class Sizes(NamedTuple):
@@ -83,7 +83,7 @@ Piece = tuple[Curve, tuple[float, ...]]
 """Members that are trained together: a curve at some values of ε."""
 
 
-def left(sizes: Sizes, members: Iterable[Found]) -> list[Piece]:
+def left(sizes: Sizes, members: Iterable[Figures]) -> list[Piece]:
     """What is still to be trained, in pieces of at most MOST_STEPS steps, or of one member."""
     known = {(curve_of(one), one["epsilon"]) for one in members}
     pieces: list[Piece] = []
@@ -94,26 +94,26 @@ def left(sizes: Sizes, members: Iterable[Found]) -> list[Piece]:
     return pieces
 
 
-def curve_of(member: Found) -> Curve:
+def curve_of(member: Figures) -> Curve:
     """That to which a stored member belongs."""
     return Curve(*(member[name] for name in Curve._fields))
 
 
 def study_of(curve: Curve, sizes: Sizes, data_dir: str, path: str) -> Search:
     """The search of which such members are a part, as `epsearch run` has it."""
-    given = {"dataset": "permuted_mnist", "data_dir": data_dir, "examples_per_task": curve.images}
-    given |= {"memory": sizes.memory, "cv_tasks": curve.tasks if curve.phase == "cv" else 3}
-    return build(Search, given | {"numeric_path": path + (SUBTRACTED if curve.formula == SUBTRACTION else "")})
+    options = {"dataset": "permuted_mnist", "data_dir": data_dir, "examples_per_task": curve.images}
+    options |= {"memory": sizes.memory, "cv_tasks": curve.tasks if curve.phase == "cv" else 3}
+    return build(Search, options | {"numeric_path": path + (SUBTRACTED if curve.formula == SUBTRACTION else "")})
 
 
-def trained(piece: Piece, sizes: Sizes, data_dir: str, path: str, at_once: int = 1) -> list[Found]:
+def trained(piece: Piece, sizes: Sizes, data_dir: str, path: str, at_once: int = 1) -> list[Figures]:
     """The members of a piece, trained by the job that a search would make of them."""
     curve, epsilons = piece
     members = members_of(study_of(curve, sizes, data_dir, path), curve.phase, epsilons, curve.seed, at_once)
     return [curve._asdict() | member for member in members]
 
 
-def members_of(study: Search, phase: str, epsilons: tuple[float, ...], seed: int, at_once: int = 1) -> list[Found]:
+def members_of(study: Search, phase: str, epsilons: tuple[float, ...], seed: int, at_once: int = 1) -> list[Figures]:
     """Members of one seed and stream, trained together by the job that the study would make of them."""
     result = executed(study, phase, study.request(phase), epsilons, seed, at_once)
     value = result.value
@@ -149,12 +149,12 @@ def executed(
     return execute(job)
 
 
-def summary(a: np.ndarray, violations: np.ndarray) -> Found:
+def summary(a: np.ndarray, violations: np.ndarray) -> Figures:
     """Metrics in the paper's units, of accuracies a[k, j]; None where a member diverged.
 
     projected: mean over tasks of the share of steps at which the gradient was projected.
     """
-    found = {
+    values = {
         "A_T": 100 * metrics.average_accuracy(a),
         "F_T": metrics.forgetting(a),
         "a_1": 100 * metrics.first_task_accuracy(a),
@@ -162,7 +162,7 @@ def summary(a: np.ndarray, violations: np.ndarray) -> Found:
         "projected": np.mean(violations[1:]),  # without a memory there is nothing to project on
     }
     return {
-        **{name: number(float(value)) for name, value in found.items()},
+        **{name: number(float(value)) for name, value in values.items()},
         "learned": [number(float(one)) for one in np.diagonal(a)],
         "at the end": [number(float(one)) for one in a[-1]],
     }
@@ -173,13 +173,13 @@ def number(value: float) -> float | None:
     return None if np.isnan(value) else round(value, 6)
 
 
-def read(file: Path, sizes: Sizes) -> Found:
+def read(file: Path, sizes: Sizes) -> Figures:
     """What is known so far. Raises ValueError where that is of other sizes."""
     fresh = {"sizes": json.loads(json.dumps(sizes._asdict())), "seeds": list(SEEDS), "members": []}
-    found: Found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else fresh
-    if any(found[name] != fresh[name] for name in ("sizes", "seeds")):
+    figures: Figures = json.loads(file.read_text(encoding="utf-8")) if file.exists() else fresh
+    if any(figures[name] != fresh[name] for name in ("sizes", "seeds")):
         raise ValueError(f"{file.name} has members of other sizes or seeds; move it away to begin anew")
-    return found
+    return figures
 
 
 class Train(NamedTuple):
@@ -190,19 +190,19 @@ class Train(NamedTuple):
     path: str
     workers: int
 
-    def __call__(self, piece: Piece) -> list[Found]:
+    def __call__(self, piece: Piece) -> list[Figures]:
         return trained(piece, self.sizes, self.data_dir, self.path, self.workers)
 
 
 def make(file: Path, sizes: Sizes, data_dir: str, workers: int, until: float) -> None:
     """Trains what is missing in the file. Raises ValueError, and DataError where there is no MNIST."""
-    found = read(file, sizes)
-    path = members.first_path(found, "permuted_mnist", 3, data_dir, MLP.hidden)
+    figures = read(file, sizes)
+    path = members.first_path(figures, "permuted_mnist", 3, data_dir, MLP.hidden)
     train, wanted = Train(sizes, data_dir, path, workers), len(list(curves(sizes))) * len(sizes.epsilons)
-    SCRIPT.train(file, found, left(sizes, found["members"]), train, wanted, workers, until)
+    SCRIPT.train(file, figures, left(sizes, figures["members"]), train, wanted, workers, until)
 
 
-def line(piece: Piece, trained: list[Found]) -> str:
+def line(piece: Piece, trained: list[Figures]) -> str:
     """Returns the curve of members with their accuracies."""
     scores = ", ".join(f"{one['epsilon']:g}: {one['A_T']}" for one in trained)
     return f"{piece[0]}, A_T at {scores}"

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from charts import Range, Series, curves, dark, table
+from machine import Figures
 from parabola import EXACT, SUBTRACTION, Sizes, curve_of
 from parabola import curves as wanted
 
@@ -15,7 +16,6 @@ from results.statistics.confidence_set import best_interval
 from results.statistics.paired import mean_estimate
 from search_spaces import Parameter, Space
 
-Found = dict[str, Any]
 METRICS = {"A_T": ("A_T %", 2), "F_T": ("F_T", 3), "a_1": ("a_1 %", 2), "a_t": ("a_t %", 2)}
 STREAMS = {"cv": "search stream", "eval": "evaluation stream"}
 GRADIENTS = {EXACT: "exact", SUBTRACTION: "by subtraction"}
@@ -51,17 +51,17 @@ class Part(NamedTuple):
         return int(np.nanargmax(self.means))
 
 
-def parts_of(found: Found) -> list[Part]:
+def parts_of(figures: Figures) -> list[Part]:
     """All of them, also those without a whole curve yet, in the order in which they are trained."""
-    sizes = Sizes(**{**found["sizes"], **{name: tuple(found["sizes"][name]) for name in ("fewer", "epsilons")}})
-    members = {(curve_of(one), one["epsilon"]): one for one in found["members"]}
+    sizes = Sizes(**{**figures["sizes"], **{name: tuple(figures["sizes"][name]) for name in ("fewer", "epsilons")}})
+    members = {(curve_of(one), one["epsilon"]): one for one in figures["members"]}
     every: dict[tuple[Any, ...], list[Any]] = {}
     for curve in wanted(sizes):
         every.setdefault(curve[:-1], []).append(curve)
     return [_part(key, seeds, sizes.epsilons, members) for key, seeds in every.items()]
 
 
-def _part(key: Sequence[Any], every: Sequence[Any], epsilons: tuple[float, ...], members: Found) -> Part:
+def _part(key: Sequence[Any], every: Sequence[Any], epsilons: tuple[float, ...], members: Figures) -> Part:
     whole = [curve for curve in every if all((curve, epsilon) in members for epsilon in epsilons)]
     scores = {
         metric: np.array(
@@ -72,13 +72,13 @@ def _part(key: Sequence[Any], every: Sequence[Any], epsilons: tuple[float, ...],
     return Part(*key, epsilons, scores, tuple(curve.seed for curve in whole), len(every))
 
 
-def section(found: Found) -> tuple[str, dict[str, str]]:
+def section(figures: Figures) -> tuple[str, dict[str, str]]:
     """(Markdown, {name of a plot: SVG})."""
-    every = parts_of(found)
+    every = parts_of(figures)
     parts = sorted(
         (part for part in every if part.seeds and not np.isnan(part.means).all()), key=lambda one: one[:4]
     )  # by streams, tasks and images
-    full, plots = found["sizes"]["full"], {}
+    full, plots = figures["sizes"]["full"], {}
     text = [to_come(every)]
     streams = [[part for part in parts if (part.phase, part.tasks, part.images) == key] for key in both(full)]
     streams = [stream for stream in streams if stream]
@@ -108,10 +108,10 @@ def section(found: Found) -> tuple[str, dict[str, str]]:
     if costs := list(losses(parts, full)):
         head = ["chosen on", "gradient", "ε", "A_T % on the evaluation stream", "best ε there", "lost, points"]
         text += ["### What a choice on the search stream costs", COSTS, table(head, costs)]
-    return "\n\n".join([*text, origin(found["members"])]), plots
+    return "\n\n".join([*text, origin(figures["members"])]), plots
 
 
-def origin(members: Sequence[Found]) -> str:
+def origin(members: Sequence[Figures]) -> str:
     """With which arithmetic and which code they were trained; sessions may be of several commits."""
     paths, commits = (", ".join(sorted({one[name] for one in members})) for name in ("numeric_path", "commit"))
     return f"Numeric paths: {paths}. Commits: {commits}."
@@ -151,13 +151,13 @@ def to_come(every: Sequence[Part]) -> str:
 
 def highest(stream: Sequence[Part]) -> str:
     """Where A_T is highest on a stream, by both formulas."""
-    told = " and ".join(
+    places = " and ".join(
         f"at ε = {one.epsilons[one.best]:g} {with_gradient(one)} ({number_text(one.means[one.best], 2)} %, "
         f"{count_text(len(one.seeds), 'seed')})"
         for one in stream
     )
     tried = len(stream[0].epsilons)
-    return f"On the {stream[0].title}, A_T of the {tried} tried values is highest {told}."
+    return f"On the {stream[0].title}, A_T of the {tried} tried values is highest {places}."
 
 
 def with_gradient(part: Part) -> str:
@@ -227,11 +227,11 @@ def rounding(stream: Sequence[Part]) -> Iterator[str]:
 
 def moves(shorter: dict[str, list[Part]]) -> str:
     """Where the best tried value lies at each size."""
-    told = []
+    sentences = []
     for name, parts in shorter.items():
         tops = (f"{by_size(name, one)}: {one.epsilons[one.best]:g}" for one in parts)
-        told.append(f"The best tried ε with the exact gradient, {name}: {'; '.join(tops)}.")
-    return " ".join(told)
+        sentences.append(f"The best tried ε with the exact gradient, {name}: {'; '.join(tops)}.")
+    return " ".join(sentences)
 
 
 def maxima(parts: Sequence[Part]) -> str:
@@ -277,12 +277,12 @@ def by_size(name: str, part: Part) -> str:
 
 def drawn(panels: dict[str, list[Part]], metrics: Sequence[str], label: Any, across: int) -> str:
     """A panel for each group and metric, a line for each part: means over seeds, from the lowest to the highest."""
-    found: dict[str, Series] = {
+    plots: dict[str, Series] = {
         f"{METRICS[metric][0]}, {name}": {label(name, one): line(one, metric) for one in parts}
         for name, parts in panels.items()
         for metric in metrics
     }
-    return curves(found, next(iter(panels.values()))[0].epsilons[::2], across)
+    return curves(plots, next(iter(panels.values()))[0].epsilons[::2], across)
 
 
 def line(part: Part, metric: str) -> list[tuple[float, Range]]:

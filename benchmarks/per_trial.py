@@ -41,12 +41,12 @@ def trial(config: dict[str, Any]) -> None:
     accuracies = train_member(data, config["seed"], TASKS, config["examples"])
     seconds = time.perf_counter() - started
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    found = {"seconds": seconds, "megabytes": megabytes, "accuracy": statistics.mean(accuracies[-1])}
+    result = {"seconds": seconds, "megabytes": megabytes, "accuracy": statistics.mean(accuracies[-1])}
     name = f"{config['epsilon']:.3f}-{config['seed']}.json"
-    (Path(config["folder"]) / name).write_text(json.dumps(found), encoding="utf-8")
+    (Path(config["folder"]) / name).write_text(json.dumps(result), encoding="utf-8")
 
 
-def tune_all(given: argparse.Namespace, folder: str) -> None:
+def tune_all(arguments: argparse.Namespace, folder: str) -> None:
     """All trials under Ray Tune, one core each. A private, quiet Ray as epsearch starts it."""
     from epsearch.runners.on_ray.private import PrivateRay
 
@@ -57,9 +57,9 @@ def tune_all(given: argparse.Namespace, folder: str) -> None:
 
     space = {
         "epsilon": tune.grid_search([point / (POINTS - 1) for point in range(POINTS)]),
-        "seed": tune.grid_search(list(range(given.seeds))),
-        "examples": given.examples,
-        "data_dir": str(given.data_dir.absolute()),
+        "seed": tune.grid_search(list(range(arguments.seeds))),
+        "examples": arguments.examples,
+        "data_dir": str(arguments.data_dir.absolute()),
         "folder": folder,
     }
     run = tune.RunConfig(storage_path=folder, verbose=0)
@@ -67,39 +67,39 @@ def tune_all(given: argparse.Namespace, folder: str) -> None:
     own.end()
 
 
-def per_trial(given: argparse.Namespace, folder: Path) -> float:
+def per_trial(arguments: argparse.Namespace, folder: Path) -> float:
     """Seconds spent training, over all trials."""
-    again = [sys.executable, __file__, "--tune-into", str(folder), "--data-dir", str(given.data_dir)]
-    _run([*again, "--examples", str(given.examples), "--seeds", str(given.seeds)])
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
-    if len(found) != POINTS * given.seeds:
-        raise SystemExit(f"{len(found)} of {POINTS * given.seeds} trials finished")
-    print(f"largest trial process {max(row['megabytes'] for row in found):.0f} MB", file=sys.stderr)
-    return float(sum(row["seconds"] for row in found))
+    again = [sys.executable, __file__, "--tune-into", str(folder), "--data-dir", str(arguments.data_dir)]
+    _run([*again, "--examples", str(arguments.examples), "--seeds", str(arguments.seeds)])
+    rows = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
+    if len(rows) != POINTS * arguments.seeds:
+        raise SystemExit(f"{len(rows)} of {POINTS * arguments.seeds} trials finished")
+    print(f"largest trial process {max(row['megabytes'] for row in rows):.0f} MB", file=sys.stderr)
+    return float(sum(row["seconds"] for row in rows))
 
 
-def engine(given: argparse.Namespace, folder: Path) -> float:
+def engine(arguments: argparse.Namespace, folder: Path) -> float:
     """Seconds spent training the members of the search, over all cohorts."""
     options = {
         "dataset": "permuted_mnist",
-        "data-dir": given.data_dir,
+        "data-dir": arguments.data_dir,
         "repeats": 1,
         "points": POINTS,
-        "seeds": given.seeds,
+        "seeds": arguments.seeds,
         "cv-tasks": TASKS,
         "tasks": TASKS + 1,
-        "examples-per-task": given.examples,
+        "examples-per-task": arguments.examples,
         "workers": SLOTS,
         "name": "bench",
         "out": folder,
     }
-    arguments = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-    _run([sys.executable, "-c", "from epsearch.cli import main; main()", "run", *arguments, "--quiet"])
+    words = [part for name, value in options.items() for part in (f"--{name}", str(value))]
+    _run([sys.executable, "-c", "from epsearch.cli import main; main()", "run", *words, "--quiet"])
     with open(folder / "bench" / "runs.csv", encoding="utf-8", newline="") as file:
-        found = [float(row["seconds"]) for row in csv.DictReader(file) if row["phase"] == "cv"]
-    if len(found) != POINTS * given.seeds:
-        raise SystemExit(f"{len(found)} of {POINTS * given.seeds} members in the ledger")
-    return sum(found)
+        seconds = [float(row["seconds"]) for row in csv.DictReader(file) if row["phase"] == "cv"]
+    if len(seconds) != POINTS * arguments.seeds:
+        raise SystemExit(f"{len(seconds)} of {POINTS * arguments.seeds} members in the ledger")
+    return sum(seconds)
 
 
 def _run(command: list[str]) -> None:
@@ -118,18 +118,18 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--data-dir", type=Path, default=cache_folder())
     parser.add_argument("--tune-into", help=argparse.SUPPRESS)  # this file as the process that runs Ray Tune
-    given = parser.parse_args()
-    if given.tune_into:
-        return tune_all(given, given.tune_into)
-    pictures.real(given.data_dir)  # downloads MNIST where it is missing
-    steps = POINTS * given.seeds * TASKS * -(-given.examples // BATCH)
+    arguments = parser.parse_args()
+    if arguments.tune_into:
+        return tune_all(arguments, arguments.tune_into)
+    pictures.real(arguments.data_dir)  # downloads MNIST where it is missing
+    steps = POINTS * arguments.seeds * TASKS * -(-arguments.examples // BATCH)
     arms = {"one process per trial, Ray Tune, plain loop": per_trial, "epsearch run": engine}
     seen: dict[str, list[tuple[float, float]]] = {name: [] for name in arms}
-    for turn in range(given.turns):
+    for turn in range(arguments.turns):
         for name, arm in list(arms.items())[:: 1 if turn % 2 == 0 else -1]:
             with tempfile.TemporaryDirectory() as folder:
                 started = time.perf_counter()
-                training = arm(given, Path(folder))
+                training = arm(arguments, Path(folder))
                 seen[name].append((steps / (time.perf_counter() - started), steps / (training / SLOTS)))
                 print(f"{name}: whole run {seen[name][-1][0]:.0f}, training {seen[name][-1][1]:.0f} member-steps/s")
     rows = [
@@ -137,7 +137,7 @@ def main() -> None:
         | {"training_alone": turns.summary([b for _, b in rates])}
         for name, rates in seen.items()
     ]
-    how = {"turns": given.turns, "examples": given.examples, "seeds": given.seeds, "slots": SLOTS}
+    how = {"turns": arguments.turns, "examples": arguments.examples, "seeds": arguments.seeds, "slots": SLOTS}
     machine.save("per_trial", how | {"member_steps": steps, "rows": rows})
 
 

@@ -62,8 +62,8 @@ def child(kind: str, options: dict[str, object]) -> None:
     eta = plan(study).eta
     begun = time.monotonic()
     run(study, listener)
-    told = eta.seconds if eta else 0.0
-    print(json.dumps({"told": told, "taken": time.monotonic() - begun, "way": way}))
+    forecast = eta.seconds if eta else 0.0
+    print(json.dumps({"told": forecast, "taken": time.monotonic() - begun, "way": way}))
 
 
 def on_the_way(run: dict[str, Any]) -> list[float | None]:
@@ -118,17 +118,19 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--only", nargs="*", default=[""], help="beginnings of titles")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.child:
-        child(given.child[0], json.loads(given.child[1]))
+    arguments = parser.parse_args()
+    if arguments.child:
+        child(arguments.child[0], json.loads(arguments.child[1]))
         return
-    make_birds(given.folder / "birds")
-    titles = [title for title in STUDIES if title.startswith(tuple(given.only))]
-    turn(titles[0], given.folder, given.data_dir)  # so that plans know this machine, as after a user's first run
+    make_birds(arguments.folder / "birds")
+    titles = [title for title in STUDIES if title.startswith(tuple(arguments.only))]
+    turn(
+        titles[0], arguments.folder, arguments.data_dir
+    )  # so that plans know this machine, as after a user's first run
     rows = []
     for title, beside in itertools.product(titles, (0, 2)):
         with busy(beside):
-            runs = [turn(title, given.folder, given.data_dir) for _ in range(given.turns)]
+            runs = [turn(title, arguments.folder, arguments.data_dir) for _ in range(arguments.turns)]
         rows.append(
             {"study": title, "beside": beside}
             | {part: [one[part] for one in runs] for part in ("told", "taken")}

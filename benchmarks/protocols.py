@@ -21,6 +21,7 @@ import machine
 import members
 import numpy as np
 import yaml
+from machine import Figures
 
 import epsearch
 from results.metrics import METRICS
@@ -29,11 +30,10 @@ from results.protocols import ProtocolResults
 from results.verdict import protocols as verdict
 
 SPEC = Path(__file__).parent / "protocols.yaml"
-Found = dict[str, Any]
 TINY = {"examples_per_task": 60, "orders": 2, "seeds": 2, "measure_every": 2}
 
 
-def studies(tiny: bool = False) -> Iterator[tuple[str, str, Found]]:
+def studies(tiny: bool = False) -> Iterator[tuple[str, str, Figures]]:
     """Yields (stream, method, options of `epsearch protocols`) of each study; tiny: for a trial of a minute."""
     spec = yaml.safe_load(SPEC.read_text(encoding="utf-8"))
     for stream, of_stream in spec["studies"].items():
@@ -45,7 +45,7 @@ def studies(tiny: bool = False) -> Iterator[tuple[str, str, Found]]:
             yield stream, method, options | {"name": name} | (TINY if tiny else {})
 
 
-def described(stream: str, method: str, options: Found, results: ProtocolResults) -> Found:
+def described(stream: str, method: str, options: Figures, results: ProtocolResults) -> Figures:
     """Returns a finished study as JSON: tables of the report, and metrics of every judged member."""
     return {
         "stream": stream,
@@ -65,9 +65,9 @@ def described(stream: str, method: str, options: Found, results: ProtocolResults
     }
 
 
-def _metrics(records: Any) -> Found:
+def _metrics(records: Any) -> Figures:
     """Returns A_T and F_T, percent and fraction, by unit "order seed"; null where undefined."""
-    values: Found = {}
+    values: Figures = {}
     for record in records:
         known = {name: METRICS[name].of(record) for name in ("A_T", "F_T")}
         unit = f"{record.unit.order} {record.unit.seed}"
@@ -75,26 +75,26 @@ def _metrics(records: Any) -> Found:
     return values
 
 
-def _records(frame: Any) -> list[Found]:
+def _records(frame: Any) -> list[Figures]:
     """Returns an object a row, null for missing values."""
     return json.loads(frame.to_json(orient="records"))
 
 
-def train(file: Path, given: argparse.Namespace) -> None:
+def train(file: Path, arguments: argparse.Namespace) -> None:
     """Trains the studies, and writes each when it is finished. Stops quietly when the time is over."""
-    found, wanted = list[Found](), list(studies(given.tiny is not None))
+    results, wanted = list[Figures](), list(studies(arguments.tiny is not None))
     makers = [partial(epsearch.ProtocolStudy, **options) for _, _, options in wanted]
-    for (stream, method, options), outcome in zip(wanted, members.outcomes(makers, given), strict=False):
-        found.append(described(stream, method, options, outcome.results))
-        members.write(file, {"studies": found})
-        print(f"{options['name']}: {' '.join(found[-1]['answer'])}", flush=True)
+    for (stream, method, options), outcome in zip(wanted, members.outcomes(makers, arguments), strict=False):
+        results.append(described(stream, method, options, outcome.results))
+        members.write(file, {"studies": results})
+        print(f"{options['name']}: {' '.join(results[-1]['answer'])}", flush=True)
 
 
 def main() -> None:
     parser = members.parser_of(__doc__)
     parser.add_argument("--out", default="runs", help="folder of the ledger")
-    given = parser.parse_args()
-    train(given.tiny or machine.RESULTS / "protocols.json", given)
+    arguments = parser.parse_args()
+    train(arguments.tiny or machine.RESULTS / "protocols.json", arguments)
 
 
 if __name__ == "__main__":

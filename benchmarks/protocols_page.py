@@ -3,10 +3,11 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from charts import Point, Range, dark, scatter, table
+from machine import Figures
 from protocols import studies
 
 from epsearch.protocols.per_task import TRIES, ContinualHyperparameterFramework
@@ -26,7 +27,6 @@ from results.points import parameter_label, value_text
 from results.statistics.regret import Regret, regret
 from results.verdict.protocols import DIGITS, interval_text, marks_of, regret_text, relative_text
 
-Found = dict[str, Any]
 CHEAP, STAND_IN = ("first-task", "default", "published"), ("first-2",)
 """Cheap choices of Lee et al., and what stands for them where a study has none: two tasks, on which all methods act."""
 OTHERS = ("end-of-training", "current-task", "seen-tasks", "seen-tasks-on-memory")
@@ -71,28 +71,28 @@ NUMBERS = (
 class Study(NamedTuple):
     """A finished study."""
 
-    found: Found
+    figures: Figures
 
     @property
     def title(self) -> str:
         """The stream and the method, in words."""
-        scenario = self.found["options"].get("scenario")
+        scenario = self.figures["options"].get("scenario")
         words = f", {scenario}-incremental" if scenario else ""
-        return f"{dataset_label(self.found['stream'])}{words}, {method_label(self.found['method'])}"
+        return f"{dataset_label(self.figures['stream'])}{words}, {method_label(self.figures['method'])}"
 
     @property
-    def rows(self) -> list[Found]:
+    def rows(self) -> list[Figures]:
         """Rows of the table of protocols; NaN where the file has null."""
-        return [row | {name: _number(row[name]) for name in NUMBERS} for row in self.found["protocols"]]
+        return [row | {name: _number(row[name]) for name in NUMBERS} for row in self.figures["protocols"]]
 
     @property
     def names(self) -> list[str]:
         """Names of its protocols."""
-        return [row["protocol"] for row in self.found["protocols"]]
+        return [row["protocol"] for row in self.figures["protocols"]]
 
     def scores(self, name: str) -> np.ndarray:
         """Returns A_T [orders, seeds] of a protocol in percent; NaN where a member is missing or diverged."""
-        members = self.found["members"]
+        members = self.figures["members"]
         units = sorted({tuple(map(int, unit.split())) for each in members.values() for unit in each})
         orders, seeds = sorted({order for order, _ in units}), sorted({seed for _, seed in units})
         own = members[name]
@@ -100,11 +100,11 @@ class Study(NamedTuple):
         return np.array(rows, dtype=np.float64)
 
 
-def section(found: Found) -> tuple[str, dict[str, str]]:
+def section(figures: Figures) -> tuple[str, dict[str, str]]:
     """Returns (Markdown, {name of a plot: SVG})."""
-    done = [Study(one) for one in found["studies"]]
+    done = [Study(one) for one in figures["studies"]]
     every = {(stream, method) for stream, method, _ in studies()}
-    missing = every - {(one.found["stream"], one.found["method"]) for one in done}
+    missing = every - {(one.figures["stream"], one.figures["method"]) for one in done}
     state = f"Still to come, by the same commands: {len(missing)} of {len(every)} studies."
     if not missing:
         state = "All of it is measured."
@@ -114,7 +114,7 @@ def section(found: Found) -> tuple[str, dict[str, str]]:
     text = [state, "![Regret against cost of every protocol](images/protocols.svg)", ABOUT]
     for one in done:
         rows = [line(row) for row in one.rows]
-        text += [f"### {one.title}", " ".join(one.found["answer"]), table(head(one), rows), options(one)]
+        text += [f"### {one.title}", " ".join(one.figures["answer"]), table(head(one), rows), options(one)]
     text += ["### Lee et al.'s claims that can be tested here", CLAIMS, *filter(None, map(claims, done)), counted(done)]
     return "\n\n".join(text), {"protocols.svg": plot, "protocols-dark.svg": dark(plot)}
 
@@ -137,11 +137,11 @@ CLAIMS = (
 
 def head(study: Study) -> tuple[str, ...]:
     """Returns the header of a study's table."""
-    label = parameter_label(study.found["parameter"])
+    label = parameter_label(study.figures["parameter"])
     return "protocol", f"{label} chosen", "A_T %", "regret (95 %)", "smallest visible", "steps", "kept", "peeks"
 
 
-def line(row: Found) -> list[str]:
+def line(row: Figures) -> list[str]:
     """Returns the cells of a protocol."""
     marks = ", ".join(mark for mark in marks_of(row) if mark != "peeks")
     low, high = row["choice_low"], row["choice_high"]
@@ -162,11 +162,11 @@ def line(row: Found) -> list[str]:
 
 def options(study: Study) -> str:
     """Returns the size of a study, and its candidates."""
-    given, values = study.found["options"], [value_text(float(one["value"])) for one in study.found["constants"]]
-    units = f"{count_text(given['orders'], 'order')} × {count_text(given['seeds'], 'seed')}"
+    settings, values = study.figures["options"], [value_text(float(one["value"])) for one in study.figures["constants"]]
+    units = f"{count_text(settings['orders'], 'order')} × {count_text(settings['seeds'], 'seed')}"
     return (
-        f"{units}, {given['examples_per_task']:,} examples a task, of which {100 * given['validation']:g} % are held "
-        f"out; candidates: {', '.join(values)}."
+        f"{units}, {settings['examples_per_task']:,} examples a task, of which {100 * settings['validation']:g} % are "
+        f"held out; candidates: {', '.join(values)}."
     )
 
 
@@ -185,7 +185,7 @@ def claims(study: Study) -> str:
     """Returns a sentence for each protocol that is compared with a cheap one; "" without a pair."""
     begin = [f"**{study.title}.**"]
     if CHEAP[0] not in study.names:
-        label = parameter_label(study.found["parameter"])
+        label = parameter_label(study.figures["parameter"])
         begin += [f"No choice of {label} on the first task is measured here."]
     sentences = [f"*{title(study, a)} − {title(study, b)}*: {reading(one)[1]}." for a, b, one in pairs(study)]
     return " ".join([*begin, *sentences]) if sentences else ""
@@ -241,7 +241,7 @@ def counted(done: list[Study]) -> str:
     )
 
 
-def _ends(row: Found) -> tuple[float, float]:
+def _ends(row: Figures) -> tuple[float, float]:
     """Returns the interval of a regret; where there is none, the regret itself."""
     low, high = row["regret_low"], row["regret_high"]
     return (row["regret"], row["regret"]) if math.isnan(low) else (low, high)

@@ -99,11 +99,11 @@ def budget(curve: int, seeds: int, most: int, races: int) -> Row:
             rng.standard_normal((11, BUDGETS[-1][1]))[:, :most],
             rng.standard_normal(BUDGETS[-1][1])[:most],
         )
-        found = raced(means, drawn, of_seeds, seeds)
-        beyond = np.arange(most) >= np.array([count for count, _ in found])[:, None]
+        results = raced(means, drawn, of_seeds, seeds)
+        beyond = np.arange(most) >= np.array([count for count, _ in results])[:, None]
         table = np.where(beyond, np.nan, means[:, None] + REST_SD * drawn + SEED_SD * of_seeds)
         regrets.append(means.max() - means[np.nanargmax(adjusted_means(table, over=seeds))])
-        members.append(sum(count for count, _ in found))
+        members.append(sum(count for count, _ in results))
     return {
         **{"objective": objective.name, "seeds": seeds, "most": most, "races": races},
         **{"regret": float(np.mean(regrets)), "members": float(np.mean(members))},
@@ -115,7 +115,7 @@ def read(path: Path) -> dict[str, Row]:
     if not path.exists():
         return {}
     lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-    return {json.dumps(found["task"]): found["row"] for found in map(json.loads, lines)}
+    return {json.dumps(line["task"]): line["row"] for line in map(json.loads, lines)}
 
 
 def work(task: list[Any]) -> Row:
@@ -138,11 +138,11 @@ def main() -> None:
             file.write(json.dumps({"task": asked[future], "row": future.result()}) + "\n")
             file.flush()
     known = read(args.rows)
-    found = {
+    figures = {
         "cells": [known[json.dumps(task)] for task in cells],
         "budgets": [known[json.dumps(task)] for task in budgets],
     }
-    machine.save("races", found)
+    machine.save("races", figures)
 
 
 if __name__ == "__main__":

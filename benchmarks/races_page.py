@@ -1,15 +1,12 @@
 """The section of docs/strategies.md on what a race drops, from benchmarks/results/races.json."""
 
-from typing import Any
-
 from charts import table
+from machine import Figures
 
-Found = dict[str, Any]
 
-
-def section(found: Found) -> tuple[str, dict[str, str]]:
+def section(figures: Figures) -> tuple[str, dict[str, str]]:
     """(Markdown, no plots): how often the best value is dropped, and what more seeds for some bring."""
-    cells, budgets = found["cells"], found["budgets"]
+    cells, budgets = figures["cells"], figures["budgets"]
     races, worst = cells[0]["races"], max(100 * one["dropped"] for one in cells)
     sizes = list(dict.fromkeys((one["values"], one["seeds"]) for one in cells))
     head = ["the best value is dropped in % of the rounds", *(f"{values} × {seeds}" for values, seeds in sizes)]
@@ -43,6 +40,6 @@ def section(found: Found) -> tuple[str, dict[str, str]]:
 SECTION = (section, "uv run python benchmarks/races.py")
 
 
-def percents(cells: list[Found], noise: str, key: str) -> list[str]:
+def percents(cells: list[Figures], noise: str, key: str) -> list[str]:
     """A figure of a kind of noise, for every size."""
     return [f"{100 * one[key]:.1f}" for one in cells if one["noise"] == noise]

@@ -81,25 +81,25 @@ def main() -> None:
     parser.add_argument("--examples-per-task", type=int)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--processes", type=int, default=2)
-    given = parser.parse_args()
-    sums = fastest_for(open_stream("permuted_mnist", Path(given.data_dir), range(3), None), MLP)
+    arguments = parser.parse_args()
+    sums = fastest_for(open_stream("permuted_mnist", Path(arguments.data_dir), range(3), None), MLP)
     paths = [str(replace(sums, subtracted=subtracted)) for subtracted in (False, True)]
-    with ProcessPoolExecutor(given.processes, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(arguments.processes, mp_context=get_context("spawn")) as pool:
         futures = [
-            pool.submit(train, path, seed, given.data_dir, given.examples_per_task, EPSILONS)
+            pool.submit(train, path, seed, arguments.data_dir, arguments.examples_per_task, EPSILONS)
             for path in paths
-            for seed in given.seeds
+            for seed in arguments.seeds
         ]
         runs = [future.result() for future in futures]
-    found = {
-        "examples_per_task": given.examples_per_task or 60_000,
-        "seeds": given.seeds,
+    figures = {
+        "examples_per_task": arguments.examples_per_task or 60_000,
+        "seeds": arguments.seeds,
         "paths": {path: summary(runs, path) for path in paths},
         "runs": [{key: run[key] for key in ("path", "seed", "seconds", "A_T", "fingerprints")} for run in runs],
     }
     for path in paths:
-        print(path, {epsilon: round(value, 1) for epsilon, value in found["paths"][path]["A_T"].items()})
-    machine.save("reference_gradient", found)
+        print(path, {epsilon: round(value, 1) for epsilon, value in figures["paths"][path]["A_T"].items()})
+    machine.save("reference_gradient", figures)
 
 
 if __name__ == "__main__":

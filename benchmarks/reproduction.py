@@ -24,6 +24,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import members
 import numpy as np
 import yaml
+from machine import Figures
 
 from results import metrics
 from search_spaces.published.pack import Pack, load_pack
@@ -37,7 +38,6 @@ from trainers.streams import StreamRequest
 ROWS = Path(__file__).parent / "reproduction.yaml"
 SEEDS = (0, 1, 2)
 KNOWN = hyperparameters()
-Found = dict[str, Any]
 
 
 class Row(NamedTuple):
@@ -66,7 +66,7 @@ class Row(NamedTuple):
     @property
     def identity(self) -> list[Any]:
         """All that says how it is trained, JSON-able."""
-        own: Found = {"start": self.start} if self.start else {}
+        own: Figures = {"start": self.start} if self.start else {}
         own |= {"of_any_class": True} if self.of_any_class else {}
         own |= {"drawn_classes": True} if self.drawn_classes else {}
         return [self.table, self.dataset, self.scenario, self.method, dict(self.values) | own]
@@ -94,7 +94,7 @@ def rows() -> Iterator[Row]:
                     yield one._replace(setting="classes in a drawn order", drawn_classes=True)
 
 
-def left(stored_members: Iterable[Found]) -> list[Piece]:
+def left(stored_members: Iterable[Figures]) -> list[Piece]:
     """Returns the pieces that are not stored yet: with the authors' weights first, and of these the first seeds."""
     stored = {json.dumps([one["row"], one["seed"]], sort_keys=True) for one in stored_members}
     pieces = ((row, seed) for ours in (False, True) for seed in SEEDS for row in rows() if ours is not bool(row.start))
@@ -107,7 +107,7 @@ def uniform_choice(seed: int, task: int, labels: Indices, per_class: int) -> Ind
     return np.sort(generator(seed, "memory", task).permutation(len(labels))[:count])
 
 
-def trained(piece: Piece, data_dir: str, path: str, images: int | None) -> list[Found]:
+def trained(piece: Piece, data_dir: str, path: str, images: int | None) -> list[Figures]:
     """Trains a row with a seed; returns its one member, accuracies in percent."""
     row, seed = piece
     table = yaml.safe_load(ROWS.read_text(encoding="utf-8"))["tables"][row.table]
@@ -129,13 +129,13 @@ MEASURES = {"A_T": metrics.average_accuracy, "F_T": metrics.forgetting}
 
 def make(file: Path, data_dir: str, workers: int, until: float, tiny: bool = False) -> None:
     """Trains what is missing in the file. Raises ValueError, and DataError where there is no MNIST."""
-    found: Found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"members": []}
-    path, images = members.first_path(found, "split_mnist", 5, data_dir, (100, 100)), 60 if tiny else None
+    figures: Figures = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"members": []}
+    path, images = members.first_path(figures, "split_mnist", 5, data_dir, (100, 100)), 60 if tiny else None
     train = partial(trained, data_dir=data_dir, path=path, images=images)
-    SCRIPT.train(file, found, left(found["members"]), train, len(list(rows())) * len(SEEDS), workers, until)
+    SCRIPT.train(file, figures, left(figures["members"]), train, len(list(rows())) * len(SEEDS), workers, until)
 
 
-def line(piece: Piece, own: list[Found]) -> str:
+def line(piece: Piece, own: list[Figures]) -> str:
     """Returns a row and a seed with the accuracy, and the printed one."""
     (row, seed), (member,) = piece, own
     printed = "" if row.pack is None else f", printed {row.pack.mean:g}"

@@ -2,11 +2,11 @@
 
 import json
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import yaml
 from charts import table
+from machine import Figures
 from reproduction import ROWS, SEEDS, Row, left, rows
 
 from results.labels import MISSING, count_text, method_label, number_text
@@ -15,16 +15,15 @@ from results.pages.sheet import as_markdown
 from results.verdict.reproduction import of_scores
 from search_spaces.published.pack import packs
 
-Found = dict[str, Any]
 HEAD = (
     *("scenario", "method", "setting", "seeds", "A_T %", "F_T %", "printed A_T %", "difference", "in standard errors"),
     *("within a point?", "A_T % with our weights"),
 )
 
 
-def section(found: Found) -> tuple[str, dict[str, str]]:
+def section(figures: Figures) -> tuple[str, dict[str, str]]:
     """Returns (Markdown, no plots): a table for each source."""
-    members = found["members"]
+    members = figures["members"]
     missing = len(left(members))
     state = (
         f"Still to come, by the same command: {count_text(missing, 'run')}." if missing else "All of it is measured."
@@ -42,25 +41,25 @@ def section(found: Found) -> tuple[str, dict[str, str]]:
     return "\n\n".join(text), {}
 
 
-def members_of(row: Row, members: list[Found]) -> list[Found]:
+def members_of(row: Row, members: list[Figures]) -> list[Figures]:
     """Returns the stored members of a row."""
     identity = json.dumps(row.identity, sort_keys=True)
     return [one for one in members if json.dumps(one["row"], sort_keys=True) == identity]
 
 
-def mean(own: list[Found]) -> str:
+def mean(own: list[Figures]) -> str:
     """Returns A_T of members as mean ± standard deviation; a dash without any."""
     scores = np.array([one["A_T"] for one in own], float)
     spread = f" ± {scores.std(ddof=1):.2f}" if len(own) > 1 else ""
     return f"{number_text(float(scores.mean()), 2)}{spread}" if len(own) else MISSING
 
 
-def cells(row: Row, own: list[Found]) -> list[str]:
+def cells(row: Row, own: list[Figures]) -> list[str]:
     """Returns a line of the table: ours as mean ± standard deviation, and the difference from print."""
     scores = np.array([one["A_T"] for one in own], float)
     forgotten = [one["F_T"] for one in own if one["F_T"] is not None]
-    found = None if row.pack is None else of_scores(row.pack.as_data(), [*scores])
-    apart = None if found is None else float(found["difference"])
+    answer = None if row.pack is None else of_scores(row.pack.as_data(), [*scores])
+    apart = None if answer is None else float(answer["difference"])
     error = scores.std(ddof=1) / np.sqrt(len(own)) if len(own) > 1 else 0.0
     return [
         row.scenario,
@@ -69,20 +68,20 @@ def cells(row: Row, own: list[Found]) -> list[str]:
         f"{len(own)} of {len(SEEDS)}",
         mean(own),
         number_text(float(np.mean(forgotten)), 2) if forgotten else MISSING,
-        MISSING if found is None else f"{found['printed']:g}",
+        MISSING if answer is None else f"{answer['printed']:g}",
         MISSING if apart is None else f"{apart:+.2f}",
         MISSING if apart is None or not error else f"{apart / error:+.1f}",
-        MISSING if found is None else answer_text(found),
+        MISSING if answer is None else answer_text(answer),
     ]
 
 
-def answers(found: Found) -> tuple[str, dict[str, str]]:
+def answers(figures: Figures) -> tuple[str, dict[str, str]]:
     """Returns (Markdown, no plots): the table that `epsearch reproduce --table` writes, and how many packs are left."""
-    rows = sorted(found["answers"], key=lambda one: (one["source"], one["dataset"], one["name"]))
+    rows = sorted(figures["answers"], key=lambda one: (one["source"], one["dataset"], one["name"]))
     left = len(packs()) - len(rows)
     state = f"Still to come, by the same command: {count_text(left, 'pack')}." if left else "All packs have run."
-    told = Counter(one["answer"] for one in rows)
-    counts = ", ".join(f"{count} {answer}" for answer, count in told.most_common())
+    tally = Counter(one["answer"] for one in rows)
+    counts = ", ".join(f"{count} {answer}" for answer, count in tally.most_common())
     _, table_text, *remarks = as_markdown(reproductions_sheet(rows)).strip().split("\n\n")
     return "\n\n".join((f"{state} {counts}.", table_text, *remarks)), {}
 

@@ -38,8 +38,8 @@ def candidate_of(source: Path) -> Path:
 
 def _protocol(candidate: Path) -> int | None:
     """Which one a candidate says that it speaks."""
-    found = re.search(r"^PROTOCOL = (\d+)$", _text(candidate), re.MULTILINE)
-    return int(found[1]) if found else None
+    match = re.search(r"^PROTOCOL = (\d+)$", _text(candidate), re.MULTILINE)
+    return int(match[1]) if match else None
 
 
 def _text(file: Path) -> str:

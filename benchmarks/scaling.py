@@ -55,23 +55,23 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--steps", type=int, default=60, help="steps of a task; more where the memory needs them")
     parser.add_argument("--threads", type=int, default=1)
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
     cases = [(axis, value, USUAL | {axis: value}) for axis, values in AXES.items() for value in values]
     seen: dict[tuple[str, int], list[float]] = {(axis, value): [] for axis, value, _ in cases}
-    run(USUAL, given.steps)  # warms up
-    for turn in range(given.turns):
+    run(USUAL, arguments.steps)  # warms up
+    for turn in range(arguments.turns):
         for axis, value, case in cases:
-            answer = run(case, given.steps)
+            answer = run(case, arguments.steps)
             seen[axis, value].append(1e3 * answer["seconds"] / answer["steps"])
-        print(f"turn {turn + 1} of {given.turns}", file=sys.stderr)
+        print(f"turn {turn + 1} of {arguments.turns}", file=sys.stderr)
     rows = [
-        {"axis": axis, "value": value, "ms_per_member_step": turns.summary(found)}
-        for (axis, value), found in seen.items()
+        {"axis": axis, "value": value, "ms_per_member_step": turns.summary(times)}
+        for (axis, value), times in seen.items()
     ]
     for row in rows:
         print(f"{row['axis']:13} {row['value']:5} {row['ms_per_member_step']['median']:8.3f} ms per member-step")
-    how = {"turns": given.turns, "steps": given.steps, "threads": given.threads, "usual": USUAL}
+    how = {"turns": arguments.turns, "steps": arguments.steps, "threads": arguments.threads, "usual": USUAL}
     machine.save("scaling", how | {"rows": rows})
 
 

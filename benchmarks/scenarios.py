@@ -12,11 +12,12 @@ import os
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import members
+from machine import Figures
 from parabola import EPSILONS, line, members_of
 
 from epsearch.preparation.build import build
@@ -32,7 +33,6 @@ STREAMS = (
 )
 AT_ONCE = {"split_mnist": 11, "rotated_mnist": 2}
 """Values of ε that are trained together: what a kill may lose."""
-Found = dict[str, Any]
 
 
 class Curve(NamedTuple):
@@ -52,7 +52,7 @@ def curves() -> Iterator[Curve]:
     return (Curve(*stream, seed) for stream in STREAMS for seed in SEEDS)
 
 
-def left(members: Iterable[Found]) -> list[Piece]:
+def left(members: Iterable[Figures]) -> list[Piece]:
     """Returns the pieces of which no member is stored yet."""
     stored = {(curve_of(one), one["epsilon"]) for one in members}
     pieces: list[Piece] = []
@@ -63,7 +63,7 @@ def left(members: Iterable[Found]) -> list[Piece]:
     return pieces
 
 
-def curve_of(member: Found) -> Curve:
+def curve_of(member: Figures) -> Curve:
     """That to which a stored member belongs."""
     return Curve(*(member[name] for name in Curve._fields))
 
@@ -74,7 +74,7 @@ def study_of(curve: Curve, data_dir: str, path: str, images: int | None = None) 
     return build(Search, options | {"numeric_path": path} | ({} if images is None else {"examples_per_task": images}))
 
 
-def trained(piece: Piece, data_dir: str, path: str, images: int | None, at_once: int) -> list[Found]:
+def trained(piece: Piece, data_dir: str, path: str, images: int | None, at_once: int) -> list[Figures]:
     """The members of a piece."""
     curve, epsilons = piece
     members = members_of(study_of(curve, data_dir, path, images), "eval", epsilons, curve.seed, at_once)
@@ -83,11 +83,11 @@ def trained(piece: Piece, data_dir: str, path: str, images: int | None, at_once:
 
 def make(file: Path, data_dir: str, workers: int, until: float, tiny: bool = False) -> None:
     """Trains what is missing in the file. Raises ValueError, and DataError where there is no MNIST."""
-    found: Found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"members": []}
-    path, images = members.first_path(found, "split_mnist", 5, data_dir, MLP.hidden), 60 if tiny else None
+    figures: Figures = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"members": []}
+    path, images = members.first_path(figures, "split_mnist", 5, data_dir, MLP.hidden), 60 if tiny else None
     train = partial(trained, data_dir=data_dir, path=path, images=images, at_once=workers)
     wanted = len(list(curves())) * len(EPSILONS)
-    SCRIPT.train(file, found, left(found["members"]), train, wanted, workers, until)
+    SCRIPT.train(file, figures, left(figures["members"]), train, wanted, workers, until)
 
 
 SCRIPT = members.Script(lambda one: (*curve_of(one), one["epsilon"]), line)

@@ -1,10 +1,11 @@
 """The measured part of docs/scenarios.md, from benchmarks/results/scenarios.json, however much of it is there."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from charts import Range, Series, curves, dark, table
+from machine import Figures
 from parabola import EPSILONS
 from parabola_page import SPACE, origin, with_error
 from scenarios import SEEDS, STREAMS, Curve, curve_of
@@ -15,7 +16,6 @@ from results.statistics.confidence_set import best_interval
 from results.statistics.paired import sign_flip_p
 from search_spaces import load_definition
 
-Found = dict[str, Any]
 WORDS = {"task": "task-incremental", "domain": "domain-incremental", "class": "class-incremental"}
 
 
@@ -43,9 +43,9 @@ class Part(NamedTuple):
         return int(np.nanargmax(self.means))
 
 
-def parts_of(found: Found) -> list[Part]:
+def parts_of(figures: Figures) -> list[Part]:
     """Those with a whole curve."""
-    members = {(curve_of(one), one["epsilon"]): one for one in found["members"]}
+    members = {(curve_of(one), one["epsilon"]): one for one in figures["members"]}
     parts = []
     for stream in STREAMS:
         seeds = tuple(seed for seed in SEEDS if all((Curve(*stream, seed), e) in members for e in EPSILONS))
@@ -57,9 +57,9 @@ def parts_of(found: Found) -> list[Part]:
     return [part for part in parts if part.seeds and not np.isnan(part.means).all()]
 
 
-def section(found: Found) -> tuple[str, dict[str, str]]:
+def section(figures: Figures) -> tuple[str, dict[str, str]]:
     """(Markdown, {name of a plot: SVG})."""
-    parts = parts_of(found)
+    parts = parts_of(figures)
     missing = len(STREAMS) * len(SEEDS) - sum(len(part.seeds) for part in parts)
     state = "All of it is measured."
     if missing:
@@ -74,7 +74,7 @@ def section(found: Found) -> tuple[str, dict[str, str]]:
         table(HEAD, [row(part) for part in parts]),
         ABOUT,
         *(f"{part.title}:\n\n{values(part)}" for part in parts),
-        origin(found["members"]),
+        origin(figures["members"]),
     ]
     return "\n\n".join(text), {"scenarios.svg": plot, "scenarios-dark.svg": dark(plot)}
 

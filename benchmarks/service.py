@@ -41,11 +41,11 @@ def started(out: Path, storage: str | None) -> tuple[subprocess.Popen[bytes], st
     command += ["--storage", storage] if storage else []
     with (out / "err").open("wb") as err:
         process = subprocess.Popen(command, stderr=err, env=environment)
-    while not (found := re.search(r"http://\S+(?=/)", (out / "err").read_text(encoding="utf-8"))):
+    while not (address := re.search(r"http://\S+(?=/)", (out / "err").read_text(encoding="utf-8"))):
         if process.poll() is not None:
             raise RuntimeError((out / "err").read_text(encoding="utf-8"))
         time.sleep(0.05)
-    return process, found[0]
+    return process, address[0]
 
 
 def study(name: str, number: int) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def of_studies(service: psutil.Process) -> float:
 
 
 async def polls(
-    client: httpx.AsyncClient, number: int, clients: int, end: float, found: dict[str, list[float]]
+    client: httpx.AsyncClient, number: int, clients: int, end: float, times: dict[str, list[float]]
 ) -> None:
     """One client, which begins at its own moment of EVERY."""
     await asyncio.sleep(EVERY * number / clients)
@@ -89,9 +89,9 @@ async def polls(
         begun = time.monotonic()
         try:
             answer = await client.get(POLLED)
-            found["answers" if answer.status_code == 200 else "errors"].append(time.monotonic() - begun)
+            times["answers" if answer.status_code == 200 else "errors"].append(time.monotonic() - begun)
         except httpx.HTTPError:
-            found["errors"].append(time.monotonic() - begun)
+            times["errors"].append(time.monotonic() - begun)
         await asyncio.sleep(max(0.0, EVERY - (time.monotonic() - begun)))
 
 
@@ -104,7 +104,7 @@ async def listens(client: httpx.AsyncClient, end: float, heard: list[int]) -> No
                 return
 
 
-async def uses(client: httpx.AsyncClient, end: float, found: dict[str, list[float]]) -> None:
+async def uses(client: httpx.AsyncClient, end: float, times: dict[str, list[float]]) -> None:
     """Somebody who submits a study, and looks at its page while it waits."""
     for number in itertools.count():
         for what, request in (
@@ -113,7 +113,7 @@ async def uses(client: httpx.AsyncClient, end: float, found: dict[str, list[floa
         ):
             begun = time.monotonic()
             answer = await client.send(request)
-            found[what if answer.status_code in (200, 201) else "errors"].append(time.monotonic() - begun)
+            times[what if answer.status_code in (200, 201) else "errors"].append(time.monotonic() - begun)
         await asyncio.sleep(1.0)
         if time.monotonic() > end:
             return
@@ -122,16 +122,16 @@ async def uses(client: httpx.AsyncClient, end: float, found: dict[str, list[floa
 async def load(url: str, clients: int, streams: int, seconds: float) -> tuple[dict[str, list[float]], int]:
     """(seconds of every answer and error, events that were heard)."""
     end, heard = time.monotonic() + seconds, [0]
-    found: dict[str, list[float]] = {name: [] for name in ("answers", "errors", "page", "submission")}
+    times: dict[str, list[float]] = {name: [] for name in ("answers", "errors", "page", "submission")}
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits) as client:
         listening = [asyncio.create_task(listens(client, end, heard)) for _ in range(streams)]
-        asking = [polls(client, number, clients, end, found) for number in range(clients)]
-        await asyncio.gather(uses(client, end, found), *asking)
+        asking = [polls(client, number, clients, end, times) for number in range(clients)]
+        await asyncio.gather(uses(client, end, times), *asking)
         for one in listening:
             one.cancel()
         await asyncio.gather(*listening, return_exceptions=True)
-    return found, heard[0]
+    return times, heard[0]
 
 
 def measured(
@@ -144,18 +144,18 @@ def measured(
         service = psutil.Process(process.pid)
         before = spent(service), of_studies(service)
         begun = time.monotonic()
-        found, heard = asyncio.run(load(url, clients, streams, seconds))
+        times, heard = asyncio.run(load(url, clients, streams, seconds))
         took = time.monotonic() - begun
         own, theirs = spent(service) - before[0], of_studies(service) - before[1]
     finally:
         process.terminate()
         process.wait()
-    answers = 1000 * np.array(found["answers"])
+    answers = 1000 * np.array(times["answers"])
     p50, p99 = (float(value) for value in np.percentile(answers, [50, 99]))
     return {
         **{"clients": clients, "streams": streams, "queued": queued, "seconds": took, "answers": len(answers)},
-        **{f"{what}_p50_ms": 1000 * float(np.median(found[what])) for what in ("page", "submission")},
-        **{"errors": len(found["errors"]), "p50_ms": p50, "p99_ms": p99, "longest_ms": float(answers.max())},
+        **{f"{what}_p50_ms": 1000 * float(np.median(times[what])) for what in ("page", "submission")},
+        **{"errors": len(times["errors"]), "p50_ms": p50, "p99_ms": p99, "longest_ms": float(answers.max())},
         **{"service_cpu_s": own, "studies_cpu_s": theirs, "share": own / theirs, "events": heard},
     }
 
@@ -168,13 +168,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--storage", help="URL of a PostgreSQL database, measured behind SQLite")
     parser.add_argument("--result", type=Path, help="file, in place of results/service.json")
-    given = parser.parse_args()
-    rows, databases = [], {"SQLite": None, **({"PostgreSQL": given.storage} if given.storage else {})}
-    for (database, storage), queued in itertools.product(databases.items(), sorted({0, given.queued})):
+    arguments = parser.parse_args()
+    rows, databases = [], {"SQLite": None, **({"PostgreSQL": arguments.storage} if arguments.storage else {})}
+    for (database, storage), queued in itertools.product(databases.items(), sorted({0, arguments.queued})):
         with tempfile.TemporaryDirectory() as folder:
-            row = measured(given.clients, given.streams, queued, given.seconds, Path(folder, "runs"), storage)
+            row = measured(
+                arguments.clients, arguments.streams, queued, arguments.seconds, Path(folder, "runs"), storage
+            )
         rows.append({"database": database, **row})
-    save("service", {"rows": rows}, given.result)
+    save("service", {"rows": rows}, arguments.result)
     print(json.dumps(rows, indent=1))
 
 

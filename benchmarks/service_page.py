@@ -5,7 +5,7 @@ from typing import Any
 from charts import number, table
 
 
-def section(found: dict[str, Any]) -> tuple[str, dict[str, str]]:
+def section(figures: dict[str, Any]) -> tuple[str, dict[str, str]]:
     """How long clients wait, and what they take from the studies."""
     head = (
         "ledger",
@@ -28,6 +28,6 @@ def section(found: dict[str, Any]) -> tuple[str, dict[str, str]]:
             *("–" if key not in row else number(row[key]) for key in ("page_p50_ms", "submission_p50_ms")),
             f"{100 * row['share']:.1f} %",
         )
-        for row in found["rows"]
+        for row in figures["rows"]
     ]
     return table(head, rows), {}

@@ -73,26 +73,26 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--before", action="store_true", help="of a revision that had Ray Tune alone: startup_before")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.child:
-        child(given.child[0], given.child[1], float(given.child[2]))
+    arguments = parser.parse_args()
+    if arguments.child:
+        child(arguments.child[0], arguments.child[1], float(arguments.child[2]))
         return
-    runners = RUNNERS[-1:] if given.before else RUNNERS
-    cache, known = given.folder / "cache", given.folder / "known"
+    runners = RUNNERS[-1:] if arguments.before else RUNNERS
+    cache, known = arguments.folder / "cache", arguments.folder / "known"
     command = [sys.executable, "-m", "epsearch"]
     shutil.rmtree(known, ignore_errors=True)
     shell([*command, "run", "--out", str(known), "--name", "known", "--quiet"], cache)  # measures the numeric path
     runs: dict[str, list[Any]] = defaultdict(list)
     reading: dict[str, list[float]] = defaultdict(list)
-    for number in range(-1, given.turns):
+    for number in range(-1, arguments.turns):
         turn = number % len(runners)
         order = runners[turn:] + runners[:turn]
         for runner in order:
             shutil.rmtree(cache / "learners", ignore_errors=True)
-            folder = given.folder / f"{runner}-{time.time_ns()}"
+            folder = arguments.folder / f"{runner}-{time.time_ns()}"
             begun = time.time()
-            told = [str(given.folder), "--child", str(folder), runner, str(begun)]
-            _, answer = shell([sys.executable, __file__, *told], cache)
+            options = [str(arguments.folder), "--child", str(folder), runner, str(begun)]
+            _, answer = shell([sys.executable, __file__, *options], cache)
             runs[runner].append(json.loads(answer.splitlines()[-1]) | {"shell": time.time() - begun})
             print(number, runner, runs[runner][-1], flush=True)
         for words in READ:
@@ -100,7 +100,7 @@ def main() -> None:
             reading[" ".join(words)].append(shell([*command, *words, *out], cache)[0])
         print({one: seconds[-1] for one, seconds in reading.items()}, flush=True)
     counted = {runner: runs[runner][1:] for runner in runners}
-    name = "startup_before" if given.before else "startup"
+    name = "startup_before" if arguments.before else "startup"
     machine.save(name, {"runs": counted, "reading": {one: seconds[1:] for one, seconds in reading.items()}})
 
 

@@ -59,16 +59,16 @@ def put_clocks() -> Counter[str]:
         """As `nonzero.both_ways`, in parts."""
         nonzero.forward(rows, lists, layers, hidden, outputs)
         labels, *rest, subtracted = loss
-        found = kernels.output_delta(hidden[-1], labels, *rest, deltas[-1], subtracted)
+        delta = kernels.output_delta(hidden[-1], labels, *rest, deltas[-1], subtracted)
         nonzero.backward(layers, deltas, outputs)
-        return found
+        return delta
 
     def timed(part: str, work: Callable[..., Any]) -> Callable[..., Any]:
         def run(*arguments: Any) -> Any:
             started = time.perf_counter()
-            found = work(*arguments)
+            result = work(*arguments)
             seconds[part] += time.perf_counter() - started
-            return found
+            return result
 
         return run
 
@@ -81,10 +81,10 @@ def put_clocks() -> Counter[str]:
     return seconds
 
 
-def profile(data: pictures.Images, memory_batch: int, given: argparse.Namespace) -> dict[str, Any]:
+def profile(data: pictures.Images, memory_batch: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """Median microseconds of a member-step by part, and of the whole without clocks."""
-    stream = PermutedStream(data, range(2), BATCH * given.steps)
-    path = NumericPath.parse(given.numeric_path or str(fastest_path(SIZES[0], SIZES[1:-1], 0.2)))
+    stream = PermutedStream(data, range(2), BATCH * arguments.steps)
+    path = NumericPath.parse(arguments.numeric_path or str(fastest_path(SIZES[0], SIZES[1:-1], 0.2)))
     # 300 stored: every reference batch is full
     one = Learner.of("soft_agem", seed=0, epsilon=0.1, memory=30, memory_batch=memory_batch)
     engine = make_engine(Cohort((one,)), (0,), stream, Architecture(), path)
@@ -99,7 +99,7 @@ def profile(data: pictures.Images, memory_batch: int, given: argparse.Namespace)
                 engine.remember(task)
         engine.train(learners, 0, 10)
         seen: list[Counter[str]] = []
-        for _ in range(given.turns):
+        for _ in range(arguments.turns):
             CLOCKS.clear()
             started = time.perf_counter()
             engine.train(learners, 0, engine.steps)
@@ -138,17 +138,17 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--numeric-path", help="default: the fastest here")
     parser.add_argument("--data-dir", type=Path, default=cache_folder())
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
-    data = pictures.real(given.data_dir)
-    runs = [profile(data, batch, given) for batch in (256, 10)]
+    data = pictures.real(arguments.data_dir)
+    runs = [profile(data, batch, arguments) for batch in (256, 10)]
     for run in runs:
         for row in run["rows"]:
             print(f"reference batch {run['memory_batch']:4}  {row['part']:42} {row['us']:8.0f} µs")
-    rates = row_rates(data, given.turns)
+    rates = row_rates(data, arguments.turns)
     for name, rate in rates.items():
         print(f"rows of weights, {name:20} {rate:8.0f} GB/s")
-    machine.save("step_profile", {"turns": given.turns, "steps": given.steps, "runs": runs, "row_rates": rates})
+    machine.save("step_profile", {"turns": arguments.turns, "steps": arguments.steps, "runs": runs, "row_rates": rates})
 
 
 CLOCKS = put_clocks()

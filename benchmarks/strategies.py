@@ -99,7 +99,7 @@ def judged(row: Row) -> Row:
     for index, (value, share) in enumerate(row["tried"]):
         table[index, :share] = [noisy(value, seed) for seed in range(share)]
     apart = [index for index, value in enumerate(values) if value in SPACE.parameters[0].apart]
-    found = verdict(best_interval(values, 100 * table, 0.0, 1.0, apart=apart), 100 * table)
+    interval = verdict(best_interval(values, 100 * table, 0.0, 1.0, apart=apart), 100 * table)
     curve = choose(SPACE, [(value,) for value in values], table).point
     named = row["chosen"] if curve is None else float(curve[0])
     ways = {"tried": row["chosen"], "curve": named}
@@ -111,10 +111,10 @@ def judged(row: Row) -> Row:
         },
         "members": sum(share for _, share in row["tried"]),
         "more": 0 if named in values else SEEDS,
-        "kind": found.kind,
-        "low": found.low,
-        "high": found.high,
-        "covered": None if best is None else bool(found.low <= best <= found.high),
+        "kind": interval.kind,
+        "low": interval.low,
+        "high": interval.high,
+        "covered": None if best is None else bool(interval.low <= best <= interval.high),
     }
 
 

@@ -64,29 +64,29 @@ class Crew:
                 candidate.close()
 
 
-def contestants(given: argparse.Namespace) -> list[Contestant]:
-    data = ("--data-dir", str(given.data_dir))
+def contestants(arguments: argparse.Namespace) -> list[Contestant]:
+    data = ("--data-dir", str(arguments.data_dir))
     ours = (sys.executable, str(HERE / "candidate.py"))
-    found = []
-    for batch in given.memory_batches:
-        request = {"memory_batch": batch, "steps": given.steps}
-        found.append(Contestant("plain PyTorch loop", (*ours, "plain", *data), batch, request))
-        for members in given.members:
+    result = []
+    for batch in arguments.memory_batches:
+        request = {"memory_batch": batch, "steps": arguments.steps}
+        result.append(Contestant("plain PyTorch loop", (*ours, "plain", *data), batch, request))
+        for members in arguments.members:
             name = f"engine, {members} member{'s' * (members > 1)}"
-            found.append(
+            result.append(
                 Contestant(
                     name,
                     (*ours, "engine", *data),
                     batch,
-                    request | {"members": members, "steps": max(given.steps, 100 * members)},
+                    request | {"members": members, "steps": max(arguments.steps, 100 * members)},
                 )
             )
-        if not given.no_avalanche:
+        if not arguments.no_avalanche:
             for kind, what in (("own", "its own PermutedMNIST"), ("tensors", "tensors in memory")):
                 command = (*avalanche(), kind, *data, "--memory-batch", str(batch))
-                few = {"steps": max(given.steps // SLOWER[kind], 10)}
-                found.append(Contestant(f"Avalanche, {what}", command, batch, few))
-    return found
+                few = {"steps": max(arguments.steps // SLOWER[kind], 10)}
+                result.append(Contestant(f"Avalanche, {what}", command, batch, few))
+    return result
 
 
 def avalanche() -> tuple[str, ...]:
@@ -156,14 +156,14 @@ def measure(everyone: list[Contestant], ceiling: Ceiling, count: int) -> None:
 
 
 def rows(everyone: list[Contestant], ceiling: Ceiling, density: float) -> list[dict[str, Any]]:
-    found = []
+    result = []
     for each in everyone:
         batch = each.memory_batch
         plain = next(other for other in everyone if other.memory_batch == batch and "plain" in other.name)
         for arrangement, rates in each.rates.items():
             median = statistics.median(rates)
             flops = median * step_flop(SIZES, BATCH + batch)
-            found.append(
+            result.append(
                 {"candidate": each.name, "memory_batch": batch, "arrangement": arrangement}
                 | {"member_steps_per_s": turns.summary(rates)}
                 | {"ratio_to_plain": median / statistics.median(plain.rates[arrangement])}
@@ -172,20 +172,20 @@ def rows(everyone: list[Contestant], ceiling: Ceiling, density: float) -> list[d
                 | {"gflops_without_zeros": median * step_flop(SIZES, BATCH + batch, density) / 1e9}
             )
             print(f"ref {batch:4}  {each.name:33} {arrangement:22} {median:6.0f} steps/s {flops / 1e9:6.1f} GFLOP/s")
-    return found
+    return result
 
 
 def ceilings(ceiling: Ceiling, memory_batches: list[int]) -> list[dict[str, Any]]:
-    found = []
+    result = []
     for arrangement in ARRANGEMENTS:
         rate, routine = ceiling.best(arrangement, LARGE)
-        found.append({"what": "2048³ product", "arrangement": arrangement, "gflops": rate / 1e9, "routine": routine})
+        result.append({"what": "2048³ product", "arrangement": arrangement, "gflops": rate / 1e9, "routine": routine})
         for batch in memory_batches:
             what, first = f"products of a step, reference batch {batch}", [BATCH + batch, *SIZES[:2]]
             routine = ceiling.best(arrangement, first)[1]
-            found.append({"what": what, "arrangement": arrangement, "gflops": ceiling.step(arrangement, batch) / 1e9})
-            found[-1]["routine"] = f"each its best; {'×'.join(map(str, first))}: {routine}"
-    return found
+            result.append({"what": what, "arrangement": arrangement, "gflops": ceiling.step(arrangement, batch) / 1e9})
+            result[-1]["routine"] = f"each its best; {'×'.join(map(str, first))}: {routine}"
+    return result
 
 
 def main() -> None:
@@ -196,13 +196,13 @@ def main() -> None:
     parser.add_argument("--memory-batches", type=int, nargs="+", default=[256, 10])
     parser.add_argument("--data-dir", type=Path, default=cache_folder())
     parser.add_argument("--no-avalanche", action="store_true")
-    given = parser.parse_args()
-    density = pictures.density(pictures.real(given.data_dir))  # also downloads MNIST where it is missing
-    everyone, ceiling = contestants(given), Ceiling(given.memory_batches)
-    measure(everyone, ceiling, given.turns)
-    how = {"turns": given.turns, "steps": given.steps, "density": density, "avalanche": AVALANCHE}
+    arguments = parser.parse_args()
+    density = pictures.density(pictures.real(arguments.data_dir))  # also downloads MNIST where it is missing
+    everyone, ceiling = contestants(arguments), Ceiling(arguments.memory_batches)
+    measure(everyone, ceiling, arguments.turns)
+    how = {"turns": arguments.turns, "steps": arguments.steps, "density": density, "avalanche": AVALANCHE}
     table = rows(everyone, ceiling, density)
-    machine.save("throughput", how | {"rows": table, "ceilings": ceilings(ceiling, given.memory_batches)})
+    machine.save("throughput", how | {"rows": table, "ceilings": ceilings(ceiling, arguments.memory_batches)})
 
 
 if __name__ == "__main__":

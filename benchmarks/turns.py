@@ -20,8 +20,8 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 
 def environment(threads: int, *paths: Path) -> dict[str, str]:
     """Of a process that imports what lies in these folders."""
-    found = {"PYTHONPATH": os.pathsep.join(map(str, paths))}
-    return os.environ | dict.fromkeys(THREAD_VARIABLES, str(threads)) | found
+    places = {"PYTHONPATH": os.pathsep.join(map(str, paths))}
+    return os.environ | dict.fromkeys(THREAD_VARIABLES, str(threads)) | places
 
 
 class Ended(SystemExit):
@@ -54,8 +54,8 @@ class Candidate:
         line = self._process.stdout.readline()
         if not line:
             raise Ended(f"this candidate ended by itself: {self._name}")
-        found: dict[str, Any] = json.loads(line)
-        return found
+        content: dict[str, Any] = json.loads(line)
+        return content
 
     def close(self) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -94,4 +94,4 @@ def requests() -> Iterator[tuple[dict[str, Any], Callable[[dict[str, Any]], None
     """Requests and how to answer them. Whatever else prints to standard output is sent to standard error."""
     out, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
-        yield json.loads(line), lambda found: print(json.dumps(found), file=out, flush=True)
+        yield json.loads(line), lambda answer: print(json.dumps(answer), file=out, flush=True)

@@ -320,8 +320,8 @@ def main() -> None:
     parser.add_argument("--torch-backend", help="instead of the Dockerfile's; empty for the package index")
     parser.add_argument("--options", default="--repeats 3 --points 7 --seeds 3", help="of the study")
     parser.add_argument("--clean", action="store_true", help="remove the folder at the end")
-    given = parser.parse_args()
-    folder = given.folder.absolute()
+    arguments = parser.parse_args()
+    folder = arguments.folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(folder / "volumes", ignore_errors=True)
     for log in folder.glob("*-*.log"):
@@ -331,11 +331,11 @@ def main() -> None:
         if not buildah.has(image):
             print(f"{image}: made of Debian's packages", flush=True)
             buildah.base(image)
-    backend = [] if given.torch_backend is None else [f"--build-arg=TORCH_BACKEND={given.torch_backend}"]
-    for target in given.targets:
+    backend = [] if arguments.torch_backend is None else [f"--build-arg=TORCH_BACKEND={arguments.torch_backend}"]
+    for target in arguments.targets:
         buildah.build(target, backend if target == "cpu" else [])
-    study(buildah, given.options.split())
-    if given.clean:
+    study(buildah, arguments.options.split())
+    if arguments.clean:
         shutil.rmtree(folder)
 
 

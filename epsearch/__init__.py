@@ -141,11 +141,11 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(home), name)
 
 
-def _build(kind: type[Any], given: Mapping[str, Any]) -> Any:
+def _build(kind: type[Any], options: Mapping[str, Any]) -> Any:
     from epsearch.failures.errors import UsageError
     from epsearch.preparation.build import build  # late: it brings torch along
 
-    study = build(kind, given)
+    study = build(kind, options)
     if not isinstance(study, kind):  # a Search of a protocol that is no search
         (name,) = study.protocols
         raise UsageError(

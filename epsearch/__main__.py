@@ -27,7 +27,7 @@ def main() -> None:
 def _command_line() -> object:
     """Imports and runs the command line, so that errors of imports are one line, too."""
     for name, least in (("COLUMNS", NARROWEST), ("LINES", 1)):
-        if (given := os.environ.get(name, "")[:9]).isdecimal() and int(given) < least:
+        if (text := os.environ.get(name, "")[:9]).isdecimal() and int(text) < least:
             del os.environ[name]  # 0 without a terminal; rich would print nothing
     from epsearch.failures.address_space import check_imports
 

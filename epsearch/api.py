@@ -77,20 +77,20 @@ def run(
     return replace(outcome, effort=replace(effort, seconds=effort.seconds + seconds))
 
 
-def build_extension(given: Mapping[str, Any], config: Path | None = None) -> Search:
-    """Returns the stored search `given["name"]`, extended by other options.
+def build_extension(options: Mapping[str, Any], config: Path | None = None) -> Search:
+    """Returns the stored search `options["name"]`, extended by other options.
 
-    given, config: see `build`; other options keep their values. Raises UsageError for an unknown search, and for
+    options, config: see `build`; other options keep their values. Raises UsageError for an unknown search, and for
     options that would make it another one.
     """
-    name, out, storage = places(given, config)
+    name, out, storage = places(options, config)
     if name is None:
         raise UsageError("--extend needs --name, the study to extend")
     before = listing.load(name, storage, out).study
     if not before.extendable:
         raise UsageError(f"only searches can be extended: {before.name!r} is a study of `epsearch {before.kind}`")
     search = cast(Search, before)
-    after = extend_search(search, given, config)
+    after = extend_search(search, options, config)
     history.check_extension(search, after)
     return after
 
@@ -215,13 +215,13 @@ def _stored_study(loop: Loop) -> StoredStudy:
     return StoredStudy(loop.study, results)
 
 
-def _side_by_side(found: Sequence[StoredStudy]) -> SideBySide:
+def _side_by_side(studies: Sequence[StoredStudy]) -> SideBySide:
     from results.pages.side_by_side_numbers import check_studies
 
-    if others := [one.study for one in found if one.study.kind != Search.kind]:
+    if others := [one.study for one in studies if one.study.kind != Search.kind]:
         what = f"a study of `epsearch {others[0].kind}`"
         raise UsageError(f"only searches can be set side by side; {others[0].name!r} is {what}")
-    searches = tuple(cast(SearchResults, one.results) for one in found)
+    searches = tuple(cast(SearchResults, one.results) for one in studies)
     with refused(ValueError):
         check_studies(searches)
     return SideBySide(searches)

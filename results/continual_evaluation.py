@@ -110,12 +110,12 @@ def gap_length(points: Array) -> float:
 
 def _switches(points: Array) -> list[tuple[float, Array, Array]]:
     """Returns, of each task switch and each task before it: (accuracy before, [p] after it in the next task, steps)."""
-    found = []
+    switches = []
     for task in range(1, _tasks(points)):
         before, after = points[points[:, 0] == task - 1], points[points[:, 0] == task]
         if len(before) and len(after):
-            found += [(float(before[-1, 2 + j]), after[:, 2 + j], after[:, 1]) for j in range(task)]
-    return found
+            switches += [(float(before[-1, 2 + j]), after[:, 2 + j], after[:, 1]) for j in range(task)]
+    return switches
 
 
 def _tasks(points: Array) -> int:

@@ -251,7 +251,7 @@ def mean_std(
     """
     records = tuple(records)
     n = sum(record.status == "ok" for record in records)
-    found: dict[str, float] = {"n": n, "diverged": len(records) - n}
+    row: dict[str, float] = {"n": n, "diverged": len(records) - n}
     for name in METRICS if metrics is None else metrics:
         values = [value for record in records if not math.isnan(value := METRICS[name].of(record))]
         mean = _mean(values)
@@ -261,8 +261,8 @@ def mean_std(
         if not population and len(values) > 1:
             variance *= len(values) / (len(values) - 1)
         spread = math.sqrt(variance) if len(values) > 1 else math.nan
-        found |= {f"{name}_mean": mean, f"{name}_std": spread}
-    return found
+        row |= {f"{name}_mean": mean, f"{name}_std": spread}
+    return row
 
 
 def mean_and_std(metric: str) -> dict[str, str]:

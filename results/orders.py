@@ -15,8 +15,8 @@ def by_unit(records: Iterable[RunRecord], metric: str, orders: tuple[int, ...], 
 
     NaN where a member was not trained or diverged.
     """
-    found = {record.unit: METRICS[metric].of(record) for record in records}
-    rows = [[found.get(Unit(order, seed), math.nan) for seed in seeds] for order in orders]
+    values = {record.unit: METRICS[metric].of(record) for record in records}
+    rows = [[values.get(Unit(order, seed), math.nan) for seed in seeds] for order in orders]
     return np.array(rows, dtype=np.float64).reshape(len(orders), len(seeds))
 
 

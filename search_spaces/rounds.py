@@ -73,6 +73,6 @@ class InRounds:
     ) -> Round:
         """Returns round `index` (from 0) with what its strategy says about it."""
         row = self._rounds[index]
-        told = (self._observations.get(one.number) for one in row)
-        scores = tuple(None if one is None else one.value for one in told)
+        observations = (self._observations.get(one.number) for one in row)
+        scores = tuple(None if one is None else one.value for one in observations)
         return Round(index + 1, tuple(one.point for one in row), scores, span, winners, note)

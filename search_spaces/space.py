@@ -64,11 +64,11 @@ class Parameter:
         >>> Parameter("lr", 0.003, 0.3, log=True).value(-2.5228787452803374)
         0.003
         """
-        found = float(f"{10**coordinate:.{DIGITS}g}") if self.log else coordinate
+        value = float(f"{10**coordinate:.{DIGITS}g}") if self.log else coordinate
         if self.low is not None and self.high is not None:
             # An end with more than DIGITS digits may have been rounded to a value outside.
-            found = min(max(found, self.low), self.high)
-        return round(found) if self.whole else found
+            value = min(max(value, self.low), self.high)
+        return round(value) if self.whole else value
 
     def coordinate(self, value: float) -> float:
         """Returns the place of a value on the axis, never beyond its ends.

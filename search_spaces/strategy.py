@@ -164,13 +164,13 @@ class Strategy(AskTell[Suggestion, Observation], Protocol):
 
 
 def take_in(
-    told: Mapping[int, Observation], observations: Iterable[Observation], suggested: Container[int]
+    before: Mapping[int, Observation], observations: Iterable[Observation], suggested: Container[int]
 ) -> dict[int, Observation]:
-    """Returns `told` (by number) with the observations added, after the checks that `Strategy` promises.
+    """Returns `before` (by number) with the observations added, after the checks that `Strategy` promises.
 
-    Raises ValueError as `Strategy.tell` does. `told` itself is not changed, so a refused call leaves no trace.
+    Raises ValueError as `Strategy.tell` does. `before` itself is not changed, so a refused call leaves no trace.
     """
-    merged = dict(told)
+    merged = dict(before)
     for observation in observations:
         number = observation.number
         if number not in suggested:

@@ -132,9 +132,9 @@ class Checkpoints:
         if self._runs is None:
             return None
         # What was kept of later tasks says nothing of this one's network.
-        found = self._runs.newest(described(learner), self._until if before is None else before)
-        if found is not None or not isinstance(learner, Fork):
-            return found
+        newest = self._runs.newest(described(learner), self._until if before is None else before)
+        if newest is not None or not isinstance(learner, Fork):
+            return newest
         arrays = self._runs.at(described(learner.origin), learner.after)
         return None if arrays is None else (learner.after, arrays)
 

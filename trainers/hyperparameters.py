@@ -134,8 +134,8 @@ class Hyperparameters(SimpleNamespace):
     def check(self, declared: Iterable[Hyperparameter]) -> None:
         """Raises ValueError, in one line, where these are not exactly the declared ones, or a value does not fit."""
         known = {one.name: one for one in declared}
-        for found, others, what in ((vars(self), known, "no such"), (known, vars(self), "no value of the")):
-            if left := [name for name in found if name not in others]:
+        for names, others, what in ((vars(self), known, "no such"), (known, vars(self), "no value of the")):
+            if left := [name for name in names if name not in others]:
                 raise ValueError(f"{what} hyperparameter: {', '.join(left)}; known: {', '.join(known)}")
         for name, one in known.items():
             if not one.fits(value := vars(self)[name]):

@@ -65,8 +65,8 @@ def _wanted(cohort: Cohort, until: int, checkpoints: Checkpoints, states: States
         """Looks for what a learner begins with, before a task."""
         if _start(one, before, states):
             return
-        if found := checkpoints.last(one, before):
-            task, arrays = found
+        if checkpoint := checkpoints.last(one, before):
+            task, arrays = checkpoint
             states.setdefault(one.origin if isinstance(one, Fork) and task == one.after else one, {})[task] = arrays
         elif isinstance(one, Fork):
             tasks = wanted.setdefault(one.origin, set())

@@ -129,7 +129,7 @@ def train_cohort(cohort: Cohort, training: Training, progress: Progress | None =
     """
     checkpoints = training.checkpoints(cohort)
     check_forks(cohort, training)
-    kept = {one: found for one in cohort.learners if (found := checkpoints.last(one))}
+    kept = {one: checkpoint for one in cohort.learners if (checkpoint := checkpoints.last(one))}
     if lost := next((one for one in cohort.learners if isinstance(one, Fork) and one not in kept), None):
         raise ValueError(
             f"nothing that a machine like this one has kept after task {lost.after} of {lost.origin} "

@@ -36,7 +36,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         return markdown
     up = "" if page.file.src_uri == "index.md" else "../"  # mkdocs leaves the addresses of raw HTML as they are
     markdown = markdown.replace('<img src="images/', f'<img src="{up}images/')
-    return LINK.sub(lambda found: f"]({source_page(found[1].rstrip('/'))})", markdown)
+    return LINK.sub(lambda match: f"]({source_page(match[1].rstrip('/'))})", markdown)
 
 
 def first_page() -> str:
@@ -47,10 +47,10 @@ def first_page() -> str:
 def at_home(path: Path) -> str:
     """A page of the root of the repository, with its links as they are within docs/."""
 
-    def moved(found: re.Match[str]) -> str:
-        target = found[1]
+    def moved(match: re.Match[str]) -> str:
+        target = match[1]
         if target.startswith(("http", "#")):
-            return found[0]
+            return match[0]
         return f"]({target.removeprefix('docs/') if target.startswith('docs/') else f'../{target}'})"
 
     return re.sub(r"\]\(([^)]+)\)", moved, path.read_text(encoding="utf-8"))
@@ -68,7 +68,7 @@ def listing(path: Path, target: str) -> str:
         lines = [f"| `{each.name}` | {purpose(each)} |" for each in sorted(path.glob("*.py"))]
         return front + "\n".join(["| module | what it is for |", "| --- | --- |", *lines]) + "\n"
     if path.suffix == ".md":
-        return below(LINK.sub(lambda found: f"]({source_page(found[1])})", at_home(path)))
+        return below(LINK.sub(lambda match: f"]({source_page(match[1])})", at_home(path)))
     text = path.read_text(encoding="utf-8")
     return f"{front}``````{LANGUAGES.get(path.suffix, 'text')}\n{text}``````\n"
 

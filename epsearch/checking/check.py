@@ -30,11 +30,13 @@ from trainers.numeric_path import NumericPath
 from trainers.plugins.calls import ForeignError
 
 AGAIN = "the same once more"
-Found = Callable[[Finding], object]
+Recipient = Callable[[Finding], object]
 """Called with each finding as it is known, which is in another order than in the report."""
 
 
-def check(options: Mapping[str, Any], listener: Listener = ignore, found: Found = lambda finding: None) -> CheckReport:
+def check(
+    options: Mapping[str, Any], listener: Listener = ignore, recipient: Recipient = lambda finding: None
+) -> CheckReport:
     """Trains a trainer with the same values twice, once with another seed, and with far values of each setting.
 
     options: those of a search, by name: trainer, stream, limits, what is searched and set. The settings of `search`
@@ -50,14 +52,14 @@ def check(options: Mapping[str, Any], listener: Listener = ignore, found: Found 
         prepared = prepare(study, listener)
         study = replace(study, numeric_path=numeric_path(study, prepared.stream, listener=listener))
         with keeping():
-            return _Check(study, prepared, listener, found).report()
+            return _Check(study, prepared, listener, recipient).report()
 
 
 class _Check:
     """A check of one trainer on one stream."""
 
-    def __init__(self, study: Search, prepared: Prepared, listener: Listener, found: Found) -> None:
-        self._study, self._images, self._listener, self._found = study, prepared.images, listener, found
+    def __init__(self, study: Search, prepared: Prepared, listener: Listener, recipient: Recipient) -> None:
+        self._study, self._images, self._listener, self._recipient = study, prepared.images, listener, recipient
         declared, own = declare(study.method), dict(study.set)
         space = study.search
         self._settings = of_declared(declared.parameters or (), own) if space is None else of_space(space)
@@ -94,7 +96,7 @@ class _Check:
 
     def _tell(self, finding: Finding) -> Finding:
         """Passes a finding on as soon as it is known, and returns it."""
-        self._found(finding)
+        self._recipient(finding)
         return finding
 
     def _seed(self, first: CohortResult, repeats: findings.Repeatability) -> Finding:

@@ -27,7 +27,7 @@ OWN_HELP: dict[str, dict[str, Any]] = {
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
-def check(trainer: str, quiet: bool, as_json: bool, **given: Any) -> int:
+def check(trainer: str, quiet: bool, as_json: bool, **options: Any) -> int:
     """Train a trainer of your own a few times, to see whether it can be trusted; exit status 1 if not."""
     from epsearch.checking.check import check
     from epsearch.checking.check_cache import Finding
@@ -41,7 +41,7 @@ def check(trainer: str, quiet: bool, as_json: bool, **given: Any) -> int:
 
     stopping.TRAINS.set()  # an interrupted check goes on
     with listener(quiet or as_json) as events:
-        report = check(given | {"trainer": trainer}, events, print_row)
+        report = check(options | {"trainer": trainer}, events, print_row)
     printed(checked.verdict_of(report), checked.as_json(report), as_json)
     return int(not report.trusted)
 

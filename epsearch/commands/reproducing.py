@@ -31,8 +31,8 @@ def add_to(app: Commands) -> None:
         if table and (values["from_pack"] is not None or values["server"] is not None):
             raise UsageError("--table is for a whole ledger of this machine; leave PACK and --server out")
         # A list has neither options of a study nor a training.
-        given = [name for name, one in signature.parameters.items() if values[name] not in (None, False, one.default)]
-        if others := [name.replace("_", "-") for name in given if name not in (*PLACES, "as_json")]:
+        names = [name for name, one in signature.parameters.items() if values[name] not in (None, False, one.default)]
+        if others := [name.replace("_", "-") for name in names if name not in (*PLACES, "as_json")]:
             raise UsageError(f"{others[0]} is for a pack; name one before it, as `epsearch reproduce` lists them")
         if table:
             _print_table(OUT.parse(values["out"] or OUT.default), values["storage"], values["as_json"])

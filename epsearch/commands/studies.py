@@ -77,15 +77,15 @@ def watch(
 
 
 def resume(
-    name: str | None, failed: bool, out: Path, storage: str | None, quiet: bool, as_json: bool, **given: Any
+    name: str | None, failed: bool, out: Path, storage: str | None, quiet: bool, as_json: bool, **options: Any
 ) -> int:
     """Train a stored study on, also one that was cancelled or has failed; its options need not be typed again."""
     if failed and name is not None:
         raise UsageError(f"--failed resumes all studies that have failed; leave out the name {name!r}")
-    wait, live, server = (given.pop(option) for option in ("wait", "live", "server"))
+    wait, live, server = (options.pop(option) for option in ("wait", "live", "server"))
     status = 0
     with door(server, out, storage) as side:
-        for train_on in side.resume(name, failed, given, bool(wait), live or ()):
+        for train_on in side.resume(name, failed, options, bool(wait), live or ()):
             with listener(quiet or as_json) as events:
                 outcome = train_on(events)
             status = max(status, view(outcome, as_json))

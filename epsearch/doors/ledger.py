@@ -83,8 +83,8 @@ class LedgerDoor:
 
         plan = session.plan(described(request), listener, request.extend)
         words, brief = in_words(plan), in_brief(plan)
-        shown = words if request.verbose else brief
-        return View(lambda width, colours: facts(shown), lambda: plan.as_json() | {"words": words, "brief": brief})
+        rows = words if request.verbose else brief
+        return View(lambda width, colours: facts(rows), lambda: plan.as_json() | {"words": words, "brief": brief})
 
     def run(self, request: Request, listener: Listener, resume: bool = False) -> View:
         """Trains a study in this process. Raises Cancelled for a cancelled one, unless resumed."""

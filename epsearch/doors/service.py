@@ -61,8 +61,8 @@ class ServiceDoor:
             raise UsageError("a service plans new studies alone; leave out --extend")
         plan = self._client.post("/plan", {"kind": request.kind.kind, **_options(request)})
         # A service of an older version has no brief plan.
-        shown = plan["words"] if request.verbose else plan.get("brief", plan["words"])
-        return View(lambda width, colours: facts(shown), lambda: plan)
+        rows = plan["words"] if request.verbose else plan.get("brief", plan["words"])
+        return View(lambda width, colours: facts(rows), lambda: plan)
 
     def run(self, request: Request, listener: Listener, resume: bool = False) -> View:
         """Submits a study, follows it, downloads its report. Ctrl-C ends the following, not the study."""

@@ -65,8 +65,8 @@ def given_urls() -> list[LedgerUrl]:
     """Returns URLs of the command line and the environment, whose passwords must be masked."""
     # A ledger's URL is printed as its variable's name; a service's has no password.
     named = ((value, "" if name == SERVER else name) for name, value in _variables().items())
-    given = [*((text, "") for text in sys.argv[1:]), *named]
-    return [LedgerUrl(text, variable) for text, variable in given if "://" in text]
+    texts = [*((text, "") for text in sys.argv[1:]), *named]
+    return [LedgerUrl(text, variable) for text, variable in texts if "://" in text]
 
 
 def _variables() -> dict[str, str]:

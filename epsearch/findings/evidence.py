@@ -37,8 +37,8 @@ def _distinct(loop: Loop, runs: Iterable[Run], known: HashesOfTasks) -> Hashes:
         for run in runs
         for position in range(run.prefix[0] if run.prefix else len(loop.study.stream_tasks(run.phase)))
     }
-    found = [_of_task(loop, part, known) for part in sorted(parts)]
-    return np.unique(np.concatenate([np.zeros(0, np.uint64), *found]))
+    hashes = [_of_task(loop, part, known) for part in sorted(parts)]
+    return np.unique(np.concatenate([np.zeros(0, np.uint64), *hashes]))
 
 
 def _of_task(loop: Loop, part: tuple[str, int, int, int], known: HashesOfTasks) -> Hashes:

@@ -124,13 +124,13 @@ class StoredStudy(_PageData):
 
     def _repr_html_(self) -> str:
         said = self.summary
-        shown = super()._repr_html_() if said is None else said._repr_html_()
-        return f"<h4>{escape(self.study.name)}</h4>{shown}"
+        html = super()._repr_html_() if said is None else said._repr_html_()
+        return f"<h4>{escape(self.study.name)}</h4>{html}"
 
     def _repr_markdown_(self) -> str:
         said = self.summary
-        shown = super()._repr_markdown_() if said is None else said._repr_markdown_()
-        return f"#### {self.study.name}\n\n{shown}"
+        markdown = super()._repr_markdown_() if said is None else said._repr_markdown_()
+        return f"#### {self.study.name}\n\n{markdown}"
 
 
 @dataclass(frozen=True)

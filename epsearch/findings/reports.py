@@ -121,7 +121,7 @@ def _row(
 ) -> tuple[str, str, Mapping[str, object], tuple[RunRecord, ...]]:
     """Returns label, method, hyperparameters and members of a row; joint: accuracy of joint training by unit."""
     members = loop.records_of(loop.runs(row))
-    return row.label, row.method, row.shown(), tuple(replace(one, joint=joint.get(one.unit)) for one in members)
+    return row.label, row.method, row.short_values(), tuple(replace(one, joint=joint.get(one.unit)) for one in members)
 
 
 def _of_joint_training(loop: TableLoop) -> dict[int, float]:

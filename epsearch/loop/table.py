@@ -47,7 +47,7 @@ class Row:
         """Returns the learner of a seed."""
         return Learner(self.method, self.hyperparameters, seed)
 
-    def shown(self) -> dict[str, Any]:
+    def short_values(self) -> dict[str, Any]:
         """Returns the hyperparameters for tables, by short names."""
         tuned = tunable(self.method, self.hyperparameters) if self.candidate_count else ()
         names = {*self.set_by_bytes, *(each.name for each in tuned)}

@@ -28,19 +28,19 @@ def budgets(study: Study, stream: TaskStream) -> dict[str, Any]:
     if memory is None and steps is None:
         return {}
     learners = {one.method: one for one in CHECKS[study.kind].trained(study)}
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     if memory is not None:
         with_memory = {name: one for name, one in learners.items() if one.declared.memory is not None}
-        found[MEMORIES] = {name: _memory(memory, study, one, stream) for name, one in with_memory.items()}
+        values[MEMORIES] = {name: _memory(memory, study, one, stream) for name, one in with_memory.items()}
     if steps is not None:
         with refused(ValueError):
             for row in table_rows(cast(Comparison, study)):
                 tunable(row.method, row.hyperparameters)
         searched = study.request("cv").open()
-        found[CANDIDATES] = {name: _candidates(steps, study, one, searched) for name, one in learners.items()}
-        rows = sum(found[CANDIDATES][one.method] for one in CHECKS[study.kind].trained(study))
+        values[CANDIDATES] = {name: _candidates(steps, study, one, searched) for name, one in learners.items()}
+        rows = sum(values[CANDIDATES][one.method] for one in CHECKS[study.kind].trained(study))
         check_product("members", limits.MEMBERS, candidates=rows, seeds=len(study.units))
-    return found
+    return values
 
 
 def _memory(budget: int, study: Study, learner: Learner, stream: TaskStream) -> int:

@@ -32,15 +32,15 @@ MOVED_STARTS = 2
 """Default number of members of residual networks whose rounding noise is measured."""
 
 
-def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = None) -> AnyStudy:
+def build(kind: type[AnyStudy], options: Mapping[str, Any], config: Path | None = None) -> AnyStudy:
     """Returns the effective study: the command line over the YAML file over the dataset's definition.
 
-    given: values by option, as text or of the field's type, None for the default; config: a YAML file of options. The
+    options: values by option, as text or of the field's type, None for the default; config: a YAML file of options. The
     default name consists of the dataset and a hash of the options. A search by a protocol that chooses otherwise than
     by scores, once, becomes a study of this protocol. Raises UsageError, one line, for invalid values and files, and
     for options that do not fit each other. Data are checked by `data.prepare`.
     """
-    parsed = parse_options(kind, given, config)
+    parsed = parse_options(kind, options, config)
     if "protocol" in kind.options() and not _chooses_by_scores(parsed.get("protocol", CV_TASKS)):
         return cast(AnyStudy, _of_one_protocol(parsed))
     study, usual = _described(kind, parsed)
@@ -67,12 +67,12 @@ def check_name(name: str, out: Path, storage: LedgerUrl) -> None:
     check_no_file_of(storage, out, study_name(name, "name"))
 
 
-def unsearched(given: Mapping[str, Any]) -> Search:
+def unsearched(options: Mapping[str, Any]) -> Search:
     """Returns a search without checks of its space and strategy, and without a default name.
 
     Raises UsageError.
     """
-    study, _ = _described(Search, parse_options(Search, given, None))
+    study, _ = _described(Search, parse_options(Search, options, None))
     check_stream(study)
     return study
 
@@ -150,25 +150,25 @@ def _of_one_protocol(parsed: Mapping[str, Any]) -> ProtocolStudy:
     )
 
 
-def places(given: Mapping[str, Any], config: Path | None = None) -> tuple[str | None, Path, LedgerUrl]:
+def places(options: Mapping[str, Any], config: Path | None = None) -> tuple[str | None, Path, LedgerUrl]:
     """Returns the name, which may be None, the out folder and the ledger of a search. Raises UsageError."""
     named = ("name", "out", "storage")  # other options depend on the kind of study
     written = ({} if config is None else file.read(config)) | {
-        name: value for name, value in given.items() if value is not None
+        name: value for name, value in options.items() if value is not None
     }
     parsed = parse_values(Search, {name: written[name] for name in named if name in written})
     parsed.setdefault("out", Search.options()["out"].default)
     return parsed.get("name"), parsed["out"], ledger_url(parsed["out"], parsed.get("storage"))
 
 
-def extend_search(stored: Search, given: Mapping[str, Any], config: Path | None = None) -> Search:
+def extend_search(stored: Search, options: Mapping[str, Any], config: Path | None = None) -> Search:
     """Returns a stored search with other options, see `history.check_extension`.
 
     Its ledger and out folder do not change. Raises UsageError.
     """
-    parsed = parse_options(Search, given, config, stored.method)
+    parsed = parse_options(Search, options, config, stored.method)
     # A new interval replaces the stored space.
-    parsed.setdefault("search", None if given.get("interval") is not None else stored.search)
+    parsed.setdefault("search", None if options.get("interval") is not None else stored.search)
     parsed["device"] = _device(parsed.get("device", stored.device))
     if parsed.get("race", stored.race) != stored.race:
         parsed = {name: option.default for name, option in Search.options().items() if option.part == RACE} | parsed
@@ -179,9 +179,9 @@ def extend_search(stored: Search, given: Mapping[str, Any], config: Path | None 
     return study
 
 
-def with_options(stored: Study, given: Mapping[str, Any]) -> Study:
+def with_options(stored: Study, options: Mapping[str, Any]) -> Study:
     """Returns a stored study with other options of where and how it runs. Raises UsageError."""
-    return stored.but(**parse_options(type(stored), given, None))
+    return stored.but(**parse_options(type(stored), options, None))
 
 
 def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl) -> Study:

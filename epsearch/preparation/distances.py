@@ -21,13 +21,13 @@ def distances(study: Study) -> dict[str, Any]:
         return {}
     from trainers.cost.flops import measured_every  # brings torch along
 
-    found: dict[str, int] = {}
+    steps: dict[str, int] = {}
     for run, stream in _runs(study):
         transfer, images = measures_transfer(run.phase), study.measure[1]
         every, _ = measured_every(run.learner, stream, study.architecture, transfer, images)
         name = stored_method(run.learner)
-        found[name] = max(found.get(name, 1), every)
-    return {DISTANCES: found}
+        steps[name] = max(steps.get(name, 1), every)
+    return {DISTANCES: steps}
 
 
 def measuring(study: Study, images: Mapping[str, Any]) -> tuple[tuple[str, int, float], ...]:
@@ -39,14 +39,14 @@ def measuring(study: Study, images: Mapping[str, Any]) -> tuple[tuple[str, int, 
         return ()
     from trainers.cost.flops import measured_share
 
-    found: dict[tuple[str, int], float] = {}
+    shares: dict[tuple[str, int], float] = {}
     for run, stream in _runs(study):
         if (measure := measured(study, images, run)) is not None:
             every, count = measure
             share = measured_share(run.learner, stream, study.architecture, measures_transfer(run.phase), count)
             key = (run.learner.declared.title, every)
-            found[key] = max(found.get(key, 0.0), share(every))
-    return tuple((*key, share) for key, share in found.items())
+            shares[key] = max(shares.get(key, 0.0), share(every))
+    return tuple((*key, share) for key, share in shares.items())
 
 
 def _runs(study: Study) -> Iterator[tuple[Run, TaskStream]]:

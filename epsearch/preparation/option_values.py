@@ -27,7 +27,7 @@ OF_A_PACK = {"dataset", "methods", "settings", "seeds", "tune", "device", "preci
 
 
 def parse_options(
-    kind: type[Study], given: Mapping[str, Any], config: Path | None, method: str | None = None
+    kind: type[Study], options: Mapping[str, Any], config: Path | None, method: str | None = None
 ) -> dict[str, Any]:
     """Returns parsed values of the command line and the YAML file, by name; method: their default.
 
@@ -37,9 +37,9 @@ def parse_options(
     for key in written:
         if key not in (allowed := kind.options()):
             raise UsageError(f"{config}: {unknown('option', key, allowed)}")
-    if (named := {**written, **given}.get("trainer")) is not None:
+    if (named := {**written, **options}.get("trainer")) is not None:
         declare(trainer(named, "trainer"))
-    written = _joined(kind, written, {name: value for name, value in given.items() if value is not None})
+    written = _joined(kind, written, {name: value for name, value in options.items() if value is not None})
     if written.get("from_pack") is not None:
         written = _with_pack(kind, written)
     parsed = parse_values(kind, written, method)
@@ -47,8 +47,8 @@ def parse_options(
         from epsearch.protocols.registry import on_tests
 
         parsed["protocol"] = on_tests(parsed.get("protocol", CV_TASKS), tests)
-    if given.get("interval") is not None:
-        if given.get("search") is not None:
+    if options.get("interval") is not None:
+        if options.get("search") is not None:
             raise UsageError("interval is that of ε alone; give it within --search, like epsilon=0..0.5")
         parsed.pop("search", None)  # of the file, as the command line wins
     return parsed

@@ -189,7 +189,7 @@ def _of_table(trial: Callable[[Row], Trial]) -> tuple[Callable[[Any], Any], Call
 
     def of_loop(loop: TableLoop) -> tuple[str, tuple[Parameter, ...], list[Trial]]:
         rows, seeds = () if loop.tuning else loop.rows, len(loop.study.units)
-        trials = [_filled(trial(row), loop.records_of(loop.runs(row)), seeds, row.shown()) for row in rows]
+        trials = [_filled(trial(row), loop.records_of(loop.runs(row)), seeds, row.short_values()) for row in rows]
         values = [dict(trial(row).values) for row in loop.rows]
         columns = ((name, tuple(dict.fromkeys(row[name] for row in values))) for name in values[0])
         return "eval", tuple(Parameter(name, choices=choices) for name, choices in columns), trials

@@ -118,7 +118,7 @@ def _of_search(loop: SearchLoop) -> dict[str, Callable[[int], Learner]]:
 
 def _of_table(loop: TableLoop) -> dict[str, Callable[[int], Learner]]:
     def name(row: Row) -> str:
-        values = row.shown()
+        values = row.short_values()
         return f"{row.label}, {point_text(tuple(values), tuple(values.values()))}" if values else row.label
 
     return {name(row): row.learner for row in loop.rows}

@@ -102,14 +102,14 @@ class Study:
     Fields are options, see `option`; so are all hyperparameters that the kind takes.
     """
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, **options: Any) -> None:
         """Takes options by name, with defaults and text values as on the command line.
 
         Raises UsageError, one line, for invalid values. With all fields, as from `of` and `dataclasses.replace`,
         nothing is checked.
         """
-        complete = given.keys() == {field.name for field in fields(self)}
-        for name, value in (given if complete else vars(filling.filled(type(self), given))).items():
+        complete = options.keys() == {field.name for field in fields(self)}
+        for name, value in (options if complete else vars(filling.filled(type(self), options))).items():
             object.__setattr__(self, name, value)
 
     kind: ClassVar[str]
@@ -360,9 +360,9 @@ class Study:
 
         Ledgers store and compare them: their names and values must not change.
         """
-        shown, known = self.shown(), self.defaults()
+        every, known = self.shown(), self.defaults()
         return {
-            name: shown[name]
+            name: every[name]
             for name, option in self.options().items()
             if option.identifies
             and self.applies(option)
@@ -399,8 +399,8 @@ class Study:
     def to_yaml(self, places: bool = True) -> str:
         """Returns the study as a YAML file for `--config`; places: with the folders and addresses of this machine."""
         known = self.options()
-        shown = {name: value for name, value in self.shown().items() if places or known[name].scope != PLACE}
-        return str(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, default_flow_style=None))
+        every = {name: value for name, value in self.shown().items() if places or known[name].scope != PLACE}
+        return str(yaml.safe_dump(every, sort_keys=False, allow_unicode=True, default_flow_style=None))
 
     def applies(self, option: Option) -> bool:
         """Returns whether an option applies to the study."""

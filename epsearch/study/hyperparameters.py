@@ -186,13 +186,13 @@ def _parameter(part: Any, method: str | None) -> Parameter:
     return _choices(one, values.split(","), method, truths=True)
 
 
-def _choices(one: Hyperparameter, given: Sequence[Any], method: str | None, truths: bool) -> Parameter:
+def _choices(one: Hyperparameter, values: Sequence[Any], method: str | None, truths: bool) -> Parameter:
     """Returns a parameter of choices; truths: see `any_value`. Raises UsageError; ValueError for equal choices."""
-    name, choices = one.name, [part.strip() if isinstance(part, str) else part for part in given]
+    name, choices = one.name, [part.strip() if isinstance(part, str) else part for part in values]
     if len(choices) > limits.CHOICES:
         raise UsageError(f"choices of {name} must be <= {limits.CHOICES} in number, got {len(choices)}")
     if "" in choices:
-        raise UsageError(f"choices of {name} must be values with commas between, got {brief(given)}; one is empty")
+        raise UsageError(f"choices of {name} must be values with commas between, got {brief(values)}; one is empty")
     if method is not None and declaration(method).takes_any:
         tried = [any_value(choice, name, truths) for choice in choices]
         if None in tried:

@@ -109,10 +109,10 @@ def _table_in_brief(rows: pd.DataFrame, titles: Sequence[str], left_out: bool, n
         )
         for row in rows.to_dict("records")
     ]
-    shown = table(lines, *(f"  {title}" for title in titles), "A_T %", *(["printed"] if printed else []), "F_T %")
+    body = table(lines, *(f"  {title}" for title in titles), "A_T %", *(["printed"] if printed else []), "F_T %")
     seeds = "" if measured.empty else f"{count_text(int(measured['n'].min()), 'seed')}; ± {spread_name(printed)}"
     step = f"epsearch report {name} --with-printed" if left_out else f"epsearch report {name} --figures pdf"
-    return [Text(best, style="bold"), shown], {**({"trust": seeds} if seeds else {}), "next": step}
+    return [Text(best, style="bold"), body], {**({"trust": seeds} if seeds else {}), "next": step}
 
 
 def _cell(row: Mapping[Any, Any] | pd.Series, metric: str) -> str:

@@ -30,7 +30,7 @@ class PlainConsole(Console):
             if segment.control or not CONTROLS.search(segment.text):
                 yield segment
             else:
-                yield Segment(CONTROLS.sub(lambda found: ascii(found[0])[1:-1], segment.text), segment.style)
+                yield Segment(CONTROLS.sub(lambda match: ascii(match[0])[1:-1], segment.text), segment.style)
 
     def on_broken_pipe(self) -> None:
         """Raises BrokenPipeError, where rich would end the program silently."""

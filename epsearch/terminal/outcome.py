@@ -128,7 +128,7 @@ def _comparison_as_json(results: TableResults) -> dict[str, Any]:
         "ranking": _records(ranked),
         "kendall_tau": tau if math.isfinite(tau) else None,
         **_claim_as_json(results),
-        **({} if (found := reproduction(results)) is None else {"reproduction": found}),
+        **({} if (comparison := reproduction(results)) is None else {"reproduction": comparison}),
     }
 
 

@@ -50,9 +50,9 @@ class MethodCase:
         self.method = PLUGGED.get(self.name) or METHODS[self.name]
         self.path = path or (COMPILED if find_spec("numba") else TENSORS)
         declared = {one.name: one for one in self.method.hyperparameters}
-        given = USUAL | dict(values or {})
+        every = USUAL | dict(values or {})
         self.values = {
-            name: given[name] if name in given and one.fits(given[name]) else one.default
+            name: every[name] if name in every and one.fits(every[name]) else one.default
             for name, one in declared.items()
         }
         self.others = {name: _other(one, self.values[name]) for name, one in declared.items()} | dict(others or {})
@@ -125,10 +125,10 @@ def numbers_and_tensors_mix_alike(case: MethodCase) -> str | None:
         alone = rule.mix(Products(*one, share, 0.0, 1.0, *losses[row]), values)
         for part in Mix._fields:
             number, tensor = float(getattr(alone, part)), getattr(together, part)
-            found = float(tensor[row] if isinstance(tensor, torch.Tensor) and tensor.dim() else tensor)
+            entry = float(tensor[row] if isinstance(tensor, torch.Tensor) and tensor.dim() else tensor)
             sure(
-                np.isclose(number, found, rtol=1e-4, atol=1e-6),
-                f"{part} of the mix must be the same for numbers and for tensors, got {number:g} and {found:g} for "
+                np.isclose(number, entry, rtol=1e-4, atol=1e-6),
+                f"{part} of the mix must be the same for numbers and for tensors, got {number:g} and {entry:g} for "
                 f"g·g, g·g_ref, g_ref·g_ref = {one}",
             )
     return None
@@ -148,10 +148,10 @@ def what_is_needed_of_g_ref_is_enough(case: MethodCase) -> str | None:
             continue
         asked = True
         for one in ((4.0, 1.0, 2.0), (4.0, 0.0, 0.0), (0.0, 0.0, 2.0), (1e-40, 1e-40, 1e-40), (1e-6, 5.0, 1e8)):
-            found = Mix(*map(float, rule.mix(Products(*one), values)))
+            mix = Mix(*map(float, rule.mix(Products(*one), values)))
             sure(
-                found == (1.0, 0.0, 0.0),
-                f"a rule that needs the sign of g·g_ref alone must take g where it is not negative, got {found} for "
+                mix == (1.0, 0.0, 0.0),
+                f"a rule that needs the sign of g·g_ref alone must take g where it is not negative, got {mix} for "
                 f"g·g, g·g_ref, g_ref·g_ref = {one} with {_shown(values)}; it needs NORM, or ALL",
             )
     return None if asked else "no values need the sign alone"
@@ -197,10 +197,10 @@ def a_first_task_is_plain_sgd_where_it_must_be(case: MethodCase) -> str | None:
     if case.method.memory == RESERVOIR:
         return "a reservoir replays from its second step on"
     plain = MethodCase("van", {name: case.values[name] for name in ("lr", "batch_size")}, path=case.path)
-    found, expected = (one.train([one.learner()], toy(range(2))) for one in (case, plain))
-    same = found.accuracies[0, 0, 0] == expected.accuracies[0, 0, 0]
+    result, expected = (one.train([one.learner()], toy(range(2))) for one in (case, plain))
+    same = result.accuracies[0, 0, 0] == expected.accuracies[0, 0, 0]
     sure(
-        same and np.allclose(found.within[0, 0], expected.within[0, 0]),
+        same and np.allclose(result.within[0, 0], expected.within[0, 0]),
         "a first task must be plain SGD, as nothing is in the memory yet; it is another network's",
     )
     return None

@@ -84,15 +84,15 @@ def outputs_are_logits(case: NetworkCase) -> None:
     for training in (True, False):
         module.train(training)
         for rows in (ROWS, FEW):
-            found, wanted = module(case.batch(rows)), (rows, case.outputs)
-            sure(isinstance(found, Tensor), f"it must return a tensor of logits, got {type(found).__name__}")
-            shape = tuple(found.shape)
+            logits, wanted = module(case.batch(rows)), (rows, case.outputs)
+            sure(isinstance(logits, Tensor), f"it must return a tensor of logits, got {type(logits).__name__}")
+            shape = tuple(logits.shape)
             sure(shape == wanted, f"logits must have shape {list(wanted)} for {rows} rows, got {list(shape)}")
-            kind = str(found.dtype).removeprefix("torch.")
-            sure(found.dtype == torch.float32, f"logits must be float32, got {kind}")
+            kind = str(logits.dtype).removeprefix("torch.")
+            sure(logits.dtype == torch.float32, f"logits must be float32, got {kind}")
             sure(
-                bool(torch.isfinite(found).all()),
-                f"logits must be finite, got {int((~torch.isfinite(found)).sum())} that are not",
+                bool(torch.isfinite(logits).all()),
+                f"logits must be finite, got {int((~torch.isfinite(logits)).sum())} that are not",
             )
 
 

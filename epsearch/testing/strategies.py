@@ -63,8 +63,8 @@ def an_unknown_number_is_refused_and_nothing_taken_in(case: StrategyCase) -> Non
     """This includes earlier observations of the same call."""
     strategy = case.build()
     asked = strategy.ask()
-    told = [Observation(asked[0].number, 1.0), Observation(999, 1.0)]
-    refuses(lambda: strategy.tell(told), "a number that was never suggested")
+    observations = [Observation(asked[0].number, 1.0), Observation(999, 1.0)]
+    refuses(lambda: strategy.tell(observations), "a number that was never suggested")
     sure(strategy.ask() == asked and strategy.best is None, "of a call that is refused nothing may be taken in")
 
 
@@ -73,30 +73,32 @@ def a_value_may_be_told_again_but_not_changed(case: StrategyCase) -> None:
     strategy = case.build()
     asked = strategy.ask()
     values = [1.0, None][: len(asked)]
-    told = [Observation(one.number, value) for one, value in zip(asked, values, strict=False)]
-    if len(told) == len(asked):  # the round would be over
+    observations = [Observation(one.number, value) for one, value in zip(asked, values, strict=False)]
+    if len(observations) == len(asked):  # the round would be over
         return
-    strategy.tell(told)
-    strategy.tell(told)
-    new = Observation(asked[len(told)].number, 1.0)
-    for changed in (Observation(one.number, 2.0) for one in told):
+    strategy.tell(observations)
+    strategy.tell(observations)
+    new = Observation(asked[len(observations)].number, 1.0)
+    for changed in (Observation(one.number, 2.0) for one in observations):
         refuses(lambda other=changed: strategy.tell([new, other]), "another value of a number")  # type: ignore[misc]
-    sure(strategy.ask() == asked[len(told) :], "of a call that is refused nothing may be taken in")
+    sure(strategy.ask() == asked[len(observations) :], "of a call that is refused nothing may be taken in")
 
 
 def values_of_closed_rounds_may_be_told_again(case: StrategyCase) -> None:
     """A restarted driver tells them again."""
     strategy = case.build()
-    told = run(strategy, lambda one: one.number % 3)
+    observations = run(strategy, lambda one: one.number % 3)
     before = state(strategy)
-    strategy.tell(told)
+    strategy.tell(observations)
     sure(strategy.done and state(strategy) == before, "values of closed rounds may be told again, and change nothing")
 
 
 def replay_refuses_what_does_not_belong_to_the_search(case: StrategyCase) -> None:
     """Then the search was another one."""
-    told = run(case.build(), lambda one: one.number % 3)
-    refuses(lambda: replay(case.build(), [*told, Observation(len(told), 0.0)]), "an observation too many")
+    observations = run(case.build(), lambda one: one.number % 3)
+    refuses(
+        lambda: replay(case.build(), [*observations, Observation(len(observations), 0.0)]), "an observation too many"
+    )
 
 
 def a_search_in_which_everything_fails_ends_without_a_best(case: StrategyCase) -> None:
@@ -120,11 +122,11 @@ def one_success_among_failures_is_the_best(case: StrategyCase) -> None:
     """However low it is."""
     for survivor in (0, 2):
         strategy = case.build()
-        told = run(strategy, lambda one, only=survivor: -5.0 if one.number == only else None)  # type: ignore[misc]
-        if survivor < len(told):
+        observations = run(strategy, lambda one, only=survivor: -5.0 if one.number == only else None)  # type: ignore[misc]
+        if survivor < len(observations):
             best = strategy.best
-            found = best is not None and (best.number, best.value) == (survivor, -5.0)
-            sure(found, f"the only success, number {survivor}, must be the best, got {best}")
+            known = best is not None and (best.number, best.value) == (survivor, -5.0)
+            sure(known, f"the only success, number {survivor}, must be the best, got {best}")
 
 
 def suggestions_lie_inside_have_numbers_of_their_own_and_end(case: StrategyCase, table: Sequence[float | None]) -> None:
@@ -153,7 +155,7 @@ def rounds_show_what_was_asked_and_told(case: StrategyCase, table: Sequence[floa
     """This includes the open round."""
     strategy, score = case.build(), scores_of(table)
     asked: list[list[Suggestion]] = []
-    told: list[list[Observation]] = []
+    observations: list[list[Observation]] = []
     while not strategy.done:
         last, batch = strategy.rounds[-1], strategy.ask()
         below = last.span is None or last.span[0] <= float(min(last.points)[0])
@@ -162,14 +164,14 @@ def rounds_show_what_was_asked_and_told(case: StrategyCase, table: Sequence[floa
             last.points == tuple(one.point for one in batch) and set(last.scores) == {None},
             "the last round must be the open one, with the points that are asked for and no scores",
         )
-        told.append([observe(one, score(one)) for one in batch])
+        observations.append([observe(one, score(one)) for one in batch])
         asked.append(batch)
-        strategy.tell(told[-1])
+        strategy.tell(observations[-1])
     rounds = strategy.rounds
     sure([one.number for one in rounds] == list(range(1, len(asked) + 1)), "rounds must be numbered 1, 2, 3, …")
     points = [tuple(one.point for one in batch) for batch in asked]
     sure([one.points for one in rounds] == points, "rounds must show the points that were asked for")
-    values = [tuple(one.value for one in batch) for batch in told]
+    values = [tuple(one.value for one in batch) for batch in observations]
     sure([one.scores for one in rounds] == values, "rounds must show the scores that were told")
 
 
@@ -181,11 +183,11 @@ def the_best_is_one_that_was_told(case: StrategyCase, table: Sequence[float | No
         asked[one.number] = one
         return score(one)
 
-    told = run(strategy, seen)
-    values, best = [one.value for one in told if one.value is not None], strategy.best
+    observations = run(strategy, seen)
+    values, best = [one.value for one in observations if one.value is not None], strategy.best
     sure((best is None) == (not values), f"there must be a best exactly where something was scored, got {best}")
     if best is not None:
-        known = best.point == asked[best.number].point and best.value == told[best.number].value
+        known = best.point == asked[best.number].point and best.value == observations[best.number].value
         sure(known, f"the best must be a point that was asked for with its score, got {best}")
         highest = best.value == max(values) or case.kind.decides_alone
         sure(highest, f"the best must have the highest score, {max(values)}, got {best.value}")

@@ -92,12 +92,12 @@ def images_have_a_mean_and_attributes_that_fit(streams: StreamCase) -> None:
         sure(fits, f"the mean must fit images {list(pixels.shape[1:])}, got {list(mean.shape)}")
         sure(isinstance(stream.balanced, bool), f"balanced must be True or False, got {stream.balanced!r}")
         if stream.attributes is not None:
-            found = stream.attributes
-            fits = found.dtype == np.float32 and len(found) == stream.outputs
+            attributes = stream.attributes
+            fits = attributes.dtype == np.float32 and len(attributes) == stream.outputs
             sure(
                 fits,
                 f"attributes must be float32 with a row for each of {stream.outputs} outputs, got "
-                f"{found.dtype} {list(found.shape)}",
+                f"{attributes.dtype} {list(attributes.shape)}",
             )
 
 
@@ -143,8 +143,8 @@ def an_order_names_each_example_once(streams: StreamCase) -> None:
             sure(len(set(order.tolist())) == len(order), f"an order must name each example once {at}")
             size = stream.size(seed, task)
             sure(len(order) == size, f"size must be that of the order, {len(order)}, got {size} {at}")
-            shown = len(order) + (len(stream.held(seed, task)) if hasattr(stream, "held") else 0)
-            sure(examples in (None, shown), f"a task must show {examples} examples, got {shown} {at}")
+            count = len(order) + (len(stream.held(seed, task)) if hasattr(stream, "held") else 0)
+            sure(examples in (None, count), f"a task must show {examples} examples, got {count} {at}")
             backwards = [part[::-1] for part in stream.train(seed, task, order[::-1])]
             sure(_same(backwards, stream.train(seed, task, order)), f"training must follow the order given {at}")
 
@@ -164,8 +164,8 @@ def no_image_is_shown_in_two_tasks(streams: StreamCase) -> str | None:
         if hasattr(stream, "angle"):
             return ROTATED
         for seed in SEEDS:
-            shown = [set(_contents(stream, _parts(stream, seed, task)[0])) for task in tasks]
-            twice = sum(map(len, shown)) - len(set().union(*shown))
+            contents = [set(_contents(stream, _parts(stream, seed, task)[0])) for task in tasks]
+            twice = sum(map(len, contents)) - len(set().union(*contents))
             sure(not twice, f"{twice} images are shown in more than one of the tasks {tasks}, seed {seed}")
     return None
 
@@ -196,19 +196,19 @@ def what_was_asked_before_changes_nothing(streams: StreamCase) -> None:
     """Workers ask for seeds and tasks in any order."""
     for (tasks, forwards), (_, backwards) in zip(streams.each(), streams.each(), strict=True):
         asked = [(seed, task) for seed in SEEDS for task in tasks]
-        found = {key: _parts(forwards, *key)[0] for key in asked}
+        parts = {key: _parts(forwards, *key)[0] for key in asked}
         for key in reversed(asked):
-            same = _same(_parts(backwards, *key)[0], found[key])
+            same = _same(_parts(backwards, *key)[0], parts[key])
             sure(same, f"a task must be the same whatever was asked for before, it is not {_at(*key)}")
 
 
 def seeds_and_tasks_have_orders_of_their_own(streams: StreamCase) -> None:
     """They also have other examples, or other images of them."""
     for tasks, stream in streams.each():
-        shown = {tuple(_contents(stream, _parts(stream, seed, task)[0])) for seed in SEEDS for task in tasks}
+        contents = {tuple(_contents(stream, _parts(stream, seed, task)[0])) for seed in SEEDS for task in tasks}
         orders = {tuple(stream.order(seed, task)) for seed in SEEDS for task in tasks}
         wanted = len(SEEDS) * len(tasks)
-        sure(len(shown) == wanted, f"each seed and task must show data of its own, {len(shown)} of {wanted} do")
+        sure(len(contents) == wanted, f"each seed and task must show data of its own, {len(contents)} of {wanted} do")
         sure(len(orders) == wanted, f"each seed and task must have an order of its own, {len(orders)} of {wanted} do")
 
 

@@ -31,9 +31,9 @@ def numbers(rows: Iterable[tuple[str, Sequence[RunRecord]]]) -> pd.DataFrame:
         *(f"{p}_{part}" for p in PANELS for part in ("mean", "std")),
         "n",
     ]
-    found = [_of_row(label, place, members) for place, (label, members) in enumerate(rows)]
-    found = [one for one in found if len(one)]
-    return pd.concat(found, ignore_index=True)[columns] if found else pd.DataFrame(columns=columns)
+    frames = [_of_row(label, place, members) for place, (label, members) in enumerate(rows)]
+    frames = [one for one in frames if len(one)]
+    return pd.concat(frames, ignore_index=True)[columns] if frames else pd.DataFrame(columns=columns)
 
 
 def draw(points: pd.DataFrame) -> Any:
@@ -85,11 +85,11 @@ def _of_row(label: str, place: int, members: Sequence[RunRecord]) -> pd.DataFram
         }
     )
     grouped = table.groupby(["task", "step"])
-    found = pd.DataFrame({f"{p}_{part}": getattr(grouped[p], part)() for p in PANELS for part in ("mean", "std")})
-    found = found.assign(n=grouped.size()).reset_index()
+    means = pd.DataFrame({f"{p}_{part}": getattr(grouped[p], part)() for p in PANELS for part in ("mean", "std")})
+    means = means.assign(n=grouped.size()).reset_index()
     length = table.groupby("task")["step"].max()
-    before = found["task"].map(length.cumsum() - length)
-    return found.assign(row=label, place=place, total=before + found["step"])
+    before = means["task"].map(length.cumsum() - length)
+    return means.assign(row=label, place=place, total=before + means["step"])
 
 
 def _add_line(figure: Any, line: pd.DataFrame, panel: str, row: int) -> None:

@@ -31,13 +31,13 @@ def draw(curve: ParameterCurve) -> Any:
 
     Marks and colours are those of `parameter_curve`.
     """
-    curve, shown = displayed(curve), panels(curve)
-    titles = [f"Repeat {number}" for number in shown]
+    curve, repeats = displayed(curve), panels(curve)
+    titles = [f"Repeat {number}" for number in repeats]
     figure = plotly("subplots").make_subplots(
-        rows=1, cols=max(len(shown), 1), horizontal_spacing=0.03, subplot_titles=titles
+        rows=1, cols=max(len(repeats), 1), horizontal_spacing=0.03, subplot_titles=titles
     )
     of_round = colours(curve)
-    for col, number in enumerate(shown, start=1):
+    for col, number in enumerate(repeats, start=1):
         add_round(figure, curve, number, of_round[number], col)
         add_level(figure, curve, col)
         add_set(figure, curve, curve.points[curve.points["repeat"] == number][curve.parameter], col)
@@ -45,19 +45,19 @@ def draw(curve: ParameterCurve) -> Any:
     figure.update_layout(showlegend=False, margin_t=36)
     figure.update_xaxes(title_text=curve.label, **value_axis(curve.points[curve.parameter], curve.log))
     figure.update_yaxes(title_text=title(curve), col=1)
-    if (ends := _ends(curve, shown)) is not None:
+    if (ends := _ends(curve, repeats)) is not None:
         figure.update_yaxes(range=ends)
-    for col in range(2, len(shown) + 1):  # they share the scale of the first
+    for col in range(2, len(repeats) + 1):  # they share the scale of the first
         figure.update_yaxes(showticklabels=False, ticks="", col=col)
     return figure
 
 
 def caption(curve: ParameterCurve) -> str:
     """Returns the caption, with the number of repeats that have no panel."""
-    shown, later = panels(curve), [number for number in curve.later if number not in curve.indistinct]
+    repeats, later = panels(curve), [number for number in curve.later if number not in curve.indistinct]
     text = f"{curve.metric} in later repeats, each over its own interval, on one vertical scale."
-    if earlier := len(later) - len(shown):
-        text += f" Of {len(later)} the last {len(shown)} are drawn, without {earlier} earlier."
+    if earlier := len(later) - len(repeats):
+        text += f" Of {len(later)} the last {len(repeats)} are drawn, without {earlier} earlier."
     left_out = left_out_text(tuple(number for number in curve.indistinct if number in curve.later))
     return " ".join(filter(None, (text, left_out, "Marks as in the figure of all repeats.")))
 
@@ -71,10 +71,10 @@ def _rows(curve: ParameterCurve) -> pd.DataFrame:
     return curve.points[curve.points["repeat"].isin(panels(curve))].reset_index(drop=True)
 
 
-def _ends(curve: ParameterCurve, shown: tuple[int, ...]) -> tuple[float, float] | None:
+def _ends(curve: ParameterCurve, repeats: tuple[int, ...]) -> tuple[float, float] | None:
     """Returns the vertical range of all panels; None where nothing has a score."""
-    means = curve.points[curve.points["repeat"].isin(shown)]
-    seeds = curve.members[curve.members["repeat"].isin(shown)]["value"]
+    means = curve.points[curve.points["repeat"].isin(repeats)]
+    seeds = curve.members[curve.members["repeat"].isin(repeats)]["value"]
     # A bar may end beyond every seed.
     bars = [means["mean"] + sign * means["within_error"].fillna(0) for sign in (-1, 1)]
     values = [value for column in (seeds, *bars) for value in column.dropna().tolist()]

@@ -50,9 +50,9 @@ def numbers(results: SearchResults) -> Numbers | None:
     return results, frame.assign(below=below, best=frame[name] == frame["order"].map(best))
 
 
-def draw(found: Numbers) -> Any:
+def draw(data: Numbers) -> Any:
     """Returns a plotly figure: a row of dots for each order, the first on top, and a line at the chosen value."""
-    results, frame = found
+    results, frame = data
     name, log = results.parameters[0], results.parameters[0] in results.log
     figure, palest = plotly("graph_objects").Figure(), _palest(frame)
     orders = frame["order"].drop_duplicates().tolist()
@@ -97,9 +97,9 @@ def draw(found: Numbers) -> Any:
     return figure
 
 
-def caption(found: Numbers) -> str:
+def caption(data: Numbers) -> str:
     """Returns the caption: what the marks are, and how many orders have a best value near the chosen one."""
-    results, frame = found
+    results, frame = data
     name, metric = parameter_label(results.parameters[0]), results.objective
     unit = METRICS.get(metric, METRICS["A_T"]).display_unit  # an objective, which is in percent, too
     best = frame.loc[frame["best"], results.parameters[0]]
@@ -117,9 +117,9 @@ def caption(found: Numbers) -> str:
     )
 
 
-def tables(found: Numbers) -> dict[str, pd.DataFrame]:
+def tables(data: Numbers) -> dict[str, pd.DataFrame]:
     """Returns name -> table of the data of the figure."""
-    return {"orders": found[1]}
+    return {"orders": data[1]}
 
 
 def _palest(frame: pd.DataFrame) -> float:

@@ -202,7 +202,7 @@ def add_round(figure: Any, curve: ParameterCurve, number: int, colour: str, col:
         **place,
     )
     # The baseline is shared by all repeats: it has one marker in each panel.
-    shown, plain = {trace.name for trace in figure.data}, means[curve.parameter] != curve.baseline
+    labels, plain = {trace.name for trace in figure.data}, means[curve.parameter] != curve.baseline
     dot = {"size": 7 if col else 6, "color": colour}
     bars = col > 0 or curve.has_room(number)
     diamond = {"symbol": "diamond", "size": 11, "color": VERMILLION}
@@ -210,7 +210,7 @@ def add_round(figure: Any, curve: ParameterCurve, number: int, colour: str, col:
         (name, means[plain], dot, 2),
         (curve.baseline_text, means[~plain], diamond, 1),
     ):
-        if part.empty or (not col and rank == 1 and label in shown):
+        if part.empty or (not col and rank == 1 and label in labels):
             continue
         figure.add_scatter(
             x=part[curve.parameter],
@@ -228,7 +228,7 @@ def add_round(figure: Any, curve: ParameterCurve, number: int, colour: str, col:
             name=label,
             meta=MEANS if rank == 2 else None,
             legendgroup=label,
-            showlegend=not col and label not in shown,
+            showlegend=not col and label not in labels,
             legendrank=rank,
             **place,
         )

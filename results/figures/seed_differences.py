@@ -42,8 +42,8 @@ def numbers(results: SearchResults) -> Numbers:
         if not math.isnan(sides[0][seed] - sides[1][seed])
     ]
     seeds = pd.DataFrame(rows, columns=["seed", "chosen", "baseline", "difference"])
-    shown = Paired(factor * pair.mean, factor * pair.error, tuple(factor * one for one in pair.differences))
-    return results, seeds, shown
+    difference = Paired(factor * pair.mean, factor * pair.error, tuple(factor * one for one in pair.differences))
+    return results, seeds, difference
 
 
 def _declared(results: SearchResults) -> Metric:
@@ -51,10 +51,10 @@ def _declared(results: SearchResults) -> Metric:
     return METRICS.get(results.objective, METRICS["A_T"])
 
 
-def draw(found: Numbers) -> Any:
+def draw(data: Numbers) -> Any:
     """Returns a plotly figure: a dot for each seed, then their mean with its standard error and 95 % t interval."""
     figure = plotly("graph_objects").Figure()
-    results, seeds, pair = found
+    results, seeds, pair = data
     metric, unit = subscripts(results.objective), _declared(results).display_unit
     hover = f"seed %{{x}}: {metric} %{{customdata[0]:.4g}} − %{{customdata[1]:.4g}} = %{{y:+.4g}}"
     figure.add_scatter(
@@ -100,9 +100,9 @@ def draw(found: Numbers) -> Any:
     return figure
 
 
-def caption(found: Numbers) -> str:
+def caption(data: Numbers) -> str:
     """Returns the caption with the mean, its standard error and its interval."""
-    results, _, pair = found
+    results, _, pair = data
     metric, digits = results.objective, _declared(results).digits
     of = f"the chosen {wording.subject(results)} minus that of {wording.baseline_name(results)}"
     text = f"Difference by seed: {metric} of {of}"
@@ -121,9 +121,9 @@ def caption(found: Numbers) -> str:
     )
 
 
-def tables(found: Numbers) -> dict[str, pd.DataFrame]:
+def tables(data: Numbers) -> dict[str, pd.DataFrame]:
     """Returns name -> table of the data of the figure: the seeds, and their mean."""
-    _, seeds, pair = found
+    _, seeds, pair = data
     half = half_width(pair) if pair.n > 1 else math.nan
     row = [(pair.n, pair.mean, pair.error, pair.mean - half, pair.mean + half)] if pair.n else []
     mean = pd.DataFrame(row, columns=["n", "mean", "standard_error", "low", "high"])

@@ -38,7 +38,7 @@ class _Shrinking(NamedTuple):
     """Numbers of later repeats whose values differ by noise alone: they have no bar, see `noise.indistinct_rounds`."""
 
     @property
-    def shown(self) -> list[Any]:
+    def bars(self) -> list[Any]:
         """The rows of `intervals` that have a bar."""
         return [row for row in self.intervals.itertuples() if row.repeat not in self.indistinct]
 
@@ -75,7 +75,7 @@ def draw(shrinking: _Shrinking) -> Any:
     The ends of each interval are written below its bar. Repeats whose values differ by noise alone have no bar.
     """
     figure = plotly("graph_objects").Figure()
-    rows = shrinking.shown
+    rows = shrinking.bars
     places = {row.repeat: place for place, row in enumerate(rows, start=1)}
     for upper, lower in pairwise(rows):
         if _within(lower, upper):  # else another search began, and nothing was kept
@@ -102,7 +102,7 @@ def draw(shrinking: _Shrinking) -> Any:
 
 def caption(shrinking: _Shrinking) -> str:
     """Returns the caption, with the number of repeats that have no bar."""
-    every, rows = list(shrinking.intervals.itertuples()), shrinking.shown
+    every, rows = list(shrinking.intervals.itertuples()), shrinking.bars
     chain = _last_chain(every)
     text = "Intervals of the repeats, each at its own scale."
     text = " ".join(filter(None, (text, left_out_text(shrinking.indistinct))))

@@ -145,9 +145,9 @@ def _saving(figure: str, table: str) -> str:
 
 def _data(name: str, data: pd.DataFrame) -> str:
     """Returns a table of a figure's data with six digits, as far as a page can bear it, and its whole CSV file."""
-    shown = data.head(MOST_ROWS)
-    rows = (("", [_number(value) for value in row]) for row in shown.itertuples(index=False))
-    more = f"The first {len(shown)} of {len(data)} rows; the file has all." if len(shown) < len(data) else ""
+    head = data.head(MOST_ROWS)
+    rows = (("", [_number(value) for value in row]) for row in head.itertuples(index=False))
+    more = f"The first {len(head)} of {len(data)} rows; the file has all." if len(head) < len(data) else ""
     # As a string of JSON, in which "<" can be written in another way.
     file = json.dumps(csv_text(data)).replace("<", "\\u003c")
     button = (
@@ -186,9 +186,9 @@ def banner(kind: str, label: str, text: str, advice: str) -> str:
     return f'<div class="banner {escape(kind)}"><div class="label">{escape(label)}</div>{said}</div>'
 
 
-def folded(heading: str, body: str, shown: bool = False) -> str:
-    """Returns a long part under a heading that unfolds it, unless it is `shown`; `body` is HTML."""
-    return f"<details{' open' * shown}><summary>{escape(heading)}</summary>{body}</details>"
+def folded(heading: str, body: str, visible: bool = False) -> str:
+    """Returns a long part under a heading that unfolds it, unless it is `visible`; `body` is HTML."""
+    return f"<details{' open' * visible}><summary>{escape(heading)}</summary>{body}</details>"
 
 
 def notes(items: Iterable[str]) -> str:

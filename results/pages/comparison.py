@@ -30,12 +30,12 @@ def write_comparison(comparison: TableResults, folder: Path) -> Path:
     exported runs, as `write_page` writes them.
     """
     table, (ranked, tau), costs = comparison_table(comparison), ranking(comparison), cost_table(comparison)
-    sheet, shown = comparison_sheet(comparison, table), figures(comparison)
+    sheet, drawings = comparison_sheet(comparison, table), figures(comparison)
     return write_page(
         folder / "comparison.html",
-        partial(_page, comparison, table, costs, ranked, tau, sheet, shown),
+        partial(_page, comparison, table, costs, ranked, tau, sheet, drawings),
         {"comparison": table, "ranking": ranked} | files(costs),
-        shown,
+        drawings,
         sheet.standalone(comparison.notes),
         comparison.records,
         table_for_latex(comparison, table, latex_metrics(), partial(comparison_sheet, comparison)),
@@ -89,11 +89,11 @@ def _page(
     ranked: pd.DataFrame,
     tau: float,
     sheet: Sheet,
-    shown: Figures,
+    drawings: Figures,
 ) -> str:
     # Without a member the figures would be empty axes. Their numbers are still in the files.
     learning = (
-        drawn(shown).values() if (table["n"] > 0).any() else [page.paragraphs("No member has been measured yet.")]
+        drawn(drawings).values() if (table["n"] > 0).any() else [page.paragraphs("No member has been measured yet.")]
     )
     body = [
         _overview(comparison, table, ranked, tau),

@@ -31,12 +31,12 @@ def write_memory_study(study: TableResults, folder: Path) -> Path:
     """
     table, costs = memory_table(study), cost_table(study)
     sheet = memory_sheet(study, table)
-    shown = figures(study)
-    html = partial(_page, study, table, costs, sheet, shown)
+    drawings = figures(study)
+    html = partial(_page, study, table, costs, sheet, drawings)
     standalone = sheet.standalone(study.notes)
     latex = table_for_latex(study, table, latex_metrics(), partial(memory_sheet, study))
     written = {"memory": table} | files(costs)
-    return write_page(folder / "memory.html", html, written, shown, standalone, study.records, latex)
+    return write_page(folder / "memory.html", html, written, drawings, standalone, study.records, latex)
 
 
 def tables(study: TableResults) -> dict[str, pd.DataFrame]:
@@ -111,8 +111,8 @@ def _printed(study: TableResults) -> list[dict[str, Printed]]:
 
 def _page(study: TableResults, table: pd.DataFrame, costs: pd.DataFrame, sheet: Sheet, drawings: Figures) -> str:
     # Without a point the figure would be empty axes.
-    shown = len(drawings["memory_panels"][1])
-    panels = drawn(drawings).values() if shown else [page.paragraphs("No member has been measured yet.")]
+    count = len(drawings["memory_panels"][1])
+    panels = drawn(drawings).values() if count else [page.paragraphs("No member has been measured yet.")]
     body = [
         page.notes(warnings(table, study.comparable, study.notes)),
         page.section("Metrics against the memory", *panels),

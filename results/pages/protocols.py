@@ -48,14 +48,14 @@ def write_protocols(results: ProtocolResults, folder: Path) -> Path:
     Files: protocols.html, protocols.md, protocols.csv, choices.csv, orders.csv, constants.csv, figures/*.csv and the
     exported runs, as `write_page` writes them.
     """
-    table, shown = protocol_table(results), figures(results)
+    table, drawings = protocol_table(results), figures(results)
     sheet = protocol_sheet(results, table)
-    html = partial(_page, results, table, sheet, shown)
+    html = partial(_page, results, table, sheet, drawings)
     return write_page(
         folder / "protocols.html",
         html,
         tables(results),
-        shown,
+        drawings,
         sheet.standalone(_notes(results, table)),
         results.records,
     )
@@ -206,8 +206,8 @@ def _answer(results: ProtocolResults) -> str:
     return page.banner("", "Answer", first, "\n\n".join(others))
 
 
-def _page(results: ProtocolResults, table: pd.DataFrame, sheet: Sheet, shown: Figures) -> str:
-    html = drawn(shown)
+def _page(results: ProtocolResults, table: pd.DataFrame, sheet: Sheet, drawings: Figures) -> str:
+    html = drawn(drawings)
     own = ("protocol_costs", "protocol_choices", "protocol_schedules")
     # Without a member the figures would be empty axes. Their numbers are still in the files.
     learning = [one for name, one in html.items() if name not in own] if (table["n"] > 0).any() else []

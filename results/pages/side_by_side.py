@@ -52,12 +52,12 @@ def write_strategies(studies: Sequence[SearchResults], folder: Path) -> Path:
     `side_by_side_numbers.check_studies`.
     """
     check_studies(studies)
-    table, shown = strategies_table(studies), figures(studies)
+    table, drawings = strategies_table(studies), figures(studies)
     sheet, notes = strategies_sheet(studies, table), _warnings(studies)
-    html = partial(_page, studies, sheet, notes, shown)
+    html = partial(_page, studies, sheet, notes, drawings)
     latex = _latex(studies, table, sheet).standalone(notes)
     standalone = sheet.standalone(notes)
-    return write_page(folder / "strategies.html", html, {"strategies": table}, shown, standalone, latex=latex)
+    return write_page(folder / "strategies.html", html, {"strategies": table}, drawings, standalone, latex=latex)
 
 
 def tables(studies: Sequence[SearchResults]) -> dict[str, pd.DataFrame]:
@@ -144,14 +144,14 @@ def _page(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], 
 def _parts(
     studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], drawings: Figures
 ) -> tuple[str, str, str]:
-    shown = drawn(drawings)
+    html = drawn(drawings)
     first = studies[0]
     verdicts = [(label, trust(s).verdict) for label, s in zip(row_labels(studies), studies, strict=True)]
     body = [
         page.notes(notes),
         page.section("Side by side", as_html(sheet)),
-        page.section("Every tried point", shown["tried"]),
-        page.section("What the searches trained", shown["best_so_far"]),
+        page.section("Every tried point", html["tried"]),
+        page.section("What the searches trained", html["best_so_far"]),
         page.section(
             "The verdicts",
             *(page.banner(v.kind, f"{label}: {KIND_LABELS[v.kind]}", v.text, v.advice) for label, v in verdicts),

@@ -168,8 +168,8 @@ def _finished(render: Any) -> dict[Path, bytes]:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as thread:
-        found: dict[Path, bytes] = thread.submit(lambda: asyncio.run(render())).result()
-    return found
+        files: dict[Path, bytes] = thread.submit(lambda: asyncio.run(render())).result()
+    return files
 
 
 def _font(letters: set[str]) -> bytes | None:
@@ -182,9 +182,9 @@ def _font(letters: set[str]) -> bytes | None:
 
     logging.getLogger("fontTools.subset").setLevel(logging.ERROR)  # it warns of tables that no browser reads
     families = FONT.replace("'", "")
-    found = subprocess.run([program, "-f", "%{file}\n%{index}", families], capture_output=True, text=True, check=False)
-    file, _, number = found.stdout.partition("\n")
-    if found.returncode or not Path(file).is_file():
+    output = subprocess.run([program, "-f", "%{file}\n%{index}", families], capture_output=True, text=True, check=False)
+    file, _, number = output.stdout.partition("\n")
+    if output.returncode or not Path(file).is_file():
         return None
     with TTFont(file, fontNumber=int(number or 0), lazy=True) as font:
         subsetter = Subsetter(Options(layout_features=[], hinting=False, notdef_outline=True))

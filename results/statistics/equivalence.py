@@ -83,22 +83,22 @@ def equivalence(
     return _compared(float(values.mean()) - printed, ours, len(values), (error, n), margin)
 
 
-def seeds_needed(found: Equivalence, seeds: int, error: float, n: int) -> int | None:
+def seeds_needed(result: Equivalence, seeds: int, error: float, n: int) -> int | None:
     """Returns how many seeds the test would need for an answer with probability POWER, as the next to come.
 
     Takes the measured difference and spread as the true ones. None where more than MOST_SEEDS would not do: the printed
     mean itself is not known well enough, or the difference is the margin. found: of so many seeds; error, n: as before.
     """
-    if math.isnan(found.error):
+    if math.isnan(result.error):
         return 2
-    variance = max(found.error**2 - error**2, 0.0) * seeds
-    room, inside = found.margin - abs(found.difference), abs(found.difference) < found.margin
+    variance = max(result.error**2 - error**2, 0.0) * seeds
+    room, inside = result.margin - abs(result.difference), abs(result.difference) < result.margin
     # To be within, both one-sided tests must reject; far beyond the margin one of them is all.
-    rooms = (room, found.margin + abs(found.difference)) if inside else (-room,)
+    rooms = (room, result.margin + abs(result.difference)) if inside else (-room,)
     level = 1 - ALPHA if inside else (1 + CONFIDENCE) / 2
 
     def enough(count: int) -> bool:
-        then = _compared(found.difference, variance / count, count, (error, n), found.margin)
+        then = _compared(result.difference, variance / count, count, (error, n), result.margin)
         if not then.error or room == 0:
             return room != 0
         critical = student_quantile(level, then.df)

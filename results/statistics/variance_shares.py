@@ -69,22 +69,22 @@ def variance_shares(table: np.ndarray) -> VarianceShares | None:
     )
 
 
-def sentence(found: VarianceShares, name: str = "A_T", unit: str = "points") -> str:
+def sentence(variance: VarianceShares, name: str = "A_T", unit: str = "points") -> str:
     """Returns the shares in a sentence for people.
 
     name, unit: of the numbers of the table, as people see them.
     """
-    size = f"{count_text(found.orders, 'order')} × {count_text(found.seeds, 'seed')}"
-    counted = zip(found.left_out, ("order", "seed"), strict=True)
+    size = f"{count_text(variance.orders, 'order')} × {count_text(variance.seeds, 'seed')}"
+    counted = zip(variance.left_out, ("order", "seed"), strict=True)
     gaps = " and ".join(count_text(number, noun) for number, noun in counted if number)
     without = f" Left out, as runs are missing or diverged: {gaps}." if gaps else ""
-    if math.isnan(found.shares[0]):
+    if math.isnan(variance.shares[0]):
         return f"{name} is the same in all runs of {size}: it has no variance to divide.{without}"
     order, seed, rest = (
         f"{100 * share:.0f} % ({100 * low:.0f} to {100 * high:.0f} %)"
-        for share, (low, high) in zip(found.shares, found.intervals, strict=True)
+        for share, (low, high) in zip(variance.shares, variance.intervals, strict=True)
     )
-    first, second, third = (number_text(deviation, 2) for deviation in found.deviations)
+    first, second, third = (number_text(deviation, 2) for deviation in variance.deviations)
     return (
         f"Of the variance of {name}, {order} lies between orders of tasks, {seed} between seeds and {rest} in the rest "
         f"(in brackets {100 * CONFIDENCE:.0f} % intervals); standard deviations {first}, {second} and {third} {unit}, "

@@ -290,12 +290,12 @@ def _far_off(results: SearchResults) -> str:
 
 def _listed(results: SearchResults, points: list[tuple[Any, ...]]) -> str:
     """Returns a few points, and how many more there are: "ε = 0.5, 0.6 and 3 more"."""
-    shown = points[:MOST_LISTED]
+    first = points[:MOST_LISTED]
     if len(results.parameters) == 1:
-        text = f"{wording.subject(results)} = {', '.join(value_text(s[0]) for s in shown)}"
+        text = f"{wording.subject(results)} = {', '.join(value_text(s[0]) for s in first)}"
     else:
-        text = "; ".join(point_text(results.parameters, s) for s in shown)
-    return text + (f" and {len(points) - len(shown)} more" if len(points) > len(shown) else "")
+        text = "; ".join(point_text(results.parameters, s) for s in first)
+    return text + (f" and {len(points) - len(first)} more" if len(points) > len(first) else "")
 
 
 def _test(pair: Paired) -> str:
@@ -332,6 +332,6 @@ def _result(results: SearchResults, point: Point, members: Sequence[RunRecord]) 
 
 def _metric(members: Sequence[RunRecord], metric: str) -> str:
     """Returns mean ± standard deviation for people; the mean alone for one member, which has no spread."""
-    found, declared = mean_std(members, [metric]), METRICS[metric]
-    mean, std = (found[column] for column in mean_and_std(metric).values())
+    row, declared = mean_std(members, [metric]), METRICS[metric]
+    mean, std = (row[column] for column in mean_and_std(metric).values())
     return declared.number_text(mean) if len(members) == 1 else declared.mean_std_text(mean, std)

@@ -105,10 +105,11 @@ def _inert(results: SearchResults, scores: np.ndarray) -> tuple[str, str] | None
 
 def _on_the_curve(results: SearchResults, peak: Peak, scores: np.ndarray) -> Verdict:
     """Returns the verdict by the curve, with advice that names tried values."""
-    told = peak.maximum._replace(low=peak.low, high=peak.high, best=peak.best)  # values, where the axis is a logarithm
+    # Values, where the axis is a logarithm.
+    maximum = peak.maximum._replace(low=peak.low, high=peak.high, best=peak.best)
     label, names = wording.subject(results), _natural(results)
     judged = verdict(
-        told,
+        maximum,
         scores,
         _diverged(results),
         label=label,
@@ -121,7 +122,7 @@ def _on_the_curve(results: SearchResults, peak: Peak, scores: np.ndarray) -> Ver
         # The advice of `verdict` names the top of the curve, a value that nobody trained.
         advice = f"The chosen {label} lies within it: take it." if within else _inside(results, peak, scores)
     elif judged.kind == "edge" and within:
-        advice = _chosen_or_end(results, told, names) or advice
+        advice = _chosen_or_end(results, maximum, names) or advice
     if results.by_curve:  # which is better than the highest of noisy means, whatever is known of the maximum
         advice = advice.replace(BEST_TRIED, f"Take the chosen {label}.")
     return judged._replace(low=peak.low, high=peak.high, advice=advice)

@@ -53,6 +53,6 @@ def _shares(members: Sequence[RunRecord], metric: str, less: Sequence[RunRecord]
         return ""
     declared = METRICS[metric]
     table = by_unit(members, metric, orders, seeds) - (by_unit(less, metric, orders, seeds) if less else 0.0)
-    found = variance_shares(declared.display_factor * table)
+    shares = variance_shares(declared.display_factor * table)
     unit = "points" if declared.display_unit == "%" else declared.display_unit
-    return "" if found is None else sentence(found, name or metric, unit)
+    return "" if shares is None else sentence(shares, name or metric, unit)

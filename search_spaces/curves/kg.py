@@ -53,29 +53,29 @@ class KnowledgeGradient(InRounds):
 
     def _next(self) -> list[Point]:
         """Returns the points of the next batch; none, with the reason stored, where the search ends."""
-        told = [
+        trials = [
             (one.point, seen.scores or (seen.value,))
             for one, seen in self._observed()
             if seen.value is not None and self._on_the_curve(one.point)
         ]
         tried = {one.point for one, _ in self._observed()}
         fresh_ones = (one for one in self._all if one not in tried and self._on_the_curve(one))
-        every = [*dict.fromkeys(point for point, _ in told), *fresh_ones]
+        every = [*dict.fromkeys(point for point, _ in trials), *fresh_ones]
         fresh = [point not in tried for point in every]
-        found = self._model(
-            places(self._space, (point for point, _ in told)),
-            [scores for _, scores in told],
+        batch = self._model(
+            places(self._space, (point for point, _ in trials)),
+            [scores for _, scores in trials],
             places(self._space, every),
             fresh,
             self._size,
         )
-        if found is None:
+        if batch is None:
             self._ended = "the scores determine no curve"
-        elif not found[0]:
+        elif not batch[0]:
             self._ended = "no untried point is left"
-        elif found[1] < WORTH and len(self._rounds) > 1:
+        elif batch[1] < WORTH and len(self._rounds) > 1:
             self._ended = f"another batch is expected to raise the top of the curve by less than {100 * WORTH:g} points"
-        return [] if found is None or self._ended else [every[row] for row in found[0]]
+        return [] if batch is None or self._ended else [every[row] for row in batch[0]]
 
     def _on_the_curve(self, point: Point) -> bool:
         """Returns whether no value of a point stands apart: ε = 0 is A-GEM, another formula."""

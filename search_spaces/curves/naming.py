@@ -70,10 +70,10 @@ class Naming:
     def tell(self, observations: Sequence[Observation]) -> None:
         """Takes scores. Raises ValueError, and takes nothing, as `Strategy.tell` does."""
         own = -1 if self._suggestion is None else self._suggestion.number
-        told = take_in(self._observations, (one for one in observations if one.number == own), {own})
+        every = take_in(self._observations, (one for one in observations if one.number == own), {own})
         self.ask()
         self._inner.tell([one for one in observations if one.number != own])
-        self._observations = told
+        self._observations = every
         for one in observations:
             if one.number != own and one.value is not None:
                 point = self._suggested[one.number]

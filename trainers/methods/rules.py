@@ -256,12 +256,12 @@ class Method:
             ):
                 raise ValueError(f"{name} must be a finite number, a word, True, False or None, got {value!r}")
 
-    def of(self, given: Mapping[str, Value]) -> Hyperparameters:
+    def of(self, values: Mapping[str, Value]) -> Hyperparameters:
         """Values as given; of a method of ours, or like ours, else the declared ones. Raises ValueError as `check`."""
         usual = {} if self.foreign else {one.name: one.default for one in self.hyperparameters}
-        values = Hyperparameters(**usual | dict(given))
-        self.check(values)
-        return values
+        result = Hyperparameters(**usual | dict(values))
+        self.check(result)
+        return result
 
     @property
     def per_learner(self) -> tuple[str, ...]:

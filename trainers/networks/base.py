@@ -102,6 +102,6 @@ def leaves_of(views: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def gradient_of(loss: Tensor, leaves: dict[str, Tensor], into: dict[str, Tensor]) -> None:
     """Writes the gradient by every leaf into the view of its name; zero where the loss does not depend on it."""
-    found = torch.autograd.grad(loss, list(leaves.values()), materialize_grads=True)
-    for view, gradient in zip(into.values(), found, strict=True):
+    gradients = torch.autograd.grad(loss, list(leaves.values()), materialize_grads=True)
+    for view, gradient in zip(into.values(), gradients, strict=True):
         view.copy_(gradient)

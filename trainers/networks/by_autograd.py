@@ -59,7 +59,7 @@ class ByAutograd(ABC):
     ) -> Tensor:
         """As `Network.gradients` says. Reference batches pass before the mini-batch, whose statistics weigh more."""
         x, labels, allowed = batch
-        found = params.new_zeros(len(params), len(parts) + 1)
+        result = params.new_zeros(len(params), len(parts) + 1)
         now, *references = enumerate(zip(consecutive(parts), into, strict=True))
         for number, (part, gradient) in (*references, now):
             masks = None if allowed is None else allowed[:, part]
@@ -69,23 +69,23 @@ class ByAutograd(ABC):
                 losses = cross_entropy(logits, labels[:, part], masks, row_weight[:, part, 0], self.subtracted)
                 # Zeroed first: autograd writes no gaps between parameters, and the buffers come without values.
                 gradient_of(losses.sum(), leaves, self.layout.views(gradient.zero_()))
-            found[:, number] = losses.detach()
+            result[:, number] = losses.detach()
             if number == len(parts) - 1:
                 p = torch.softmax(masked(logits.detach(), masks), dim=2)
                 delta = output_delta(p, one_hot(labels[:, part], p), self.subtracted)
-                found[:, -1] = mean_square(delta, row_weight[:, part])
-        return found
+                result[:, -1] = mean_square(delta, row_weight[:, part])
+        return result
 
     def pull_back(
         self, params: Tensor, statistics: Statistics, x: Tensor, parts: Sequence[int], pull: Pull, into: Tensor
     ) -> None:
         """As `Network.pull_back` says; parts pass in the order of `gradients`."""
-        leaves, found = self._leaves(params), dict[int, Tensor]()
+        leaves, outputs = self._leaves(params), dict[int, Tensor]()
         now, *references = consecutive(parts)
         with torch.enable_grad():
             for part in (*references, now):
-                found[part.start] = self._forward(leaves, statistics, x[:, part], training=True)
-            logits = torch.cat([found[start] for start in sorted(found)], dim=1)
+                outputs[part.start] = self._forward(leaves, statistics, x[:, part], training=True)
+            logits = torch.cat([outputs[start] for start in sorted(outputs)], dim=1)
             with torch.no_grad():
                 delta = pull(logits.detach())
             gradient_of((logits * delta).sum(), leaves, self.layout.views(into.zero_()))

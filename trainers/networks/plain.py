@@ -57,22 +57,22 @@ def state_dict(
 
 def _of_mlp(net: MLP, params: Tensor) -> State:
     layers = net.layers(params[None])
-    found: State = {}
+    state: State = {}
     for number, ((k, n), (weight, bias)) in enumerate(zip(itertools.pairwise(net.sizes), layers, strict=True)):
         # Between two layers stands a ReLU, which has a number, too.
-        found |= _layer(str(2 * number), Layer(weight[0, :k, :n], bias[0, :n]))
-    return found
+        state |= _layer(str(2 * number), Layer(weight[0, :k, :n], bias[0, :n]))
+    return state
 
 
 def _of_columns(net: MLPColumns, params: Tensor) -> State:
-    found: State = {}
+    state: State = {}
     for number, column in enumerate(net.columns(params)):
         for index, (weight, bias) in enumerate(column):
             k, n = net.sizes[index : index + 2]
             sources, width = (number + 1 if index else 1), net.widths[index]
             real = [weight[source * width : source * width + k, :n] for source in range(sources)]
-            found |= _layer(f"columns.{number}.{index}", Layer(torch.cat(real), bias[:n]))
-    return found
+            state |= _layer(f"columns.{number}.{index}", Layer(torch.cat(real), bias[:n]))
+    return state
 
 
 def _layer(name: str, layer: Layer) -> State:
@@ -81,28 +81,28 @@ def _layer(name: str, layer: Layer) -> State:
 
 def _of_resnet(net: ResNet, views: Views, averages: Views) -> State:
     """views, averages: parameters and moving averages [1, …] by name."""
-    found = {
+    state = {
         name: view[0].clone() for name, view in (views | averages).items() if name.partition(".")[0] != "embedding"
     }
     if isinstance(net.head, JointEmbedding):
-        found["fc.weight"] = net.head.classes(views["embedding.weight"])[0]
-        found["fc.bias"] = views["embedding.bias"][0].clone()
-    return found
+        state["fc.weight"] = net.head.classes(views["embedding.weight"])[0]
+        state["fc.bias"] = views["embedding.bias"][0].clone()
+    return state
 
 
 def _of_resnet_columns(net: ResNetColumns, params: Tensor, statistics: Tensor) -> State:
-    found: State = {}
+    state: State = {}
     for number in range(net.count):
         views, averages = net.views(params, number), net.averages(statistics, number)
         own = {name: view for name, view in views.items() if not name.startswith("lateral")}
-        found |= {f"columns.{number}.{name}": value for name, value in _of_resnet(net.net, own, averages).items()}
+        state |= {f"columns.{number}.{name}": value for name, value in _of_resnet(net.net, own, averages).items()}
         for stage in range(LOGITS + 1) if number else ():
             weight, bias = views[f"lateral{stage}.weight"][0], views[f"lateral{stage}.bias"][0]
             if stage == 0:  # the same image for all columns
                 weight = weight.view(len(weight), number, -1).sum(1)
             kernel = weight if stage == LOGITS else weight[..., None, None]
-            found |= {
+            state |= {
                 f"laterals.{number}.{stage}.weight": kernel.clone(),
                 f"laterals.{number}.{stage}.bias": bias.sum(0),
             }
-    return found
+    return state

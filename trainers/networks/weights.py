@@ -47,20 +47,22 @@ def put(net: ResNet, rows: Tensor, weights: dict[str, Tensor], source: str) -> N
     As in A-GEM's released code, moving averages are not among them: they start as those of an untrained network.
     """
     backbone = {name: view for name, view in net.layout.views(rows).items() if not _of_head(name)}
-    given = {name: value for name, value in weights.items() if not _of_head(name) and not name.endswith(NOT_PARAMETERS)}
-    if given.keys() != backbone.keys():
-        name = min(given.keys() ^ backbone.keys())
+    tensors = {
+        name: value for name, value in weights.items() if not _of_head(name) and not name.endswith(NOT_PARAMETERS)
+    }
+    if tensors.keys() != backbone.keys():
+        name = min(tensors.keys() ^ backbone.keys())
         kind = "lack" if name in backbone else "also have"
         raise DataError(f"the weights in {source} are not those of a ResNet-18 of torchvision: they {kind} {name}")
     for name, view in backbone.items():
-        if given[name].shape != view.shape[1:]:
-            shapes = ["×".join(map(str, shape)) for shape in (given[name].shape, view.shape[1:])]
+        if tensors[name].shape != view.shape[1:]:
+            shapes = ["×".join(map(str, shape)) for shape in (tensors[name].shape, view.shape[1:])]
             raise DataError(
                 f"the weights in {source} are of another network: {name} is {shapes[0]}, allowed {shapes[1]}"
             )
-        if not _plain(given[name]):
+        if not _plain(tensors[name]):
             raise DataError(f"the weights in {source} must be finite floating-point numbers; {name} has others")
-        view.copy_(given[name])
+        view.copy_(tensors[name])
 
 
 @lru_cache(maxsize=1)

@@ -97,8 +97,8 @@ class Remote:
 
     def contents(self, name: str, mark: str) -> bytes:
         """As `Folder.contents`."""
-        found: bytes = self._within(lambda fs, root: fs.cat_file(f"{root}/{name}"))
-        return checked_files.opened(found, mark)
+        content: bytes = self._within(lambda fs, root: fs.cat_file(f"{root}/{name}"))
+        return checked_files.opened(content, mark)
 
     def write(self, name: str, mark: str, content: memoryview) -> None:
         """As `Folder.write`. Most kinds of storage replace a file at once; half a file's checksum does not fit."""

@@ -108,8 +108,8 @@ class Runs:
         """Returns the files of these runs."""
         if self._listed is None:
             names = self._asked(lambda place: place.names(self._folder)) or []
-            found = (NAME.fullmatch(name) for name in names)
-            self._listed = {_File(one[1], int(one[2]), one[3], one[4]) for one in found if one}
+            matches = (NAME.fullmatch(name) for name in names)
+            self._listed = {_File(one[1], int(one[2]), one[3], one[4]) for one in matches if one}
         runs = {_run(own) for own in owns}
         return [one for one in self._listed if one.run in runs]
 

@@ -102,12 +102,12 @@ class StreamRequest:
 
     def _whole(self, images: Images | ImageSet | None) -> TaskStream:
         """Returns the stream with all training examples, as `open`."""
-        found = self.load() if images is None else images
-        if isinstance(found, Images):
-            return PIXELS[self.dataset].make(found, self.tasks, self.examples_per_task, self.scenario)
-        if isinstance(found, ImageSet):
+        data = self.load() if images is None else images
+        if isinstance(data, Images):
+            return PIXELS[self.dataset].make(data, self.tasks, self.examples_per_task, self.scenario)
+        if isinstance(data, ImageSet):
             options = registry.required_options(self.dataset, self.images)
-            return registry.open_images(self.dataset, found, self.tasks, self.examples_per_task, options, self.scenario)
+            return registry.open_images(self.dataset, data, self.tasks, self.examples_per_task, options, self.scenario)
         if ":" not in self.dataset:
             raise DataError(f"no dataset {self.dataset!r}; known: {', '.join(streams())}, {FOLDER}PATH, module:factory")
         if self.scenario is not None:

@@ -52,19 +52,19 @@ def near(some: Pictures, others: Pictures) -> NDArray[np.bool_]:
 
     An image that is the very same, bit for bit, is one, too.
     """
-    found = np.zeros(len(some.positions), np.bool_)
+    mask = np.zeros(len(some.positions), np.bool_)
     if not (some.comparable and others.comparable and some.pixels.shape[1:] == others.pixels.shape[1:]):
-        return found
+        return mask
     ours, theirs = some.hashes.of(some.positions), others.hashes.of(others.positions)
     for low, width in PARTS:
         for one, other in _meeting(_part(ours, low, width), _part(theirs, low, width)):
-            left = ~found[one]
+            left = ~mask[one]
             one, other = one[left], other[left]
             close = _ones(ours[one] ^ theirs[other]) <= BITS
             one, other = one[close], other[close]
             same = _close(some, others, some.positions[one], others.positions[other])
-            found[one[same]] = True
-    return found
+            mask[one[same]] = True
+    return mask
 
 
 def _shrunk(images: Pixels) -> NDArray[np.float64]:
@@ -119,12 +119,12 @@ def _close(some: Pictures, others: Pictures, ours: Labels, theirs: Labels) -> ND
     first, second = _of_few(some.pixels, ours), _of_few(others.pixels, theirs)
     # Blocks differ by no more than their pixels do: what differs there needs no closer look, which takes longer.
     apart = np.abs(first - second).sum(axis=(1, 2)) / (3 * ROWS * COLUMNS * height * width)
-    close, found = np.zeros(len(ours), np.bool_), set[int]()
+    close, done = np.zeros(len(ours), np.bool_), set[int]()
     for at in np.flatnonzero(apart < DIFFERENCE):
-        if int(ours[at]) not in found:
+        if int(ours[at]) not in done:
             one, other = some.pixels[ours[at]].astype(np.int16), others.pixels[theirs[at]].astype(np.int16)
             close[at] = np.abs(one - other).mean() < DIFFERENCE
-            found.update([int(ours[at])] if close[at] else [])
+            done.update([int(ours[at])] if close[at] else [])
     return close
 
 

@@ -63,13 +63,13 @@ class _OwnStream:
         if not callable(value):
             return value
 
-        def call(*given: Any, **more: Any) -> Any:
+        def call(*arguments: Any, **more: Any) -> Any:
             with blamed(f"{name}() of {self._dataset} failed with", self._source, DataError):
-                result = value(*given, **more)
+                result = value(*arguments, **more)
             if name in PROMISES:
                 words, check = PROMISES[name]
-                if not _passes(check, self, given, result):
-                    expected = words(self, given)
+                if not _passes(check, self, arguments, result):
+                    expected = words(self, arguments)
                     raise ForeignError(f"{name}() of {self._dataset} must return {expected}; got {_summary(result)}")
             return {**result, SOURCE: dict(self._source.hashes)} if name == "describe" else result
 
@@ -128,36 +128,36 @@ def _is_described(result: Any) -> bool:
 Words = Callable[[_OwnStream, tuple[Any, ...]], str]
 Check = Callable[[_OwnStream, tuple[Any, ...], Any], bool]
 PROMISES: dict[str, tuple[Words, Check]] = {
-    "size": (lambda *_: "a number of examples >= 1", lambda stream, given, result: operator.index(result) >= 1),
+    "size": (lambda *_: "a number of examples >= 1", lambda stream, arguments, result: operator.index(result) >= 1),
     "order": (
-        lambda stream, given: f"an array [{stream.size(*given)}] of positions, as many as size() says",
-        lambda stream, given, result: result.shape == (stream.size(*given),) and result.dtype.kind in "iu",
+        lambda stream, arguments: f"an array [{stream.size(*arguments)}] of positions, as many as size() says",
+        lambda stream, arguments, result: result.shape == (stream.size(*arguments),) and result.dtype.kind in "iu",
     ),
     "train": (
-        lambda stream, given: f"{_examples(stream, len(given[2]))}, a row for each position of the order",
-        lambda stream, given, result: _are_examples(stream, result, len(given[2])),
+        lambda stream, arguments: f"{_examples(stream, len(arguments[2]))}, a row for each position of the order",
+        lambda stream, arguments, result: _are_examples(stream, result, len(arguments[2])),
     ),
     "test": (
-        lambda stream, given: f"{_examples(stream, 'n')}, n >= 1",
-        lambda stream, given, result: _are_examples(stream, result, len(result.labels)),
+        lambda stream, arguments: f"{_examples(stream, 'n')}, n >= 1",
+        lambda stream, arguments, result: _are_examples(stream, result, len(result.labels)),
     ),
     "room": (
-        lambda stream, given: f"zeros {_inputs(stream, given[0])}",
-        lambda stream, given, result: _is_room(stream, result, given[0]),
+        lambda stream, arguments: f"zeros {_inputs(stream, arguments[0])}",
+        lambda stream, arguments, result: _is_room(stream, result, arguments[0]),
     ),
     "describe": (
         lambda *_: (
             f"a dict that JSON can hold, with a number examples_per_task and without {SOURCE}, which is added to it"
         ),
-        lambda stream, given, result: _is_described(result),
+        lambda stream, arguments, result: _is_described(result),
     ),
 }
 """Method -> (words(stream, arguments), check(stream, arguments, result)) of its result, which is used as it is."""
 
 
-def _passes(check: Check, stream: _OwnStream, given: tuple[Any, ...], result: Any) -> bool:
+def _passes(check: Check, stream: _OwnStream, arguments: tuple[Any, ...], result: Any) -> bool:
     try:
-        return check(stream, given, result)
+        return check(stream, arguments, result)
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
         return False
 

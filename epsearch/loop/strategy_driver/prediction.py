@@ -30,11 +30,11 @@ def predict(space: Space, points: tuple[Point, ...], members: Members, tasks: in
     """Returns the prediction of A_T for so many tasks of points; None where all scores are equal, or all diverged."""
     from results.statistics.extrapolation import Extrapolation  # brings scipy along
 
-    found = [record for row in members for record in row if record is not None]
+    records = [record for row in members for record in row if record is not None]
     there = np.array([[record is not None for record in row] for row in members])
-    if not found:
+    if not records:
         return None
-    missing = np.full(found[0].accuracies.shape, math.nan)
+    missing = np.full(records[0].accuracies.shape, math.nan)
     accuracies = np.array([[missing if one is None else one.accuracies for one in row] for row in members])
     if all_equal(accuracies[:, :, -1].mean(axis=2)):
         return None

@@ -100,14 +100,14 @@ class Queue(Repository):
         self,
         connection: Connection,
         name: str,
-        given: Mapping[str, Any],
+        request: Mapping[str, Any],
         priority: int = 0,
         submitter: str = "",
         limits: Limits = NO_LIMITS,
     ) -> Submission | None:
         """Puts a study into the queue, unless one of its name is there; returns that, which stays as it is, else None.
 
-        given: JSON; submitter: its owner, unless a study of its name has one already. A study that has ended, and one
+        request: JSON; submitter: its owner, unless a study of its name has one already. A study that has ended, and one
         whose submission cannot be read, enters again. Raises LeaseHeld while a study that is not in the queue is being
         trained, and QueueFull.
         """
@@ -116,7 +116,7 @@ class Queue(Repository):
         clock = now(connection)
         values = {
             **{"open": 1, "priority": priority, "submitted": clock, "submitter": submitter, "tries": 0},
-            "given": json.dumps(dict(given), allow_nan=False),
+            "given": json.dumps(dict(request), allow_nan=False),
         }
         put = insertion(connection, queue).values(study=name, **values)  # first, as it locks an SQLite file
         put = put.on_conflict_do_nothing(index_elements=[queue.c.study])
@@ -338,12 +338,12 @@ def _by_priority(rows: Iterable[Any]) -> dict[str, Submission]:
 def _submission(row: Row[Any]) -> Submission:
     values = row._asdict()
     try:
-        given = schema.json_object("given", row.given)
+        request = schema.json_object("given", row.given)
     except schema.Damaged:
-        given = {}
+        request = {}
     whole = {name: values[name] if type(values[name]) is int else 0 for name in ("open", "priority", "tries")}
     submitted = row.submitted if schema.is_moment(row.submitted) else 0.0
     submitter = row.submitter if isinstance(row.submitter, str) else ""
     return Submission(
-        row.study, bool(whole["open"]), whole["priority"], submitted, submitter, given, tries=whole["tries"]
+        row.study, bool(whole["open"]), whole["priority"], submitted, submitter, request, tries=whole["tries"]
     )

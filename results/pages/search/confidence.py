@@ -111,15 +111,15 @@ def _of_the_race(race: Race) -> str:
 def _evaluated_text(evaluated: Sequence[EvaluatedChoice]) -> str:
     """Returns choices; of many, how many came before the last ones."""
     before = len(evaluated) - MOST_LISTED
-    told = [f"{before} earlier ones"] if before > 1 else []
-    return "; ".join([*told, *map(_choice_text, evaluated[before if before > 1 else 0 :])])
+    texts = [f"{before} earlier ones"] if before > 1 else []
+    return "; ".join([*texts, *map(_choice_text, evaluated[before if before > 1 else 0 :])])
 
 
 def _choice_text(choice: EvaluatedChoice) -> str:
     """Returns a choice, and when it was evaluated."""
     mine = "this study" if choice.mine else ""
-    told = (choice.when[:10], mine)
-    return f"{choice.point} ({', '.join(filter(None, told))})"
+    remarks = (choice.when[:10], mine)
+    return f"{choice.point} ({', '.join(filter(None, remarks))})"
 
 
 def _of_the_curve(results: SearchResults, peak: Peak) -> Iterator[tuple[str, str]]:

@@ -78,9 +78,9 @@ def _trust(brief: Summary) -> str:
 
 def _warnings(results: SearchResults) -> str:
     """Returns the warnings, folded under their number; "" without any."""
-    found = sections.warnings(results)
-    count = f"{len(found)} caution{'s' * (len(found) != 1)}"
-    return f'<div class="cautions">{page.folded(count, page.notes(found))}</div>' if found else ""
+    cautions = sections.warnings(results)
+    count = f"{len(cautions)} caution{'s' * (len(cautions) != 1)}"
+    return f'<div class="cautions">{page.folded(count, page.notes(cautions))}</div>' if cautions else ""
 
 
 def _step(brief: Summary) -> str:

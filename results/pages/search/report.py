@@ -48,9 +48,9 @@ def write_report(results: SearchResults, folder: Path) -> Path:
     """
     if not results.rounds:
         raise ValueError(f"study {results.name!r} has no finished round to report; allowed: at least one")
-    shown = figures(results)
+    drawings = figures(results)
     return write_page(
-        folder / "report.html", partial(_page, results, shown), tables(results), shown, runs=results.records
+        folder / "report.html", partial(_page, results, drawings), tables(results), drawings, runs=results.records
     )
 
 

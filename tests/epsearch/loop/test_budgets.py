@@ -105,7 +105,7 @@ class TestSteps:
             finish(loop, fake(lambda one: 1 - abs(one.lr - 0.02)))
             for row in loop.rows:
                 nearest = min(tried[row.method], key=lambda rate: abs(rate - 0.02))
-                assert row.hyperparameters.lr == nearest and row.shown()["lr"] == nearest
+                assert row.hyperparameters.lr == nearest and row.short_values()["lr"] == nearest
             assert loop.untuned == []
 
     def test_the_page_has_the_steps_of_the_tuning(self, epsearch, tmp_path):

@@ -81,7 +81,7 @@ class TestRows:
         given = {"methods": "ewc,agem", "settings": "ewc.lr=0.5,ewc.strength=7,agem.lr=0.25"}
         ewc, agem = table_rows(build(Comparison, given))
         assert (ewc.hyperparameters.lr, ewc.hyperparameters.strength, agem.hyperparameters.lr) == (0.5, 7.0, 0.25)
-        assert ewc.shown() == {"lr": 0.5, "λ": 7.0} and agem.shown() == {"lr": 0.25}
+        assert ewc.short_values() == {"lr": 0.5, "λ": 7.0} and agem.short_values() == {"lr": 0.25}
 
     def test_the_definitions_values_are_part_of_the_study(self):
         """So that a stored comparison stays what it was when a definition changes."""

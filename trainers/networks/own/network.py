@@ -113,11 +113,11 @@ class OwnNetwork(ByAutograd):
 
     def state_dict(self, params: Tensor, statistics: Tensor | None) -> dict[str, Tensor]:
         """As the user's own module loads it; params [D], statistics [S] of one member, None where it has none."""
-        found = dict(self.facts.start)
-        found |= {name: view[0].clone() for name, view in self.layout.views(params[None]).items()}
+        state = dict(self.facts.start)
+        state |= {name: view[0].clone() for name, view in self.layout.views(params[None]).items()}
         if statistics is not None:
-            found |= {name: view[0].clone() for name, view in self.facts.moving.views(statistics[None]).items()}
-        return {name: found[name] for name in self.facts.saved}
+            state |= {name: view[0].clone() for name, view in self.facts.moving.views(statistics[None]).items()}
+        return {name: state[name] for name in self.facts.saved}
 
     def logits(self, params: Tensor, statistics: Statistics, x: Tensor) -> Tensor:
         """Returns [M, B, outputs] for x [1 or M, B, …], in inference mode."""
@@ -213,24 +213,24 @@ class OwnNetwork(ByAutograd):
 
         def one(params: Views, buffers: Views, x: Tensor) -> tuple[Tensor, Views]:
             # Copies: what is moved in place here is not what came in.
-            given = params | {name: buffer.clone() for name, buffer in buffers.items()}
-            found = self._checked(functional_call(module.module, given, (x,)), x)
-            return found, {name: given[name] for name in buffers}
+            tensors = params | {name: buffer.clone() for name, buffer in buffers.items()}
+            output = self._checked(functional_call(module.module, tensors, (x,)), x)
+            return output, {name: tensors[name] for name in buffers}
 
         shared = len(x) == 1
         run = vmap(one, in_dims=(0, 0, None if shared else 0))
-        found, moved = run(leaves, moving, x[0] if shared else x)
+        output, moved = run(leaves, moving, x[0] if shared else x)
         if training:
             for name, view in moving.items():
                 view.copy_(moved[name].detach())
-        return found
+        return output
 
-    def _checked(self, found: Any, x: Tensor) -> Tensor:
+    def _checked(self, output: Any, x: Tensor) -> Tensor:
         """Returns the logits [B, outputs] of a batch. Raises NetworkError where they are anything else."""
         shape = (len(x), self.facts.outputs)
-        if isinstance(found, Tensor) and found.shape == shape and found.dtype == x.dtype:
-            return found
-        got = f"{_typed(found.dtype)} {list(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+        if isinstance(output, Tensor) and output.shape == shape and output.dtype == x.dtype:
+            return output
+        got = f"{_typed(output.dtype)} {list(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
         raise NetworkError(
             f"network {self.facts.plugged.name} must return logits {_typed(x.dtype)} {list(shape)} for a batch "
             f"{list(x.shape)}, got {got}"
@@ -271,12 +271,12 @@ class _Module:
         """Its output for x [B, …]; moves the only row of these buffers as the module does."""
         for name, owner, own in self._moving:
             owner._buffers[own] = moving[name][0]
-        found = self.module(x)
+        output = self.module(x)
         with torch.no_grad():
             for name, owner, own in self._moving:
                 if owner._buffers[own] is not None:
                     _write(moving[name][0], cast(Tensor, owner._buffers[own]))
-        return cast(Tensor, found)
+        return cast(Tensor, output)
 
 
 def _write(view: Tensor, value: Tensor) -> None:

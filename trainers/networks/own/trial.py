@@ -161,7 +161,7 @@ class _Trial:
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                found = self._step(self._net, MEMBERS, ROWS)
+                result = self._step(self._net, MEMBERS, ROWS)
         except (ForeignError, NetworkError) as error:
             return first_line(error.__cause__ or error)
         # Where torch.func falls back to members in turn, these do the same without a warning at every step.
@@ -169,7 +169,7 @@ class _Trial:
             if "performance drop" in text:
                 return text.partition(". ")[0].strip().partition("\n")[0]
         expected = self._step(alone, MEMBERS, ROWS)
-        wrong = [name for name, value in expected.items() if not _close(found[name], value)]
+        wrong = [name for name, value in expected.items() if not _close(result[name], value)]
         return f"its {', '.join(wrong)} would be others" if wrong else ""
 
     def counted(self) -> tuple[tuple[float, float, float, float], float]:
@@ -209,8 +209,8 @@ class _Trial:
         losses = net.gradients(params, kept, Batch(x, self._labels[:, :rows], None), weight, (rows,), [into])
         net.sensitivity(params, kept, x, None, again)
         logits = net.logits(params, kept, x)
-        found = {"losses": losses, "gradients": into, "sensitivities": again, "outputs": logits}
-        return found | ({"statistics": kept["statistics"]} if kept else {})
+        result = {"losses": losses, "gradients": into, "sensitivities": again, "outputs": logits}
+        return result | ({"statistics": kept["statistics"]} if kept else {})
 
     def _count(self, rows: int) -> tuple[float, float, float]:
         def forward() -> tuple[Tensor, Iterable[Tensor]]:

@@ -48,13 +48,13 @@ def merged(parts: Iterable[Levels]) -> tuple[Levels, ...]:
     >>> merged([Levels("L, 8 bits", 2, 3, 9), Levels("L, 8 bits", 1, 0, 4)])
     (Levels(kind='L, 8 bits', images=3, low=0, high=9),)
     """
-    found: dict[str, Levels] = {}
+    kinds: dict[str, Levels] = {}
     for one in parts:
-        other = found.get(one.kind, one._replace(images=0))
-        found[one.kind] = Levels(
+        other = kinds.get(one.kind, one._replace(images=0))
+        kinds[one.kind] = Levels(
             one.kind, one.images + other.images, min(one.low, other.low), max(one.high, other.high)
         )
-    return tuple(found[kind] for kind in sorted(found))
+    return tuple(kinds[kind] for kind in sorted(kinds))
 
 
 def unclear(levels: Iterable[Levels]) -> str:
@@ -93,8 +93,8 @@ def depth(image: Any) -> int:
         for one in arguments if isinstance(arguments, tuple) else (arguments,):
             if isinstance(one, int) and image.format == "PPM" and one > 1:  # the file's largest level
                 return 8 if one <= 255 else DEEP
-            if isinstance(one, str) and (found := re.search(r";(16)", one)):
-                return int(found[1])
+            if isinstance(one, str) and (match := re.search(r";(16)", one)):
+                return int(match[1])
     return 1 if image.mode == "1" else DEEP if image.mode.startswith("I") else 8
 
 

@@ -32,10 +32,10 @@ def present(data_dir: Path) -> str | None:
 
 def _table() -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     """Returns [1797, 65]: pixels and label. The file is read without importing scikit-learn, which takes seconds."""
-    found = find_spec("sklearn")
-    if found is None or found.origin is None:
+    spec = find_spec("sklearn")
+    if spec is None or spec.origin is None:
         raise DataError("permuted_digits needs scikit-learn, which is not installed; pip install scikit-learn")
-    file = Path(found.origin).parent / "datasets" / "data" / "digits.csv.gz"
+    file = Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz"
     if file.is_file():
         return np.loadtxt(file, delimiter=",")
     from sklearn.datasets import load_digits

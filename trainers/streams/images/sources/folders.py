@@ -79,23 +79,23 @@ def left_out(tree: Tree, folders: Sequence[str]) -> str:
         if not file.lower().endswith(SUFFIXES)
     )
     inner = sum(len(tree.folders(folder)) for folder in folders)
-    found = []
+    parts = []
     if suffixes:
         kinds = ", ".join(f"{count:,} {printable(suffix)}" for suffix, count in suffixes.most_common(MOST_NAMED))
         more = ", …" if len(suffixes) > MOST_NAMED else ""
-        found.append(f"{suffixes.total():,} files that are no images by their names ({kinds}{more})")
-    found += [f"{inner:,} folders"] if inner else []
-    return f"{' and '.join(found)} in class folders" if found else ""
+        parts.append(f"{suffixes.total():,} files that are no images by their names ({kinds}{more})")
+    parts += [f"{inner:,} folders"] if inner else []
+    return f"{' and '.join(parts)} in class folders" if parts else ""
 
 
 def _beside(tree: Tree, parts: Sequence[str]) -> str:
     """Returns counts of images beside class folders, which may be meant, for a message; "" for none."""
-    found = []
+    others = []
     for name in _others(tree) if parts else ():
         images = sum(len(tree.images(folder)) for folder in (name, *(f"{name}/{one}" for one in tree.folders(name))))
-        found += [f"{printable(name)}/ ({images:,} images)"] if images else []
+        others += [f"{printable(name)}/ ({images:,} images)"] if images else []
     loose = sum(len(tree.images(folder)) for folder in parts or [""]) + (len(tree.images("")) if parts else 0)
-    return " and ".join(found + ([f"{loose:,} images outside class folders"] if loose else []))
+    return " and ".join(others + ([f"{loose:,} images outside class folders"] if loose else []))
 
 
 def _others(tree: Tree) -> list[str]:
@@ -111,7 +111,7 @@ def _classes(tree: Tree, folders: Sequence[str]) -> tuple[str, ...]:
     classes = class_order(tree, folders)
     if has(tree, CLASSES) or not has(tree, CUB_ATTRIBUTES):
         return classes
-    numbers = [int(found[0]) if (found := re.match("[0-9]{1,18}", name)) else -1 for name in classes]
+    numbers = [int(match[0]) if (match := re.match("[0-9]{1,18}", name)) else -1 for name in classes]
     if -1 in numbers or numbers == sorted(numbers):
         return classes
     if sorted(numbers) not in (list(range(len(numbers))), list(range(1, len(numbers) + 1))):
