@@ -126,12 +126,12 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--before", metavar="REVISION", help="a git revision to measure beside")
     parser.add_argument("--file", type=Path, help="of the figures, another one than that of the page")
-    given = parser.parse_args()
-    ledgers(given.folder, given.studies, given.values)
-    names = [given.before, "."] if given.before else ["."]
-    rows = measured(given.folder, names, given.turns)
-    sizes = {"studies": given.studies, "members": SEEDS * given.values, "turns": given.turns}
-    machine.save("grown", {**sizes, "before": given.before, "rows": rows}, given.file)
+    arguments = parser.parse_args()
+    ledgers(arguments.folder, arguments.studies, arguments.values)
+    names = [arguments.before, "."] if arguments.before else ["."]
+    rows = measured(arguments.folder, names, arguments.turns)
+    sizes = {"studies": arguments.studies, "members": SEEDS * arguments.values, "turns": arguments.turns}
+    machine.save("grown", {**sizes, "before": arguments.before, "rows": rows}, arguments.file)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from string import Template
 from textwrap import fill
-from typing import Any
 
 import along_page
 import cluster_page
@@ -22,6 +21,7 @@ import steps_page
 import strategies_page
 import time_page
 from charts import Range, bars, number, panels, percent, table
+from machine import Figures
 
 ROOT = Path(__file__).parent.parent
 RESULTS, TEMPLATE = ROOT / "benchmarks" / "results", ROOT / "benchmarks" / "performance.md.in"
@@ -29,7 +29,6 @@ STRATEGIES, PARABOLA, SCENARIOS, REPRODUCTION, ALONG, PROTOCOLS = (
     ROOT / "benchmarks" / f"{name}.md.in"
     for name in ("strategies", "parabola", "scenarios", "reproduction", "along", "protocols")
 )
-Found = dict[str, Any]
 
 
 def pages(results: Path = RESULTS) -> dict[str, str]:
@@ -47,9 +46,9 @@ def pages(results: Path = RESULTS) -> dict[str, str]:
         parts = {"every_protocol": protocols_page.every_protocol()}
         for name, (section, command) in sections.items():
             file = results / f"{name}.json"
-            found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
-            text, plots = section(found) if found else (missing(name, command), {})
-            parts[name] = wrapped(text if found is None else f"{text}\n\n{facts(found['facts'])}")
+            figures = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+            text, plots = section(figures) if figures else (missing(name, command), {})
+            parts[name] = wrapped(text if figures is None else f"{text}\n\n{facts(figures['facts'])}")
             made |= {f"docs/images/{plot}": svg for plot, svg in plots.items()}
         made[f"docs/{page}.md"] = Template(template.read_text(encoding="utf-8")).substitute(parts)
     return made
@@ -74,29 +73,29 @@ def missing(name: str, command: str) -> str:
     return f"{hint}\n\n{empty}" if name == "gpu" else hint
 
 
-def facts(found: Found) -> str:
+def facts(figures: Figures) -> str:
     """What a section was measured on, in one line."""
-    where = found["gpu"] or f"{found['processor']}, {found['cores']} cores, {found['vectors']}"
-    versions = ", ".join(f"{name} {found[name]}" for name in ("torch", "numpy", "numba", "ray") if name in found)
-    when = found["measured"][:10]
-    return f"*Measured on {where}; Python {found['python']}, {versions}; commit {found['commit']}, {when}.*"
+    where = figures["gpu"] or f"{figures['processor']}, {figures['cores']} cores, {figures['vectors']}"
+    versions = ", ".join(f"{name} {figures[name]}" for name in ("torch", "numpy", "numba", "ray") if name in figures)
+    when = figures["measured"][:10]
+    return f"*Measured on {where}; Python {figures['python']}, {versions}; commit {figures['commit']}, {when}.*"
 
 
-def spread(found: Found) -> Range:
-    return Range(found["median"], found["low"], found["high"])
+def spread(figures: Figures) -> Range:
+    return Range(figures["median"], figures["low"], figures["high"])
 
 
-def with_range(found: Found) -> str:
-    return f"{number(found['median'])} ({number(found['low'])}…{number(found['high'])})"
+def with_range(figures: Figures) -> str:
+    return f"{number(figures['median'])} ({number(figures['low'])}…{number(figures['high'])})"
 
 
-def throughput(found: Found) -> tuple[str, dict[str, str]]:
+def throughput(figures: Figures) -> tuple[str, dict[str, str]]:
     """For each size of the reference batch a table and a plot; then the ceilings."""
     parts, plots = [], {}
-    arrangements = list(dict.fromkeys(row["arrangement"] for row in found["rows"]))
+    arrangements = list(dict.fromkeys(row["arrangement"] for row in figures["rows"]))
     best = arrangements[-1]
-    for batch in dict.fromkeys(row["memory_batch"] for row in found["rows"]):
-        rows = [row for row in found["rows"] if row["memory_batch"] == batch]
+    for batch in dict.fromkeys(row["memory_batch"] for row in figures["rows"]):
+        rows = [row for row in figures["rows"] if row["memory_batch"] == batch]
         names = list(dict.fromkeys(row["candidate"] for row in rows))
         cell = {(row["candidate"], row["arrangement"]): row for row in rows}
         body = [
@@ -123,25 +122,25 @@ def throughput(found: Found) -> tuple[str, dict[str, str]]:
         parts.append(table(["candidate", *arrangements, f"× plain, {best}"], body))
         head = ["candidate", "GFLOP/s", "of the step's products", "of a 2048³ product", "GFLOP/s without zeros"]
         parts += [f"Achieved rates, {best}:", table(head, rates)]
-    ceilings = [[row["what"], row["arrangement"], number(row["gflops"]), row["routine"]] for row in found["ceilings"]]
+    ceilings = [[row["what"], row["arrangement"], number(row["gflops"]), row["routine"]] for row in figures["ceilings"]]
     parts += ["### Ceilings", table(["what", "arrangement", "GFLOP/s", "fastest"], ceilings)]
     parts.append(
-        f"{found['turns']} turns of {found['steps']} member-steps (at least 100 a member; fewer for Avalanche "
-        f"{found['avalanche']}); {percent(found['density'])} of the pixels are not zero."
+        f"{figures['turns']} turns of {figures['steps']} member-steps (at least 100 a member; fewer for Avalanche "
+        f"{figures['avalanche']}); {percent(figures['density'])} of the pixels are not zero."
     )
     return "\n\n".join(parts), plots
 
 
-def per_trial(found: Found) -> tuple[str, dict[str, str]]:
+def per_trial(figures: Figures) -> tuple[str, dict[str, str]]:
     rows = [
-        [row["candidate"], with_range(row["whole_run"]), with_range(row["training_alone"])] for row in found["rows"]
+        [row["candidate"], with_range(row["whole_run"]), with_range(row["training_alone"])] for row in figures["rows"]
     ]
     head = ["member-steps per second", "whole run", "training alone"]
     size = (
-        f"11 values of ε × {found['seeds']} seed(s), 3 tasks × {found['examples']:,} images: {found['member_steps']:,} "
-        f"member-steps; median (lowest…highest) of {found['turns']} turn(s)."
+        f"11 values of ε × {figures['seeds']} seed(s), 3 tasks × {figures['examples']:,} images: "
+        f"{figures['member_steps']:,} member-steps; median (lowest…highest) of {figures['turns']} turn(s)."
     )
-    ranges = {row["candidate"]: [spread(row["whole_run"]), spread(row["training_alone"])] for row in found["rows"]}
+    ranges = {row["candidate"]: [spread(row["whole_run"]), spread(row["training_alone"])] for row in figures["rows"]}
     plot = bars(["whole run", "training alone"], ranges, "member-steps per second")
     text = [size, table(head, rows), "![Member-steps per second of whole runs](images/per-trial.svg)"]
     return "\n\n".join(text), {"per-trial.svg": plot}
@@ -156,45 +155,45 @@ AXES = {
 }
 
 
-def scaling(found: Found) -> tuple[str, dict[str, str]]:
+def scaling(figures: Figures) -> tuple[str, dict[str, str]]:
     series = {
-        label: [(row["value"], spread(row["ms_per_member_step"])) for row in found["rows"] if row["axis"] == axis]
+        label: [(row["value"], spread(row["ms_per_member_step"])) for row in figures["rows"] if row["axis"] == axis]
         for axis, label in AXES.items()
     }
     rows = [
         [label, " · ".join(f"{x:g}: {number(value.median)}" for x, value in points)] for label, points in series.items()
     ]
-    usual = ", ".join(f"{AXES[axis]} {value}" for axis, value in found["usual"].items())
+    usual = ", ".join(f"{AXES[axis]} {value}" for axis, value in figures["usual"].items())
     text = [
         "![Milliseconds per member-step as one quantity grows](images/scaling.svg)",
         table(["what grows", "milliseconds per member-step"], rows),
-        f"The constant quantities: {usual}; {found['steps']} steps a task, {found['threads']} thread(s), "
-        f"{found['turns']} turns.",
+        f"The constant quantities: {usual}; {figures['steps']} steps a task, {figures['threads']} thread(s), "
+        f"{figures['turns']} turns.",
     ]
     return "\n\n".join(text), {"scaling.svg": panels(series, "ms")}
 
 
-def memory(found: Found) -> tuple[str, dict[str, str]]:
-    rows = [[row["process"], f"{row['megabytes']:,.0f}"] for row in found["rows"]]
-    return f"{table(['process', 'peak MB'], rows)}\n\nTasks of {found['examples']:,} images.", {}
+def memory(figures: Figures) -> tuple[str, dict[str, str]]:
+    rows = [[row["process"], f"{row['megabytes']:,.0f}"] for row in figures["rows"]]
+    return f"{table(['process', 'peak MB'], rows)}\n\nTasks of {figures['examples']:,} images.", {}
 
 
-def decoding(found: Found) -> tuple[str, dict[str, str]]:
+def decoding(figures: Figures) -> tuple[str, dict[str, str]]:
     head = ("images", "threads", "images/s", "images/processor second")
     rates = ("images_per_second", "images_per_processor_second")
-    rows = [[row["images"], str(row["threads"]), *(f"{row[rate]:,.0f}" for rate in rates)] for row in found["rows"]]
-    seconds, chosen = found["seconds"], found["threads_chosen"]
-    busy = ", which hides what a second thread gains" if found["load_before"] > 0.5 else ""
+    rows = [[row["images"], str(row["threads"]), *(f"{row[rate]:,.0f}" for rate in rates)] for row in figures["rows"]]
+    seconds, chosen = figures["seconds"], figures["threads_chosen"]
+    busy = ", which hides what a second thread gains" if figures["load_before"] > 0.5 else ""
     threads = "; ".join(f"{name}: {count}" for name, count in chosen.items())
     return (
         f"{table(head, rows)}\n\nThreads that are used by default: {threads}. Listing a zip file of 60,000 images "
         f"takes {seconds['list_60000_files']:.1f} s, mapping a finished cache {1000 * seconds['open_cache']:.1f} ms. "
-        f"Before the measurement other processes took {percent(found['load_before'])} of the cores{busy}."
+        f"Before the measurement other processes took {percent(figures['load_before'])} of the cores{busy}."
     ), {}
 
 
-def image_steps(found: Found) -> tuple[str, dict[str, str]]:
-    head = ("network", "pixels", "reference batch", f"{found['members']} members", "member-steps/s", "GFLOP/s")
+def image_steps(figures: Figures) -> tuple[str, dict[str, str]]:
+    head = ("network", "pixels", "reference batch", f"{figures['members']} members", "member-steps/s", "GFLOP/s")
     rows = [
         (
             row["network"],
@@ -204,9 +203,9 @@ def image_steps(found: Found) -> tuple[str, dict[str, str]]:
             f"{row['member_steps_per_second']:.2f}",
             f"{row['gflops']:.0f}",
         )
-        for row in found["rows"]
+        for row in figures["rows"]
     ]
-    load = f"Before the measurement other processes took {percent(found['load_before'])} of the cores."
+    load = f"Before the measurement other processes took {percent(figures['load_before'])} of the cores."
     return f"{table(head, rows)}\n\n{load}", {}
 
 
@@ -218,9 +217,9 @@ GPU_COLUMNS += ("TFLOP/s", "of float32 product", "GB/s", "of a copy")
 GRAPHS = {True: "the same", False: "not the same", None: "none"}
 
 
-def gpu(found: Found) -> tuple[str, dict[str, str]]:
+def gpu(figures: Figures) -> tuple[str, dict[str, str]]:
     """Runs against the ceilings, one member alone, and float64 agreement."""
-    top, plain, agreement = found["ceilings"], found["plain"], found["agreement"]
+    top, plain, agreement = figures["ceilings"], figures["plain"], figures["agreement"]
     runs = [
         (
             row["what"],
@@ -232,11 +231,11 @@ def gpu(found: Found) -> tuple[str, dict[str, str]]:
             number(row["bytes_per_s"] / 1e9),
             percent(row["bytes_per_s"] / top["copy_bytes"]),
         )
-        for row in found["runs"]
+        for row in figures["runs"]
     ]
     checks = [
         [name, f"{one['plain']:.0e}", f"{one['projected']:.0e}", GRAPHS[one["graphs"]], number(one["seconds"])]
-        for name, one in found["self_checks"].items()
+        for name, one in figures["self_checks"].items()
     ]
     limits = [[name.replace("_", " "), number(value / 1e12)] for name, value in top.items()]
     text = [
@@ -248,13 +247,13 @@ def gpu(found: Found) -> tuple[str, dict[str, str]]:
         f"differ by at most {agreement['largest_parameter_difference']:.1e} of their norm, accuracies on "
         f"{agreement['tests']:,} images by at most {100 * agreement['largest_accuracy_difference']:.2f}, shares "
         f"of projected steps by at most {100 * agreement['largest_projected_share_difference']:.2f} percentage points. "
-        f"Data: {found['data']}; precision of matrix products: {found['precision']}.",
+        f"Data: {figures['data']}; precision of matrix products: {figures['precision']}.",
         table(["self-check", "plain steps", "projected steps", "graphs", "seconds"], checks),
     ]
     return "\n\n".join(text), {}
 
 
-SECTIONS: dict[str, tuple[Callable[[Found], tuple[str, dict[str, str]]], str]] = {
+SECTIONS: dict[str, tuple[Callable[[Figures], tuple[str, dict[str, str]]], str]] = {
     "throughput": (throughput, "uv run python benchmarks/throughput.py"),
     "step_profile": (steps_page.profile, "uv run python benchmarks/step_profile.py"),
     "cpu_paths": (steps_page.paths, "uv run python benchmarks/cpu_paths.py"),
