@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ import yaml
 from rich.markup import escape
 
 from epsearch.arguments import Commands, joined
-from epsearch.commands.printing import err, out
+from epsearch.commands.printing import err, write
 from epsearch.failures.errors import UsageError, unknown
 from epsearch.ledger.location import VARIABLE
 from epsearch.study.description import Study
@@ -86,12 +85,10 @@ def slurm(  # noqa: PLR0913  an option each
         study |= {"name": "epsearch"}
     text = script.make_script(job, study, words, given, array or ())
     if not submit:
-        sys.stdout.write(text)
+        write(text)  # --json may be an option of the job's command
         return
     names = ", ".join(one["name"] for one, _ in checked)
-    out.print(
-        f"{script.submit(text)}: {names}; squeue --me shows its state, epsearch watch NAME its progress", soft_wrap=True
-    )
+    write(f"{script.submit(text)}: {names}; squeue --me shows its state, epsearch watch NAME its progress\n")
     if array and study["storage"].startswith("sqlite"):
         err.print(f"{len(array)} jobs share an SQLite file: on a network file system set {VARIABLE} to PostgreSQL")
 

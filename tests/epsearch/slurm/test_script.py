@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -162,6 +163,12 @@ def test_a_script_is_submitted(epsearch, monkeypatch, tmp_path):
     answer = epsearch(*JOB, "--submit", *STUDY)
     assert answer.status == 0 and answer.out.startswith("Submitted batch job 7: mine; squeue --me shows its state, ")
     assert (tmp_path / "received").read_text() == epsearch(*JOB, *STUDY).out
+
+
+def test_a_script_is_printed_also_for_a_job_that_prints_json(monkeypatch, tmp_path):
+    command = [sys.executable, "-m", "epsearch", *JOB, *STUDY, "--json"]
+    script = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert driver(script)[1 : 2 + len(STUDY)] == [*STUDY, "--json"]
 
 
 def test_what_sbatch_refuses_is_one_line(epsearch, monkeypatch, tmp_path):
