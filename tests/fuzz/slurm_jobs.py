@@ -20,8 +20,9 @@ from tests.support.slurm import ENDED, Slurm, slurm
 from tests.support.trainings import log
 
 NODE_SECONDS = 10  # SlurmdTimeout: after them a node without its slurmd is lost
-AWAY = {"slurmctld": 5.0, "slurmd": 2.0 * NODE_SECONDS, "node": 2.0 * NODE_SECONDS}
-"""Longest seconds until what was killed is started again."""
+AWAY = {"slurmctld": (1.0, 10.0), "slurmd": (2.0, 2.0 * NODE_SECONDS), "node": (2.0, 2.0 * NODE_SECONDS)}
+"""Longest seconds until what was killed is started again: before others miss it, or after."""
+EPOCHS = ("--epochs", "5")  # so that a daemon is back before the training is over
 QUEUE_SECONDS = 100.0  # in which processes of the last run may end; after 120 Slurm itself starts the next one
 LOOK_SECONDS = 0.5  # between two questions to slurmctld
 SLURM_LOG = re.compile(r"fuzzed-\d+\.log")
@@ -39,7 +40,8 @@ class JobRun:
         """0 for a job that is done, a state for another end, "REQUEUED", "LOST" where Slurm forgot it, or None."""
         if self._status is None and time.monotonic() - self._looked > LOOK_SECONDS:
             self._looked = time.monotonic()
-            facts = self._cluster.known(self.number)
+            # A job that is completing has nothing left that could be killed.
+            facts = self._cluster.wait(lambda: self._facts)[0]
             if facts is None:
                 self._status = "LOST"
             elif facts["JobState"] in ENDED:
@@ -47,6 +49,12 @@ class JobRun:
             elif int(facts["Restarts"]) > self._restarts:
                 self._status = "REQUEUED"
         return self._status
+
+    @property
+    def _facts(self) -> list[dict[str, str] | None]:
+        """What Slurm knows of the job; nothing while that is completing."""
+        facts = self._cluster.known(self.number)
+        return [] if facts is not None and facts["JobState"] == "COMPLETING" else [facts]
 
     def wait(self) -> int | str:
         while (status := self.poll()) is None:
@@ -70,6 +78,10 @@ class Job(Command):
         super().__init__(folder, runner)
         self._cluster, self._run = cluster, None
         self._read = 0  # letters of the logs before this life
+
+    @property
+    def arguments(self):
+        return [*super().arguments, *EPOCHS]
 
     @property
     def labels(self) -> list[str]:
@@ -175,8 +187,9 @@ class JobVictim(Victim):
         return f"life {life.number}, status {life.status}, {life.kills}: {self.command.err[-1500:]}"
 
     def _targets(self, life: Life) -> dict[str, list[int]]:
-        processes = {} if (pid := life.process.pid) is None else self._processes_below(pid)
-        return processes | {name: [] for name in AWAY}
+        pid = life.process.pid
+        processes = {} if pid is None else self._processes_below(pid) | {"node": []}
+        return processes | {"slurmctld": [], "slurmd": []}
 
     def _strike(self, target: str, victims: list[int]) -> None:
         if target not in AWAY:
@@ -184,7 +197,7 @@ class JobVictim(Victim):
             return
         daemon = target if target == "slurmctld" else self._cluster.nodes[0]
         (self._cluster.kill_node if target == "node" else self._cluster.kill)(daemon)
-        time.sleep(self._dice.uniform(0, AWAY[target]))
+        time.sleep(self._dice.uniform(0, self._dice.choice(AWAY[target])))
         self._cluster.start(daemon)
 
 
