@@ -173,6 +173,28 @@ def test_a_wrong_study_is_one_line(epsearch, words, part):
     assert "secret" not in answer.err
 
 
+@pytest.mark.parametrize(
+    ("end", "restarts", "status", "requeued"),
+    [
+        ("exit 75", "3", 75, True),
+        ("kill -USR1 $$", "", 138, True),
+        ("kill -USR1 $$", "1", 1, False),
+        ("exit 1", "1", 1, False),
+        ("exit 0", "1", 0, False),
+    ],
+)
+def test_which_ends_of_the_driver_put_the_job_back(epsearch, tmp_path, end, restarts, status, requeued):
+    """A signal before the driver listens does so once: its time is too short where that happens again."""
+    for name, line in (("epsearch", end), ("scontrol", 'echo "$*"')):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    script = epsearch(*JOB, "--setup", f"export PATH={shlex.quote(str(tmp_path))}:$PATH", *STUDY).out
+    environment = os.environ | {"SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": restarts}
+    done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True)
+    assert done.returncode == status and (done.stdout == "requeue 7\n") == requeued
+    assert ("longer --time" in done.stderr) == (status == 1 and not end.startswith("exit"))
+
+
 def sbatch(folder, monkeypatch, script):
     program = folder / "sbatch"
     program.write_text(f"#!/bin/sh\n{script}\n")
