@@ -153,7 +153,8 @@ def _train(
             runner, begun = runner_of(study), time.monotonic()
             with (
                 confirming(loop, store, row.config, listener),
-                requeues.limiting(partial(_kept, loop)),
+                # One that waited had less than its time; two new objects are not equal.
+                requeues.limiting(object if lease.waited else partial(_kept, loop)),
                 _prepared_trainer(study, monitor),
                 runner.ready(study) as run,
             ):

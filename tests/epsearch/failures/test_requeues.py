@@ -6,6 +6,7 @@ from epsearch.failures import stopping
 from epsearch.failures.errors import TimeSpent, Unavailable
 from epsearch.failures.lines import failure
 from epsearch.runners.time_left import LEAVE_SECONDS, TimeLeft
+from epsearch.session import lease
 from epsearch.session.session import train
 from tests.support.events import Recorded
 from trainers import checkpoints
@@ -60,6 +61,12 @@ def test_a_task_is_something_new(monkeypatch, tmp_path, small_study):
         train(study, Recorded())
     with pytest.raises(Unavailable, match=LINE):
         train(study, Recorded())
+
+
+def test_a_run_that_waited_for_another_one_may_keep_nothing(monkeypatch, small_study):
+    monkeypatch.setattr(lease, "acquire", lambda *arguments, of=lease.acquire: of(*arguments) or True)
+    with pytest.raises(TimeSpent):
+        train(small_study(workers=1, time_left="1s"), Recorded())
 
 
 def test_a_signal_before_the_training(again):
