@@ -81,8 +81,13 @@ class StopHandler:
         self._printing = True
 
     def printed(self) -> None:
-        """Marks that the last line is printed: signals end the process silently from now on."""
+        """Marks that the last line is printed: signals end the process silently from now on.
+
+        But for the scheduler's, after which the status would be that of a process that did not end by itself.
+        """
         self._printed = True
+        if TIME_SIGNAL is not None and signal.getsignal(TIME_SIGNAL) is self:
+            signal.signal(TIME_SIGNAL, signal.SIG_IGN)  # its own handler is gone before the interpreter is
 
     def unraisable(self, hook: "UnraisableHookArgs") -> None:
         """Ends the command on a Ctrl-C that nobody can catch; as `sys.unraisablehook`."""

@@ -17,6 +17,7 @@ UNSAFE = re.compile(r"[^A-Za-z0-9_.=+-]+")  # in names of jobs and files
 NAMES = {"memory": "mem"}  # of options, as sbatch has them
 PATIENCE = 120  # seconds for which the workers wait for Ray's head
 END_PATIENCE = 5  # seconds for Ray's end, and as many for the removal of its folders: the job ends soon
+BEGINNING = 60  # seconds in which a driver certainly listens to signals
 SUBMIT_SECONDS = 60.0  # of sbatch
 LONGEST_LEAD = 65535  # seconds between the signal and the end
 
@@ -88,6 +89,7 @@ def make_script(job: SlurmJob, command: Sequence[str], studies: Sequence[Checked
         ray_start=shlex.join([*container, "ray", "start"]),
         patience=PATIENCE,
         end_patience=END_PATIENCE,
+        beginning=BEGINNING,
     )
 
 
