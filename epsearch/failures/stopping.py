@@ -90,9 +90,7 @@ class StopHandler:
         """
         self._printed = True
         if TIME_SIGNAL is not None and signal.getsignal(TIME_SIGNAL) is self:
-            atexit.register(
-                signal.signal, TIME_SIGNAL, signal.SIG_IGN
-            )  # this handler is gone before the interpreter is
+            atexit.register(signal.signal, TIME_SIGNAL, signal.SIG_IGN)  # after Python's handlers
 
     def unraisable(self, hook: "UnraisableHookArgs") -> None:
         """Ends the command on a Ctrl-C that nobody can catch; as `sys.unraisablehook`."""
