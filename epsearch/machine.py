@@ -5,7 +5,9 @@ import hashlib
 import os
 import platform
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,6 +16,7 @@ from trainers.operating_system import usable_cores as usable_cores
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 PACKAGES = ("numpy", "torch", "numba", "ray", "torchvision", "scikit-learn", "pandas", "plotly", "sqlalchemy")
+_SUPPOSED = ContextVar("supposed GPU", default=False)
 
 
 def describe_machine() -> dict[str, str]:
@@ -57,11 +60,24 @@ def rounding(device: str) -> str:
     return hashlib.sha256("; ".join([device, str(unit), *versions]).encode()).hexdigest()[:8]
 
 
+@contextmanager
+def supposing_gpu() -> Iterator[None]:
+    """Within the context, this machine passes for one with a GPU: what is checked here will be trained elsewhere."""
+    before = _SUPPOSED.set(True)
+    try:
+        yield
+    finally:
+        _SUPPOSED.reset(before)
+
+
 def cuda_present() -> bool:
     """Returns whether torch finds a CUDA GPU.
 
-    Without NVIDIA's driver library it cannot, and need not be imported to say so, which takes seconds.
+    Without NVIDIA's driver library it cannot, and need not be imported to say so, which takes seconds. Within
+    `supposing_gpu` there is one.
     """
+    if _SUPPOSED.get():
+        return True
     try:
         ctypes.CDLL("nvcuda.dll" if platform.system() == "Windows" else "libcuda.so.1")
     except OSError:

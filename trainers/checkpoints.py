@@ -155,6 +155,10 @@ class Checkpoints:
         if stores:
             self._saved = time.monotonic()
 
+    def names(self, trained: Iterable[Learner]) -> set[str]:
+        """Returns the names of what is kept of runs; each task has one of its own."""
+        return set() if self._runs is None else self._runs.names([described(one) for one in trained])
+
     def delete(self, trained: Iterable[Learner]) -> None:
         """Removes what is kept of runs; fork points only with "all", for which those are kept."""
         if self._runs is not None:

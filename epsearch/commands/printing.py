@@ -64,13 +64,18 @@ def printed(text: RenderableType, data: Any, as_json: bool, soft_wrap: bool = Fa
     """Prints a result as text or JSON; wide: without a terminal, a table has any width."""
     if as_json:
         # Not through rich, which would wrap long lines.
-        document = _DOCUMENT[-1] if _DOCUMENT else sys.stdout
-        document.write(json.dumps(data, indent=2, ensure_ascii=False, default=str) + "\n")
-        document.flush()
+        write(json.dumps(data, indent=2, ensure_ascii=False, default=str) + "\n")
     else:
         # Without a terminal lines are not cut, as programs read names.
         wide = wide and not out.is_terminal and "COLUMNS" not in os.environ
         (PlainConsole(width=WIDE) if wide else out).print(text, soft_wrap=soft_wrap, crop=False)
+
+
+def write(text: str) -> None:
+    """Writes to standard output, also within `json_alone`."""
+    document = _DOCUMENT[-1] if _DOCUMENT else sys.stdout
+    document.write(text)
+    document.flush()
 
 
 def view(answer: "View", as_json: bool) -> int:

@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,9 +10,10 @@ import yaml
 from rich.markup import escape
 
 from epsearch.arguments import Commands, joined
-from epsearch.commands.printing import err, out
+from epsearch.commands.printing import err, write
 from epsearch.failures.errors import UsageError, unknown
 from epsearch.ledger.location import VARIABLE
+from epsearch.machine import supposing_gpu
 from epsearch.study.description import Study
 from epsearch.study.file import read
 from results.ledger.url import LedgerUrl
@@ -81,18 +81,13 @@ def slurm(  # noqa: PLR0913  an option each
         raise UsageError("array must not be given with --config: each of its files is one")
     files: list[Path | None] = [*array] if array else [None]
     checked = [_check(context, words, file, gpus > 0) for file in files]
-    study, given = checked[0][0], set().union(*(one for _, one in checked))
-    if array:
-        study |= {"name": "epsearch"}
-    text = script.make_script(job, study, words, given, array or ())
+    text = script.make_script(job, words, checked, array or ())
     if not submit:
-        sys.stdout.write(text)
+        write(text)  # --json may be an option of the job's command
         return
     names = ", ".join(one["name"] for one, _ in checked)
-    out.print(
-        f"{script.submit(text)}: {names}; squeue --me shows its state, epsearch watch NAME its progress", soft_wrap=True
-    )
-    if array and study["storage"].startswith("sqlite"):
+    write(f"{script.submit(text)}: {names}; squeue --me shows its state, epsearch watch NAME its progress\n")
+    if array and any(one["storage"].startswith("sqlite") for one, _ in checked):
         err.print(f"{len(array)} jobs share an SQLite file: on a network file system set {VARIABLE} to PostgreSQL")
 
 
@@ -114,17 +109,24 @@ def _check(context: typer.Context, words: list[str], file: Path | None, gpu: boo
         raise UsageError(f"storage must not have a password in a script; {VARIABLE} hands it to the job")
     described = io.StringIO()
     command, checked = commands[name], [*arguments, *(["--device", "auto"] if gpu else []), "--print-config"]
-    with (
-        contextlib.redirect_stdout(described),
-        command.make_context(name, checked, parent=context) as inner,
-    ):
-        command.invoke(inner)
-        sources = {one: inner.get_parameter_source(one) for one in _names(command)}
-        own = {} if (path := inner.params["config"]) is None else read(path)
+    try:
+        with (
+            contextlib.redirect_stdout(described),
+            supposing_gpu() if gpu else contextlib.nullcontext(),
+            command.make_context(name, checked, parent=context) as inner,
+        ):
+            command.invoke(inner)
+            sources = {one: inner.get_parameter_source(one) for one in _names(command)}
+            own = {} if (path := inner.params["config"]) is None else read(path)
+    except typer.Exit:  # of --help
+        write(described.getvalue())
+        raise
     given = {one for one, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
     if "server" in given:
         raise UsageError("server must not be given: the job trains by itself")
     study = yaml.safe_load(described.getvalue())
+    if study["time_budget"] is not None:
+        raise UsageError("time-budget must not be given: it would begin anew in every run of the job")
     # A file of --print-config has all options, most of them as they usually are.
     given |= {one for one in own if one in USUAL and study.get(one) != USUAL[one]}
     return study, given - (set() if any(one.startswith("--device") for one in arguments) else {"device"})

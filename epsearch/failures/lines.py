@@ -14,6 +14,7 @@ from typing import Any
 from epsearch.failures import stopping
 from epsearch.failures.crash_report import given_urls, write
 from epsearch.failures.errors import Interrupted, TimeSpent, TrainingFailed, Unavailable, UsageError
+from epsearch.failures.requeues import vain_run
 from epsearch.failures.stopping import with_resume_hint
 from results.ledger.errors import StoreError, StudyConflict
 from results.ledger.url import without_passwords
@@ -81,6 +82,9 @@ def failure(error: BaseException) -> tuple[str, int, str]:
     if isinstance(error, (UsageError, StudyConflict)) or _is(error, "DataError", "trainers"):
         return str(error), USAGE, ""
     if isinstance(error, (Interrupted, KeyboardInterrupt)) or _is(error, "Abort", "typer", "click"):
+        # Before the training, which knows what it keeps.
+        if stopping.AGAIN.is_set() and not stopping.TRAINS.is_set() and (vain := vain_run()):
+            return vain, SURROUNDINGS, ""
         return with_resume_hint(str(error) if isinstance(error, TimeSpent) else stopping.words()), stopping.status(), ""
     if _is(error, "TyperException", "typer") or _is(error, "ClickException", "click"):
         hint = HINTS.get(getattr(error, "option_name", ""), "")

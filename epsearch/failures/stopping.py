@@ -1,5 +1,6 @@
 """Signals such as Ctrl-C: the first ends the command in good order, the second at once."""
 
+import atexit
 import os
 import signal
 import sys
@@ -61,6 +62,8 @@ class StopHandler:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Raises KeyboardInterrupt the first time, and ends the process the second time."""
         if self._printed:
+            if number == TIME_SIGNAL:
+                return
             os._exit(status())
         if self._printing:  # a traceback would replace the line
             return
@@ -81,8 +84,13 @@ class StopHandler:
         self._printing = True
 
     def printed(self) -> None:
-        """Marks that the last line is printed: signals end the process silently from now on."""
+        """Marks that the last line is printed: signals end the process silently from now on.
+
+        But for the scheduler's, after which the status would be that of a process that did not end by itself.
+        """
         self._printed = True
+        if TIME_SIGNAL is not None and signal.getsignal(TIME_SIGNAL) is self:
+            atexit.register(signal.signal, TIME_SIGNAL, signal.SIG_IGN)  # after Python's handlers
 
     def unraisable(self, hook: "UnraisableHookArgs") -> None:
         """Ends the command on a Ctrl-C that nobody can catch; as `sys.unraisablehook`."""

@@ -17,7 +17,7 @@ from epsearch.loop.claims import Claims
 from epsearch.loop.cohorts import Kind, Order, cut, kind_of
 from epsearch.loop.content import content, further_tasks, measured, measures_transfer, records, run_key
 from epsearch.loop.estimates import MemberCounts
-from epsearch.loop.jobs import Job, JobResult, Prefix, Run, delete_checkpoints
+from epsearch.loop.jobs import Job, JobResult, Prefix, Run, delete_checkpoints, kept_checkpoints
 from epsearch.loop.work import Work
 from epsearch.plugins.loading import of_workers
 from epsearch.study.description import Disjointness, Study
@@ -177,6 +177,10 @@ class Loop(ABC):
         orders = [] if self.done else [*self._orders(workers), *self._early()]
         return [self._job(number, order, workers) for number, order in enumerate(orders)]
 
+    def kept(self) -> set[str]:
+        """Returns the names of the checkpoints of the missing members of this stage, and of early ones."""
+        return {name for job in self.upcoming(1) for name in kept_checkpoints(job, self._job_stream(job))}
+
     def tell(self, results: Sequence[JobResult]) -> None:
         """Stores results, and advances when the stage is complete.
 
@@ -216,9 +220,11 @@ class Loop(ABC):
 
     def _delete_checkpoints(self, job: Job, lines: list[str]) -> None:
         """Removes what is kept of a job's members; appends lines for the user."""
-        further = further_tasks(self.study, job.runs[0])
         with redirect_notes(lines.append):
-            delete_checkpoints(job, self._counted.stream(job.phase, job.order, further))
+            delete_checkpoints(job, self._job_stream(job))
+
+    def _job_stream(self, job: Job) -> TaskStream:
+        return self._counted.stream(job.phase, job.order, further_tasks(self.study, job.runs[0]))
 
     def _delete_kept(self, runs: Iterable[Run]) -> None:
         """Removes what is kept of runs, for whatever might have gone on from it."""

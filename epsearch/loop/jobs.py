@@ -350,6 +350,11 @@ def delete_checkpoints(job: Job, stream: TaskStream) -> None:
         training_of(job, stream).checkpoints(job.cohort).delete(job.cohort.learners)
 
 
+def kept_checkpoints(job: Job, stream: TaskStream) -> set[str]:
+    """Returns the names of the checkpoints of a job's members, where this machine can reach them."""
+    return training_of(job, stream).checkpoints(job.cohort).names(job.cohort.learners) if job.certify is None else set()
+
+
 def bytes_free(path: NumericPath, at_once: int, share: float = 1.0) -> int | None:
     """Returns a job's share of the free memory of this machine, in bytes; None if unknown.
 

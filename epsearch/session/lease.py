@@ -24,9 +24,11 @@ TICK_SECONDS = 1.0  # between two writes of events, and two checks for a cancell
 class StudyLease:
     """A lease held by this process: renews it, stores events, and checks for a cancellation, in a thread."""
 
-    def __init__(self, store: Store, listener: Listener) -> None:
+    def __init__(self, store: Store, listener: Listener, waited: bool = False) -> None:
         self.listener = Recorder(listener)
         """The listener to train with."""
+        self.waited = waited
+        """Whether another run had it before."""
         self._store = store
         self._entered = False
         self._over = threading.Event()
@@ -95,8 +97,7 @@ def hold(store: Store, name: str, listener: Listener, wait: bool = False, resume
     renewal. wait: for the end of another run, which is a UsageError otherwise; resume: also a cancelled study. Raises
     Cancelled; Interrupted where the listener asks to stop.
     """
-    acquire(store, name, listener, wait, resume)
-    lease = StudyLease(store, listener)
+    lease = StudyLease(store, listener, acquire(store, name, listener, wait, resume))
     try:
         yield lease
     except BaseException as error:
@@ -105,13 +106,13 @@ def hold(store: Store, name: str, listener: Listener, wait: bool = False, resume
     lease.end(None)
 
 
-def acquire(store: Store, name: str, listener: Listener, wait: bool = False, resume: bool = False) -> None:
-    """Takes the lease of a study for the store; for arguments and errors see `hold`."""
+def acquire(store: Store, name: str, listener: Listener, wait: bool = False, resume: bool = False) -> bool:
+    """Takes the lease of a study for the store; returns whether it waited. For arguments and errors see `hold`."""
     notified = False
     while True:
         try:
             store.leases.acquire(name, here(), resume, begin=False)
-            return
+            return notified
         except StudyCancelled as error:
             raise Cancelled(str(error), error.study) from error
         except LeaseHeld as error:

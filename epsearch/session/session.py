@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from epsearch.checking.check_cache import refuse_inert
 from epsearch.events import Listener, Note, Planned, Warned, ignore, stops, warner
+from epsearch.failures import requeues
 from epsearch.failures.errors import Interrupted, UsageError
 from epsearch.ledger.damage import reading, unused_in_words
 from epsearch.ledger.evaluation_log import user_log
@@ -97,14 +98,16 @@ def train(
     another run of this study, which is an error otherwise; resume: also a cancelled study.
 
     Raises UsageError for bad input, a study that another run has, or a cancelled one: nothing has been trained.
-    Interrupted (TimeSpent where its time is spent), TrainingFailed, Unavailable without Ray, and StoreError where
-    the database fails or another run has taken over: trained members are stored.
+    Interrupted (TimeSpent where its time is spent), TrainingFailed, Unavailable without Ray or where a requeued job of
+    Slurm keeps nothing new, and StoreError where the database fails or another run has taken over: trained members are
+    stored.
     """
     begun, left = time.monotonic(), seconds_left(study.time_left)
     with passing_warnings(listener):
-        prepared = prepare(study, listener)
-        make_folder(study.out)
-        check_checkpoints(study)
+        with requeues.limiting():
+            prepared = prepare(study, listener)
+            make_folder(study.out)
+            check_checkpoints(study)
         with (
             hide_storage(),
             open_store(study.storage, retries=retry_policy(listener)) as store,
@@ -150,6 +153,8 @@ def _train(
             runner, begun = runner_of(study), time.monotonic()
             with (
                 confirming(loop, store, row.config, listener),
+                # One that waited had less than its time; two new objects are not equal.
+                requeues.limiting(object if lease.waited else partial(_kept, loop)),
                 _prepared_trainer(study, monitor),
                 runner.ready(study) as run,
             ):
@@ -160,6 +165,12 @@ def _train(
             overhead = monitor.beginning if runner.ray_may_join else time.monotonic() - begun - monitor.at_work
             overheads.remember(runner.name, overhead, share)
         return loop, Effort(loop.trained, loop.reused, monitor.member_steps, loop.saved, monitor.seconds, share)
+
+
+def _kept(loop: Loop) -> object:
+    """Returns what is kept of a study, to be compared; nothing is equal while others train its members."""
+    others = object() if loop.claims.held_by_others() else None
+    return loop.trained, len(loop.certificates), loop.kept(), others
 
 
 @contextmanager

@@ -16,8 +16,14 @@ SAFE = re.compile(r"[A-Za-z0-9_.,:@/+=-]+")
 UNSAFE = re.compile(r"[^A-Za-z0-9_.=+-]+")  # in names of jobs and files
 NAMES = {"memory": "mem"}  # of options, as sbatch has them
 PATIENCE = 120  # seconds for which the workers wait for Ray's head
+END_PATIENCE = 5  # seconds for Ray's end, and as many for the removal of its folders: the job ends soon
+BEGINNING = 60  # seconds in which a driver certainly listens to signals
 SUBMIT_SECONDS = 60.0  # of sbatch
 LONGEST_LEAD = 65535  # seconds between the signal and the end
+
+
+Checked = tuple[Mapping[str, Any], Collection[str]]
+"""A study, of which its `name` and the folder `out` of its results count here, and names of the options that it has."""
 
 
 class SlurmJob(NamedTuple):
@@ -47,13 +53,11 @@ class SlurmJob(NamedTuple):
     """An image for Apptainer, in which the programs run."""
 
 
-def make_script(
-    job: SlurmJob, study: Mapping[str, Any], command: Sequence[str], given: Collection[str], files: Sequence[Path] = ()
-) -> str:
+def make_script(job: SlurmJob, command: Sequence[str], studies: Sequence[Checked], files: Sequence[Path] = ()) -> str:
     """Returns a job script that trains a study, and puts itself back into the queue until it is finished.
 
-    study: its `name`, and the folder `out` of its results; command: the words behind `epsearch`; given: names of the
-    options among them; files: studies of an array of jobs, one a task. Raises UsageError.
+    command: the words behind `epsearch`; files: of options, one for each task of an array of jobs; studies: one, or one
+    for each file. Raises UsageError.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # late: no other command needs it
 
@@ -62,8 +66,10 @@ def make_script(
         raise UsageError(f"signal must be < time, which is {job.time}, got {job.signal!r}")
     if lead > LONGEST_LEAD:
         raise UsageError(f"signal must be <= {LONGEST_LEAD}s, as sbatch takes no more, got {job.signal!r}")
-    name, container = UNSAFE.sub("-", study["name"]), _container(job)
-    line = shlex.join([*container, "epsearch", *command, *_options(job, lead, study, given)])
+    name, container = "epsearch" if files else UNSAFE.sub("-", studies[0][0]["name"]), _container(job)
+    own = [_options(job, lead, *one) for one in studies]
+    tasks = [shlex.join(["--config", str(file), *words]) for file, words in zip(files, own, strict=False)]
+    line = shlex.join([*container, "epsearch", *command, *([] if files else own[0])])
     templates = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         undefined=StrictUndefined,
@@ -78,10 +84,12 @@ def make_script(
         log=f"{name}-%{'A_%a' if files else 'j'}.log",
         directives=_directives(job, len(files)),
         setup=_setup(job),
-        studies=" ".join(shlex.quote(str(file)) for file in files),
-        command=line + (' --config "${studies[$SLURM_ARRAY_TASK_ID]}"' if files else ""),
+        tasks=tasks,
+        command=line + (' "${own[@]}"' if files else ""),
         ray_start=shlex.join([*container, "ray", "start"]),
         patience=PATIENCE,
+        end_patience=END_PATIENCE,
+        beginning=BEGINNING,
     )
 
 
@@ -153,4 +161,6 @@ def _container(job: SlurmJob) -> list[str]:
     """Returns the words before a program that runs in the container; none without one."""
     if job.container is None:
         return []
+    if not job.container.strip():
+        raise UsageError(f"container must name an image for Apptainer, got {job.container!r}")
     return ["apptainer", "exec", *(["--nv"] if job.gpus else []), job.container]

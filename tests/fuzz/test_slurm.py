@@ -1,12 +1,17 @@
 """A study of minutes in jobs of two: requeued by Slurm until it is finished, with the tables of an undisturbed run."""
 
+import json
+import os
 import subprocess
 import time
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from tests.epsearch.slurm.test_slurm import EPSEARCH, members, tables, work
+from tests.fuzz.chaos import WRONG
+from tests.fuzz.slurm_jobs import JobCampaign
 from tests.support.slurm import missing, slurm
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.skipif(bool(why := missing()), reason=why or "never")]
@@ -14,6 +19,9 @@ pytestmark = [pytest.mark.fuzz, pytest.mark.skipif(bool(why := missing()), reaso
 STUDY = "--name mine --numeric-path cpu-float32-mkl --device cpu --epochs 10 --seeds 4 --repeats 3 --tasks 14"
 LIMIT, SIGNAL = "2m", "30s"
 HOURS = 2 * 3600
+SHARE = float(os.environ.get("EPSEARCH_FUZZ_SHARE", "1"))
+SEED = int(os.environ.get("EPSEARCH_FUZZ_SEED", "1"))
+KILLS = {"local": 30, "tune": 10}
 
 
 def test_a_study_of_minutes_in_jobs_of_two(figures, tmp_path):
@@ -49,3 +57,12 @@ def state(cluster, times):
     if found["JobState"] in ("COMPLETED", "FAILED", "TIMEOUT", "CANCELLED"):
         return found["JobState"]
     return "PENDING" if int(found["Restarts"]) >= times else None
+
+
+@pytest.mark.parametrize("runner", KILLS)
+def test_kills(figures, tmp_path, runner):
+    """EPSEARCH_FUZZ_LOG names the log of a campaign that is to go on where it was interrupted."""
+    kept = Path(os.environ.get("EPSEARCH_FUZZ_LOG", tmp_path / "log"))
+    found = JobCampaign(kept, runner, max(2, round(KILLS[runner] * SHARE)), SEED).run()
+    figures(f"kills on Slurm, {runner}", **found)
+    assert not any(found[name] for name in WRONG), [line for line in map(json.loads, kept.open())]

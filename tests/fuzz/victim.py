@@ -188,11 +188,15 @@ class Victim:
             self._until(life, lambda: False)
         finally:
             if life.process.poll() is None:  # the campaign is to end
-                os.killpg(life.process.pid, signal.SIGKILL)
+                self._abandon(life)
             life.status = life.process.wait()
         life.stored = self.command.stored()
         life.unexpected = self._unexpected(life)
         return life
+
+    def _abandon(self, life: Life) -> None:
+        """Ends a life at once."""
+        os.killpg(life.process.pid, signal.SIGKILL)
 
     def _unexpected(self, life: Life) -> str:
         """How it ended, where nothing that was killed explains that; else empty."""
@@ -221,16 +225,20 @@ class Victim:
         if target in ("worker", "backend"):
             victims = [self._dice.choice(victims)]
         stored = self.command.stored() if target == "worker" else set()
-        for pid in victims:
-            with suppress(ProcessLookupError):
-                (os.killpg if target == "group" else os.kill)(pid, signal.SIGKILL)
         life.kills.append({"target": target, "moment": moment, "delay": round(delay, 3), "life": life.number})
+        self._strike(target, victims)
         if target == "worker":
             trained = {one.run for one in self.command.trainings() if one.pid == victims[0]}
             life.lost.update(key for key in map(self._key, trained) if key not in stored)
+        return target
+
+    def _strike(self, target: str, victims: list[int]) -> None:
+        """Kills these processes, and brings back what does not come by itself."""
+        for pid in victims:
+            with suppress(ProcessLookupError):
+                (os.killpg if target == "group" else os.kill)(pid, signal.SIGKILL)
         if target in ("postmaster", "server"):
             self._bring_back(self._dice.uniform(0, 3))
-        return target
 
     def _moment(self, life: Life) -> tuple[str, Callable[[], bool], float]:
         """(name, whether it has come, the longest that the killer takes from then on, in seconds), drawn."""
@@ -253,18 +261,22 @@ class Victim:
 
     def _targets(self, life: Life) -> dict[str, list[int]]:
         """Numbers of the processes that are there to be killed, by what they are."""
-        pid = life.process.pid
-        below = descendants(pid)[1:]
-        found = {"driver": [pid], "group": [pid], "worker": [], "agent": []}
+        found = self._processes_below(life.process.pid) | {"group": [life.process.pid]}
+        if self._server is not None:
+            found["postmaster"] = [self._server.pid]
+            found["server"] = [child for child, _ in descendants(self._server.pid)]
+            found["backend"] = found["server"][1:]
+        return {name: pids for name, pids in found.items() if pids}
+
+    @staticmethod
+    def _processes_below(pid: int) -> dict[str, list[int]]:
+        """The driver and its Ray, by what they are."""
+        below, found = descendants(pid)[1:], {"driver": [pid], "worker": [], "agent": []}
         for child, name in below:
             if name.startswith("ray::"):
                 found["agent" if name in AGENTS else "worker"].append(child)
         for kind in ("raylet", "gcs_server"):
             found[kind] = [child for child, name in below if name == kind]
-        if self._server is not None:
-            found["postmaster"] = [self._server.pid]
-            found["server"] = [child for child, _ in descendants(self._server.pid)]
-            found["backend"] = found["server"][1:]
         return {name: pids for name, pids in found.items() if pids}
 
     def _until(self, life: Life, happened: Callable[[], bool]) -> bool:

@@ -143,6 +143,13 @@ class Slurm:
         text = self.command("scontrol", "--oneliner", "show", "job", number)
         return dict(word.split("=", 1) for word in text.split() if "=" in word)
 
+    def known(self, number):
+        """As `job`, also while slurmctld does not answer, which is waited for; None for a job that it does not know."""
+        command = ["scontrol", "--oneliner", "show", "jobs", "--all"]
+        text = self.wait(lambda: self.command(*command, check=False))
+        jobs = (dict(word.split("=", 1) for word in line.split() if "=" in word) for line in text.splitlines())
+        return next((job for job in jobs if job.get("JobId") == str(number)), None)
+
     def wait(self, what, seconds=HANGS):
         """Waits until a function returns something true, and returns that."""
         until = time.monotonic() + seconds

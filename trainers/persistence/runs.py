@@ -97,6 +97,10 @@ class Runs:
         self._asked(write)
         self._list([file], before)
 
+    def names(self, owns: Iterable[Mapping[str, Any]]) -> set[str]:
+        """Returns the names of what is kept of these runs, on any machine."""
+        return {self._path(one) for one in self._files(owns)}
+
     def delete(self, owns: Iterable[Mapping[str, Any]]) -> None:
         """Removes what was kept of these runs on any machine; fork points only where those are kept here, too."""
         files = [one for one in self._files(owns) if self._kind in (FORK, one.kind)]

@@ -120,3 +120,22 @@ def test_a_second_one_while_the_first_is_cleared_up(number):
             os.kill(running.pid, number)
         out, err = running.communicate()
     assert (running.returncode, out, err) == (130, "", LINE.decode())
+
+
+@pytest.mark.skipif(stopping.TIME_SIGNAL is None, reason="a signal that Windows does not have")
+def test_the_signal_of_a_scheduler_changes_no_status_at_the_end(tmp_path):
+    """It comes while the interpreter ends, when no handler of Python is there any more."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, signal, sys\n"
+        "from epsearch.failures.stopping import TIME_SIGNAL, listen\n"
+        "class Late:\n"
+        "    def __del__(self, kill=os.kill, pid=os.getpid(), number=TIME_SIGNAL):\n"
+        "        kill(pid, number)\n"
+        "sys.late = Late()\n"
+        "stop = listen()\n"
+        "stop.printed()\n"
+        "os.kill(os.getpid(), TIME_SIGNAL)\n"
+        "sys.exit(75)\n"
+    )
+    assert subprocess.run([sys.executable, program]).returncode == 75

@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -26,6 +27,11 @@ def driver(script):
     """The words of the command that trains."""
     (line,) = re.findall(r"^driver=\((.*)\)$", script, re.M)
     return shlex.split(line)
+
+
+def tasks(script):
+    """The words that each task of an array adds."""
+    return [shlex.split(line) for line in re.findall(r"^\d+\) own=\((.*)\) ;;$", script, re.M)]
 
 
 def options(words):
@@ -56,10 +62,11 @@ def test_what_a_file_says_is_not_said_again(epsearch, tmp_path):
     own = driver(epsearch(*JOB, "run", "--config", "own.yaml").out)
     assert not {"--workers", "--checkpoints"} & {*own} and options(own)["--runner"] == "local"
     (tmp_path / "whole.yaml").write_text(epsearch("run", "--print-config").out)
-    usual = options(driver(epsearch(*JOB, "run", "--config", "whole.yaml").out))
+    usual = options(driver(epsearch(*JOB, "run", "--config", "whole.yaml").out)[2:])
     assert (usual["--workers"], usual["--runner"], usual["--time-left"]) == ("16", "local", "slurm-120s")
-    array = driver(epsearch(*JOB, "--array", "whole.yaml", "--array", "own.yaml", "run").out)
-    assert not {"--workers", "--checkpoints"} & {*array} and options(array)["--time-left"] == "slurm-120s"
+    whole, mine = tasks(epsearch(*JOB, "--array", "whole.yaml", "--array", "own.yaml", "run").out)
+    assert options(whole) == usual | {"--config": "whole.yaml"} and usual["--checkpoints"] == "runs/checkpoints"
+    assert not {"--workers", "--checkpoints"} & {*mine} and options(mine)["--time-left"] == "slurm-120s"
 
 
 def test_lines_of_others_may_use_variables_that_are_not_set(epsearch):
@@ -84,6 +91,18 @@ def test_several_nodes_are_one_ray(epsearch):
     )
 
 
+def test_a_login_node_needs_no_gpu(epsearch):
+    script = epsearch(*JOB, "--gpus", "1", *STUDY, "--precision", "tf32")
+    assert options(driver(script.out))["--device"] == "cuda" and script.status == 0
+    refused = epsearch(*JOB, *STUDY, "--precision", "tf32", "--device", "cpu")
+    assert refused.status == 2 and "precision tf32 is arithmetic of NVIDIA GPUs" in refused.err
+
+
+def test_the_help_of_a_job_is_that_of_its_command(epsearch):
+    answer = epsearch(*JOB, "run", "--help")
+    assert answer.status == 0 and "--points" in answer.out and "#SBATCH" not in answer.out
+
+
 def test_gpus_of_one_node_need_ray_where_there_are_several(epsearch):
     assert options(driver(epsearch(*JOB, "--gpus", "2", *STUDY).out))["--runner"] == "tune"
     one = options(driver(epsearch(*JOB, "--gpus", "1", *STUDY).out))
@@ -92,14 +111,16 @@ def test_gpus_of_one_node_need_ray_where_there_are_several(epsearch):
 
 def test_an_array_has_a_task_for_each_file(epsearch, tmp_path):
     for name in ("a", "b"):
-        (tmp_path / f"{name} c.yaml").write_text(f"name: {name}\npoints: 5\n")
+        (tmp_path / f"{name} c.yaml").write_text(f"name: {name}\npoints: 5\nout: of {name}\n")
     arrays = ("--array", "a c.yaml", "--array", "b c.yaml")
     refused = epsearch(*JOB, *arrays, "compare")
     assert refused.status == 2 and "points" in refused.err, "a comparison has no points"
     script = epsearch(*JOB, *arrays, "run").out
     assert directives(script)["array"] == "0-1" and directives(script)["output"] == "epsearch-%A_%a.log"
-    assert "\nstudies=('a c.yaml' 'b c.yaml')\n" in script
-    assert driver(script)[-2:] == ["--config", "${studies[$SLURM_ARRAY_TASK_ID]}"]
+    assert driver(script) == ["epsearch", "run", "${own[@]}"]
+    one, other = map(options, tasks(script))
+    assert (one["--config"], one["--checkpoints"]) == ("a c.yaml", "of a/checkpoints")
+    assert (other["--config"], other["--checkpoints"]) == ("b c.yaml", "of b/checkpoints")
 
 
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="needs shellcheck")
@@ -120,6 +141,7 @@ def test_shellcheck_has_nothing_to_say(epsearch, tmp_path, more):
         (("--account", "a;b"), "account must have letters, digits and _.,:@/+=- alone, got 'a;b'"),
         (("--sbatch", "x"), "sbatch must be an option of sbatch like --constraint=a100, got 'x'"),
         (("--setup", "a\nb"), "setup must be one line of the shell, got 'a\\nb'"),
+        (("--container", " "), "container must name an image for Apptainer, got ' '"),
         (("--submit",), "submit needs sbatch, which is not on PATH; without --submit the script is printed"),
     ],
 )
@@ -139,6 +161,7 @@ def test_a_wrong_job_is_one_line(epsearch, monkeypatch, words, line):
         (("plan",), "no command that trains 'plan'"),
         (("run", "--poins", "5"), "No such option: --poins"),
         (("run", "--points", "0"), "points must be >= 1, got 0"),
+        (("run", "--time-budget", "1h"), "time-budget must not be given: it would begin anew in every run of the job"),
         (("run", "--server", "http://host:1"), "server must not be given: the job trains by itself"),
         (("--array", "a.yaml", "run", "--config", "b.yaml"), "array must not be given with --config"),
         (("run", "--storage", "postgresql://me:secret@host/db"), "storage must not have a password in a script; "),
@@ -148,6 +171,28 @@ def test_a_wrong_study_is_one_line(epsearch, words, part):
     answer = epsearch(*JOB, *words)
     assert (answer.status, answer.out, len(answer.err.splitlines())) == (2, "", 1) and part in answer.err
     assert "secret" not in answer.err
+
+
+@pytest.mark.parametrize(
+    ("end", "restarts", "status", "requeued"),
+    [
+        ("exit 75", "3", 75, True),
+        ("kill -USR1 $$", "", 138, True),
+        ("kill -USR1 $$", "1", 1, False),
+        ("exit 1", "1", 1, False),
+        ("exit 0", "1", 0, False),
+    ],
+)
+def test_which_ends_of_the_driver_put_the_job_back(epsearch, tmp_path, end, restarts, status, requeued):
+    """A signal before the driver listens does so once: its time is too short where that happens again."""
+    for name, line in (("epsearch", end), ("scontrol", 'echo "$*"')):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    script = epsearch(*JOB, "--setup", f"export PATH={shlex.quote(str(tmp_path))}:$PATH", *STUDY).out
+    environment = os.environ | {"SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": restarts}
+    done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True)
+    assert done.returncode == status and (done.stdout == "requeue 7\n") == requeued
+    assert ("longer --time" in done.stderr) == (status == 1 and not end.startswith("exit"))
 
 
 def sbatch(folder, monkeypatch, script):
@@ -162,6 +207,12 @@ def test_a_script_is_submitted(epsearch, monkeypatch, tmp_path):
     answer = epsearch(*JOB, "--submit", *STUDY)
     assert answer.status == 0 and answer.out.startswith("Submitted batch job 7: mine; squeue --me shows its state, ")
     assert (tmp_path / "received").read_text() == epsearch(*JOB, *STUDY).out
+
+
+def test_a_script_is_printed_also_for_a_job_that_prints_json(monkeypatch, tmp_path):
+    command = [sys.executable, "-m", "epsearch", *JOB, *STUDY, "--json"]
+    script = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert driver(script)[1 : 2 + len(STUDY)] == [*STUDY, "--json"]
 
 
 def test_what_sbatch_refuses_is_one_line(epsearch, monkeypatch, tmp_path):

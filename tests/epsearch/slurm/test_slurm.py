@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -105,12 +106,14 @@ def test_a_job_whose_node_is_lost_goes_on_when_there_is_one(cluster, undisturbed
 
 
 def test_several_nodes_are_one_ray(undisturbed, tmp_path):
+    folders = {*Path("/tmp").glob("epsearch-*-*")}
     with slurm(nodes=2, cpus=1) as two:
         job = submit(two, tmp_path, "--nodes", "2")
         two.wait(lambda: members(tmp_path))
         two.command("scancel", "--signal=USR1", "--batch", job)
         two.requeued(job)
         stored, ended = members(tmp_path), two.ended(job)
+    assert {*Path("/tmp").glob("epsearch-*-*")} <= folders, "Ray's are removed"
     log = (tmp_path / f"mine-{job}.log").read_text()
     assert (ended["JobState"], ended["Restarts"]) == ("COMPLETED", "1"), log
     assert tables(tmp_path) == undisturbed and work(tmp_path, job)[1] == stored
