@@ -30,8 +30,8 @@ def local_slots(study: Study) -> int:
 class Threads:
     """Threads that train jobs; only the thread that made them calls the loop.
 
-    workers: jobs at a time; niceness: of the threads; train: trains a job. If the block is left by an error, running
-    jobs end at their next report, and others do not begin.
+    workers: jobs at a time; niceness: of the threads; train: trains a job, `execute` by default. If the block is left
+    by an error, running jobs end at their next report, and others do not begin.
     """
 
     def __init__(
@@ -39,9 +39,9 @@ class Threads:
         workers: int,
         monitor: Monitor,
         niceness: int = 0,
-        train: Callable[[Job, Progress], JobResult] = execute,
+        train: Callable[[Job, Progress], JobResult] | None = None,
     ) -> None:
-        self.workers, self._monitor, self._train = workers, monitor, train
+        self.workers, self._monitor, self._train = workers, monitor, train or execute
         self._pool, self._stop = ThreadPoolExecutor(workers, initializer=add_niceness, initargs=(niceness,)), Event()
         self._running: dict[Future[JobResult], int] = {}
 

@@ -118,18 +118,17 @@ def clock(seconds: int) -> str:
     return f"{days}-{hour:02}:{minute:02}:{second:02}"
 
 
-def _options(job: SlurmJob, lead: int, study: Mapping[str, Any], given: Collection[str]) -> list[str]:
-    """Returns the options of a study that the job decides, but for those that are given."""
+def _options(job: SlurmJob, lead: int, study: Mapping[str, Any], named: Collection[str]) -> list[str]:
+    """Returns the options of a study that the job decides, but for those that the command names."""
     own = {"wait": [], "time_left": [f"{SLURM}-{lead}s"], "checkpoints": [f"{study['out']}/checkpoints"]}
     if job.gpus:
         own["device"] = ["cuda"]
     if job.nodes > 1:
         own["workers"] = [str(job.nodes * (job.gpus or job.cpus))]
     else:
-        # Threads of one process have one GPU.
-        own["runner"] = ["tune" if job.gpus > 1 else "local"]
+        own["runner"] = ["local"]
         own["workers"] = [str(job.gpus or job.cpus)]
-    added = {name: words for name, words in own.items() if name not in given}
+    added = {name: words for name, words in own.items() if name not in named}
     return [word for name, words in added.items() for word in ("--" + name.replace("_", "-"), *words)]
 
 

@@ -208,8 +208,8 @@ class Study:
     hyperparameters: Hyperparameters
     """Values of the hyperparameters that `takes` names, for all methods."""
     device: str = option(
-        values.words("auto", "cpu", "cuda", "mps"), "Where members are trained; mps is Apple's GPU, never run here.",
-        RUNS, "auto", level=BASIC,
+        values.words("auto", "cpu", "cuda", "mps"),
+        "Where members are trained: auto, cpu, cuda, or mps, Apple's GPU, by request alone.", RUNS, "auto", level=BASIC,
     )
     """Never "auto" in a built study."""
     precision: str = option(

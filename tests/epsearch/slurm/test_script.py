@@ -103,10 +103,10 @@ def test_the_help_of_a_job_is_that_of_its_command(epsearch):
     assert answer.status == 0 and "--points" in answer.out and "#SBATCH" not in answer.out
 
 
-def test_gpus_of_one_node_need_ray_where_there_are_several(epsearch):
-    assert options(driver(epsearch(*JOB, "--gpus", "2", *STUDY).out))["--runner"] == "tune"
-    one = options(driver(epsearch(*JOB, "--gpus", "1", *STUDY).out))
-    assert (one["--runner"], one["--workers"], one["--device"]) == ("local", "1", "cuda")
+@pytest.mark.parametrize("count", ["1", "2"])
+def test_gpus_of_one_node_need_no_ray(epsearch, count):
+    own = options(driver(epsearch(*JOB, "--gpus", count, *STUDY).out))
+    assert (own["--runner"], own["--workers"], own["--device"]) == ("local", count, "cuda")
 
 
 def test_an_array_has_a_task_for_each_file(epsearch, tmp_path):
