@@ -167,3 +167,21 @@ def test_a_judge_is_no_stream_by_which_anything_is_chosen(judged):
     text, _ = along_page.section({"streams": [stream, judge]})
     both = text.split("On the streams that judge alone:")
     assert len(both) == 2 and along_page.candidates([stream]) in both[0] and along_page.candidates([judge]) in both[1]
+
+
+def test_the_readme_says_what_was_measured():
+    """Of Permuted MNIST with all images from four tasks, and of all streams."""
+    import machine
+
+    readme = " ".join((machine.RESULTS.parent.parent / "README.md").read_text(encoding="utf-8").split())
+    streams = json.loads((machine.RESULTS / "forecasts.json").read_text(encoding="utf-8"))["streams"]
+    four = {one["stream"]: search for one in streams for search in one["searches"] if search["tasks seen"] == 4}
+    full = four["permuted_mnist, 60000 images, soft_agem"]
+    gain, error = full["better"]
+    assert f"loses {gain:.2f} ± {error:.2f} points on the seventeen" in readme
+    assert full["rules"]["the model"]["regret"] == 0
+    model, plain = (
+        np.mean([one["rules"][rule]["regret"] for one in four.values()]) for rule in ("the model", "highest A_k")
+    )
+    words = {6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten", 14: "fourteen"}[len(four)]
+    assert f"On {words} streams it loses {model:.2f} points in place of {plain:.2f};" in readme
