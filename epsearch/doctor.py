@@ -21,9 +21,8 @@ from trainers.notes import first_line
 
 LEAST_FREE_GIB = 1.0
 """Required free space on the disk of a folder."""
-
-
-STOPS = "{}; a study on this GPU would stop"
+UNUSABLE = "{}; no study can use this GPU"
+"""Of the self-check: where there are other GPUs, a study leaves this one out, else it stops."""
 
 Row = dict[str, Any]
 """A line of `epsearch doctor`: subject; ok, False for a fault, None for a note; detail, in words."""
@@ -50,7 +49,7 @@ def diagnose(out: Path, data_dir: Path) -> list[Row]:
         ),
         *_gpus(),
         *(
-            [_check("Apple's GPU, with --device mps", partial(_self_check, "mps"), False, STOPS)]
+            [_check("Apple's GPU, with --device mps", partial(_self_check, "mps"), False, UNUSABLE)]
             if mps_present()
             else []
         ),
@@ -96,7 +95,7 @@ def _of_gpu() -> list[Row]:
     """Returns the lines of the GPU that this process uses, or one that there is none."""
     if not (cuda := gpu()):
         return [_row("GPU", None, "none that torch can use; members are trained on the CPU")]
-    return [_row("GPU", True, cuda + _free_memory()), _check("GPU self-check", _self_check, False, STOPS)]
+    return [_row("GPU", True, cuda + _free_memory()), _check("GPU self-check", _self_check, False, UNUSABLE)]
 
 
 def _free_memory() -> str:

@@ -121,15 +121,15 @@ def _check(context: typer.Context, words: list[str], file: Path | None, gpu: boo
     except typer.Exit:  # of --help
         write(described.getvalue())
         raise
-    given = {one for one, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
-    if "server" in given:
+    names = {one for one, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+    if "server" in names:
         raise UsageError("server must not be given: the job trains by itself")
     study = yaml.safe_load(described.getvalue())
     if study["time_budget"] is not None:
         raise UsageError("time-budget must not be given: it would begin anew in every run of the job")
     # A file of --print-config has all options, most of them as they usually are.
-    given |= {one for one in own if one in USUAL and study.get(one) != USUAL[one]}
-    return study, given - (set() if any(one.startswith("--device") for one in arguments) else {"device"})
+    names |= {one for one in own if one in USUAL and study.get(one) != USUAL[one]}
+    return study, names - (set() if any(one.startswith("--device") for one in arguments) else {"device"})
 
 
 def _names(command: Any) -> list[str]:

@@ -12,7 +12,7 @@ import tempfile
 import threading
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -32,7 +32,7 @@ from trainers.cohort import Cohort
 
 WORKER = ["-P", "-m", "epsearch.runners.gpu_worker"]  # arguments of Python
 ATTEMPTS = 3  # of a cohort whose process dies
-POLL_SECONDS = 0.5  # between two looks at lines for the user, and of a waiting thread at the end
+POLL_SECONDS = 0.5  # between two looks at lines for the user
 START_SECONDS = 300.0  # at most: a driver that hangs is a GPU that is left out
 GIB = 2**30
 
@@ -46,8 +46,9 @@ def ready(study: Study) -> Iterator[Callable[[Loop, Monitor], None]]:
 def _run(loop: Loop, monitor: Monitor) -> None:
     """Trains until the study is done; raises as `local` does, and Unavailable where no GPU can be used."""
     with local.stopped_by_ctrl_c(), ExitStack() as stack:
-        gpus = _Gpus(loop)
+        gpus = _Gpus()
         stack.callback(gpus.end)
+        gpus.begin(loop)
         threads = stack.enter_context(local.Threads(loop.workers, monitor, loop.study.niceness, gpus.train))
         stack.callback(gpus.stop)  # before the threads, which may wait for one that reports nothing
         while not loop.done:
@@ -61,12 +62,12 @@ def _run(loop: Loop, monitor: Monitor) -> None:
 class _Process:
     """A process that trains on one GPU, or one of several that share it.
 
-    token: what CUDA_VISIBLE_DEVICES is for it; share: of the GPU's memory. Raises EOFError, with one line, where it
-    cannot start.
+    token: what CUDA_VISIBLE_DEVICES is for it; share: of the GPU's memory.
     """
 
     def __init__(self, token: str, share: float = 1.0) -> None:
         self.token, self.share = token, share
+        self.name, self.free, self.total = "", 0, 0  # bytes, of the GPU
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed by `end`
         self._process: subprocess.Popen[bytes] = subprocess.Popen(
             [sys.executable, *WORKER],
@@ -76,6 +77,9 @@ class _Process:
             env=os.environ | {VISIBLE: token},
             **new_group(),
         )
+
+    def begin(self) -> None:
+        """Waits until it has told what its GPU is. Raises EOFError, with one line, where it cannot start."""
         timer = threading.Timer(START_SECONDS, self._process.kill)
         timer.start()
         try:
@@ -108,7 +112,7 @@ class _Process:
             raise
 
     def kill(self) -> None:
-        """Ends it at once; a thread that waits for its answer gets EOFError."""
+        """Ends it at once, from any thread; one that waits for its answer gets EOFError."""
         self._process.kill()
 
     def end(self) -> None:
@@ -144,26 +148,34 @@ class _Process:
 
 
 class _Gpus:
-    """The processes on the GPUs of this machine that can train a study; sets the loop's workers and `fitting`.
+    """The processes on the GPUs of this machine that can train a study.
 
     `train` is called by one thread for each; the lines that it has for the user wait for the thread of the loop.
     """
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self) -> None:
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._changed, self._deaths = threading.Condition(), Counter[int]()
-        self._ended, tokens, needed = False, visible_gpus(), _largest(loop)
+        self._changed, self._deaths, self._ended = threading.Condition(), Counter[int](), False
+        self._ever: list[_Process] = []  # also those that are left out, or have not told yet what their GPU is
+        self._all: list[_Process] = []
+        self._free: list[_Process] = []
+
+    def begin(self, loop: Loop) -> None:
+        """Starts the processes; sets the loop's workers and `fitting`. Raises Unavailable where no GPU can be used."""
+        tokens, needed = visible_gpus(), _largest(loop)
         # Threads have the nice value that their processes are to have.
-        with ThreadPoolExecutor(len(tokens), initializer=add_niceness, initargs=(loop.study.niceness,)) as starting:
-            started = [one for one in starting.map(self._started, tokens) if one is not None]
-            self._all = sorted(self._with_room(started, needed), key=lambda one: -one.room)
-            if not self._all:
-                raise Unavailable(f"no GPU can be used; {self._lines.get()}")
-            wanted = loop.study.workers or len(self._all)
-            while len(self._all) > wanted:
-                self._all.pop().end()
-            more = list(self._more(wanted, needed))
-            self._all += [one for one in starting.map(lambda given: self._started(*given), more) if one is not None]
+        with ThreadPoolExecutor(len(tokens), initializer=add_niceness, initargs=(loop.study.niceness,)) as pool:
+            try:
+                self._all = self._with_room(self._start_all(pool, ((token, 1.0) for token in tokens)), needed)
+                if not self._all:
+                    raise Unavailable(f"no GPU can be used; {self._lines.get()}")
+                wanted = loop.study.workers or len(self._all)
+                while len(self._all) > wanted:
+                    self._all.pop().end()
+                self._all += self._start_all(pool, self._more(wanted, needed))
+            except BaseException:
+                self.stop()  # the threads of the pool wait for them
+                raise
         self._free = list(self._all)
         loop.workers, loop.fitting = len(self._all), self._fitting
         names = Counter(one.name for one in self._all)
@@ -171,15 +183,16 @@ class _Gpus:
         self._lines.put(f"trained by {count_text(len(self._all), 'worker')} on GPUs: {kinds}")
 
     def stop(self) -> None:
-        """Kills the processes; what they train is not trained again."""
-        self._ended = True
+        """Kills the processes, and lets none begin; what they train is not trained again."""
         with self._changed:
-            for one in self._all:
+            self._ended = True
+            for one in self._ever:
                 one.kill()
+            self._changed.notify_all()
 
     def end(self) -> None:
         """Gives up what is held of them, when no thread trains any more."""
-        for one in self._all:
+        for one in self._ever:
             one.end()
 
     def pass_lines(self, loop: Loop) -> None:
@@ -191,7 +204,7 @@ class _Gpus:
     def train(self, job: Job, progress: Progress) -> JobResult:
         """Trains a job on a free GPU, as `jobs.execute`; on another one where the first is at fault."""
         while True:
-            one = self._take(job, progress)
+            one = self._take(job)
             if one is None:
                 return JobResult(job.number, None, error=f"no GPU is left ({job.stage})", stops=True)
             try:
@@ -217,22 +230,23 @@ class _Gpus:
             value = answer.pop("value", None)
             return JobResult(job.number, None if value is None else decode(value), **answer)
 
-    def _take(self, job: Job, progress: Progress) -> _Process | None:
+    def _take(self, job: Job) -> _Process | None:
         """Returns the smallest free GPU on which a job fits, else the largest, which trains it in parts; None if none.
 
-        Waits until one is free.
+        Waits until one is free. Raises Interrupted at the end of the training.
         """
         needed = _bytes(job)
         with self._changed:
-            while self._all:
-                if self._free:
-                    by_room = sorted(self._free, key=lambda one: one.room)
-                    found = next((one for one in by_room if one.room >= needed), by_room[-1])
-                    self._free.remove(found)
-                    return found
-                self._changed.wait(POLL_SECONDS)
-                progress(0, 0.0)  # raises at the end of the training
-        return None
+            # Nothing is reported meanwhile: the time of a cohort begins with its first report.
+            self._changed.wait_for(lambda: self._ended or self._free or not self._all)
+            if self._ended:
+                raise Interrupted
+            if not self._all:
+                return None
+            by_room = sorted(self._free, key=lambda one: one.room)
+            choice = next((one for one in by_room if one.room >= needed), by_room[-1])
+            self._free.remove(choice)
+            return choice
 
     def _give_back(self, one: _Process) -> None:
         with self._changed:
@@ -254,29 +268,42 @@ class _Gpus:
 
     def _replace(self, dead: _Process) -> None:
         """Starts a new process in the place of one that died."""
-        if (fresh := self._started(dead.token, dead.share)) is not None:
-            with self._changed:
-                self._all.append(fresh)
-            self._give_back(fresh)
-        self._leave_out(dead)
-
-    def _started(self, token: str, share: float = 1.0) -> _Process | None:
         try:
-            return _Process(token, share)
+            if (fresh := self._start(dead.token, dead.share)) is not None:
+                with self._changed:
+                    self._all.append(fresh)
+                self._give_back(fresh)
+        finally:  # also where the system starts no process: nobody may wait for this one
+            self._leave_out(dead)
+
+    def _start_all(self, pool: ThreadPoolExecutor, places: Iterable[tuple[str, float]]) -> list[_Process]:
+        """Starts processes, with (token, share) each, at the same time; returns those that have begun."""
+        return [one for one in pool.map(lambda place: self._start(*place), places) if one is not None]
+
+    def _start(self, token: str, share: float) -> _Process | None:
+        """Starts a process, and waits until it has begun; returns None where it does not."""
+        with self._changed:
+            if self._ended:
+                return None
+            one = _Process(token, share)
+            self._ever.append(one)
+        try:
+            one.begin()
         except EOFError as death:
             self._lines.put(f"GPU {token} is left out: its process does not start ({death})")
             return None
+        return one
 
     def _with_room(self, some: Sequence[_Process], needed: int) -> list[_Process]:
-        """Returns those on which a member of so many bytes fits."""
+        """Returns those on which a member of so many bytes fits, the largest first."""
         for one in some:
             if one.room < needed:
                 one.end()
                 self._lines.put(
-                    f"{one} is left out: {one.free / GIB:.1f} of its {one.total / GIB:.1f} GiB may be taken, "
-                    f"and one member needs {needed / GIB:.1f} GiB"
+                    f"{one} is left out: a member needs {needed / GIB:.1f} GiB, "
+                    f"{one.free / GIB:.1f} of {one.total / GIB:.1f} may be taken"
                 )
-        return [one for one in some if one.room >= needed]
+        return sorted((one for one in some if one.room >= needed), key=lambda one: -one.room)
 
     def _more(self, wanted: int, needed: int) -> Iterator[tuple[str, float]]:
         """Yields (token, share) of further processes, for `wanted` in all, as far as members of `needed` bytes fit."""

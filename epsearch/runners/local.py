@@ -110,9 +110,11 @@ def _run(loop: Loop, monitor: Monitor) -> None:
 
 
 def training(loop: Loop, monitor: Monitor) -> Threads:
-    """Returns threads to train a loop, as many as `local_slots`."""
-    loop.workers = local_slots(loop.study)
-    return Threads(loop.workers, monitor, loop.study.niceness)
+    """Returns threads to train a loop: as many as `local_slots` on a CPU; one on a GPU, unless the study sets more."""
+    study = loop.study
+    # This process uses the first of several GPUs alone, also where a study of all of them is verified.
+    loop.workers = local_slots(study) if study.device == "cpu" else study.workers or 1
+    return Threads(loop.workers, monitor, study.niceness)
 
 
 def open_jobs(loop: Loop, monitor: Monitor) -> list[Job]:

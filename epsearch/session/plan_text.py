@@ -163,7 +163,7 @@ def _memory(plan: Plan) -> str:
     free = "" if plan.bytes_free is None else f"; {plan.bytes_free / GIB:.1f} GiB are free"
     at_once = f"{count_text(plan.at_once, 'cohort')} at a time"
     if plan.study.device != "cpu":
-        of = "each GPU" if len(visible_gpus()) > 1 else "the GPU"
+        of = "each GPU" if min(plan.at_once, len(visible_gpus())) > 1 else "the GPU"
         return f"{_gib(plan.bytes_needed)} of {of} for {at_once}{free}; of the machine {processes}"
     cohorts = plan.bytes_needed - plan.bytes_processes
     more = f", {_gib(cohorts)} for {at_once}" if cohorts else ""  # those of a trainer without a limit are unknown

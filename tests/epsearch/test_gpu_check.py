@@ -216,6 +216,7 @@ def test_doctor_says_what_it_finds(device, tmp_path, monkeypatch):
     device.checked = with_fault
     (fault,) = said()
     assert fault["ok"] is False and "the self-check of van on mlp failed" in fault["detail"]
+    assert fault["detail"].endswith("; no study can use this GPU")  # of several one that is left out
 
 
 class TestSeveral:

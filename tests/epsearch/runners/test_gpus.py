@@ -1,23 +1,40 @@
 """All GPUs of a machine, with a process each. There is none here: the CPU trains in their place (`fake_gpu_worker`)."""
 
 import json
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from epsearch import machine, run
-from epsearch.failures.errors import TrainingFailed, Unavailable
+from epsearch.failures.errors import Interrupted, TrainingFailed, Unavailable
 from epsearch.runners import gpus, local, registry
 from epsearch.session import plan
 from results.ledger.store import Store
 from tests.support.blocked import ROOT
+from tests.support.descendants import descendants
 from tests.support.events import Recorded
 from tests.support.fake_gpu_worker import FAKE
 from trainers.cohort import Cohort
 
 GIB = 2**30
+# Processes that do not tell what their GPU is; that take a job, and die; and that do not end it.
+SILENT = "import time; time.sleep(1000)"
+DYING = """
+import pickle, sys, time
+pickle.dump(("Fake", 1, 1), sys.stdout.buffer)
+sys.stdout.buffer.flush()
+pickle.load(sys.stdin.buffer)
+"""
+BUSY = f"{DYING}time.sleep(1000)"
+JOBS = [SimpleNamespace(number=number, stage="search", limits=1) for number in range(2)]
 
 
 @pytest.fixture
@@ -67,7 +84,7 @@ def test_cohorts_are_shared_by_what_fits_on_each_gpu(study, small_study, fake, t
     assert all(needed <= small for token, _, needed, _ in trained if token == "MIG-2")
     assert max(count for token, count, *_ in trained if token == "0") > 3
     lines = "\n".join(said.notes)
-    assert "GPU GPU-1 (Fake GPU) is left out: 0.0 of its 0.0 GiB may be taken, and one member needs 0.0 GiB" in lines
+    assert "GPU GPU-1 (Fake GPU) is left out: a member needs 0.0 GiB, 0.0 of 0.0 may be taken" in lines
     assert "GPU 3 is left out: its process does not start (no CUDA-capable device is detected)" in lines
     assert "trained by 2 workers on GPUs: 1 × Fake 0, 1 × Fake MIG" in lines
     twin = small_study(numeric_path="cpu-float32-torch", out=tmp_path / "cpu")
@@ -100,7 +117,7 @@ def test_where_none_passes_the_study_ends_in_one_line(study, fake):
 @pytest.mark.slow
 def test_where_none_has_room_the_study_is_refused(study, fake):
     fake(**{"0": (10, ""), "1": (10, "")})
-    with pytest.raises(Unavailable, match=r"no GPU can be used; GPU 0 \(Fake 0\) is left out: 0.0 of"):
+    with pytest.raises(Unavailable, match=r"no GPU can be used; GPU 0 \(Fake 0\) is left out: a member"):
         run(study)
 
 
@@ -111,6 +128,66 @@ def test_more_workers_than_gpus_share_their_memory(study, fake):
     run(replace(study, workers=3), said)
     assert {(token, share) for token, *_, share in log()} <= {("0", 0.5), ("1", 1.0)}
     assert "trained by 3 workers on GPUs: 2 × Fake 0, 1 × Fake 1" in said.notes
+
+
+def without_jobs(monkeypatch, code, *tokens):
+    """A loop of a study on GPUs by name, whose processes run this code."""
+    monkeypatch.setattr(gpus, "WORKER", ["-c", code])
+    monkeypatch.setattr(gpus, "visible_gpus", lambda: list(tokens))
+    return SimpleNamespace(study=SimpleNamespace(niceness=0, workers=None), upcoming=lambda workers: [])
+
+
+def test_ctrl_c_ends_processes_that_start(monkeypatch):
+    loop = without_jobs(monkeypatch, SILENT, "0", "1")
+    monkeypatch.setattr(gpus, "START_SECONDS", 30.0)
+    before, began = descendants(os.getpid()), time.monotonic()
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(Interrupted):
+        gpus._run(loop, None)
+    assert time.monotonic() - began < 15
+    assert set(descendants(os.getpid())) <= set(before)
+
+
+def test_a_job_that_waits_for_a_gpu_reports_nothing_and_ends_with_the_training(monkeypatch):
+    """Reports would count the wait as time of its cohort, so that others seem not to fit into what is left."""
+    loop, reports = without_jobs(monkeypatch, BUSY, "0"), []
+    all_gpus = gpus._Gpus()
+    all_gpus.begin(loop)
+    with ThreadPoolExecutor(2) as pool:
+        results = [pool.submit(all_gpus.train, job, lambda *report: reports.append(report)) for job in JOBS]
+        time.sleep(1.0)
+        assert not any(one.done() for one in results)
+        all_gpus.stop()
+        assert all(isinstance(one.exception(10), Interrupted) for one in results)
+    all_gpus.end()
+    assert reports == []
+
+
+def test_nobody_waits_for_a_gpu_whose_process_cannot_be_started_again(monkeypatch):
+    all_gpus = gpus._Gpus()
+    all_gpus.begin(without_jobs(monkeypatch, DYING, "0"))
+
+    def fail(*place):
+        raise OSError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(gpus, "_Process", fail)
+    with pytest.raises(OSError, match="Resource"):
+        all_gpus.train(JOBS[0], lambda *report: None)
+    with ThreadPoolExecutor(1) as pool:
+        result = pool.submit(all_gpus.train, JOBS[1], lambda *report: None)
+        latest = threading.Timer(10, all_gpus.stop)
+        latest.start()
+        assert result.result().error == "no GPU is left (search)"
+        latest.cancel()
+    all_gpus.end()
+
+
+def test_threads_of_one_process_train_one_cohort_on_the_first_gpu(study, monkeypatch):
+    """So does a verification, whose threads would record graphs beside each other."""
+    monkeypatch.setattr(local, "visible_gpus", lambda: ["0", "1"])
+    loop = SimpleNamespace(study=study)
+    with local.training(loop, None) as threads:
+        assert threads.workers == loop.workers == 1
 
 
 @pytest.mark.parametrize(

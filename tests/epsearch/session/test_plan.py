@@ -1,6 +1,7 @@
 """What `epsearch plan` says before anything is trained, and that it leaves nothing behind."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -217,6 +218,14 @@ def test_memory_is_that_of_processes_and_cohorts(small_study, store):
     finish(loops["local"], PEAK)
     after = make_plan(loops["local"])
     assert after.bytes_needed == after.bytes_processes == 0 and "memory" not in in_words(after)
+
+
+@pytest.mark.parametrize(("gpus", "at_once", "words"), [(2, 3, "each GPU"), (2, 1, "the GPU"), (1, 3, "the GPU")])
+def test_memory_is_that_of_each_gpu_in_use(small_study, store, monkeypatch, gpus, at_once, words):
+    plan = make_plan(make(small_study(runner="local", workers=3), store))
+    monkeypatch.setattr("epsearch.session.plan_text.visible_gpus", lambda: ["0", "1"][:gpus])
+    plan = replace(plan, study=replace(plan.study, device="cuda"), at_once=at_once)
+    assert f" of {words} for {at_once} cohort" in in_words(plan)["memory"]
 
 
 def test_a_process_that_is_larger_than_usual_counts_as_it_is(monkeypatch):
