@@ -160,17 +160,6 @@ def tests_of() -> Steps:
     return {str(size): torch.no_grad()(partial(net, batch)) for size, batch in batches.items()}
 
 
-def in_turns(steps: Steps, turns: int) -> dict[str, list[float]]:
-    """Returns processor seconds of every step at every turn; a first turn, which sets up the libraries, is left out."""
-    seen: dict[str, list[float]] = {name: [] for name in steps}
-    for _ in range(turns + 1):
-        for name, step in steps.items():
-            started = time.process_time()
-            step()
-            seen[name].append(time.process_time() - started)
-    return {name: times[1:] for name, times in seen.items()}
-
-
 def measured(turns: int, references: Sequence[int], with_compiler: bool) -> dict[str, Any]:
     """Returns the figures, printed on the way."""
     torch.set_num_threads(1)
@@ -180,7 +169,7 @@ def measured(turns: int, references: Sequence[int], with_compiler: bool) -> dict
     product = {"product": lambda: square @ square}
     cost, rows = image_steps.gflop(image_steps.network("reduced_resnet18"), SIDE), []
     for reference in references:
-        seen = in_turns(steps_of(reference, compiled) | product, turns)
+        seen = image_steps.in_turns(steps_of(reference, compiled) | product, turns, time.process_time)
         rate = 2e-9 * SQUARE**3 / summary(seen.pop("product"))["median"]
         gflop = cost * (image_steps.BATCH + reference)
         rows.append({"reference_batch": reference, "gflop": gflop, "product_gflops": rate, "seconds": seen})
@@ -188,7 +177,10 @@ def measured(turns: int, references: Sequence[int], with_compiler: bool) -> dict
             middle = summary(times)["median"]
             ratio = summary(seen[BASE])["median"] / middle
             print(f"{reference}: {name}: {middle:.3f} s, {ratio:.2f} x {BASE}, {gflop / middle:.0f} GFLOP/s")
-    tests = {size: int(size) / summary(times)["median"] for size, times in in_turns(tests_of(), turns).items()}
+    tests = {
+        size: int(size) / summary(times)["median"]
+        for size, times in image_steps.in_turns(tests_of(), turns, time.process_time).items()
+    }
     print(f"images tested a second, by batch: {tests}")
     return {"turns": turns, "load_before": round(load, 2), "compile_seconds": seconds, "rows": rows, "tests": tests}
 

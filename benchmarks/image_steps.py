@@ -11,7 +11,7 @@ import argparse
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import machine
@@ -82,20 +82,22 @@ def measured(device: str, members: int, turns: int, small: bool) -> dict[str, An
     ]
     with torch.no_grad():
         steps = {case: step_of(network(case[0]), case[1], case[2], members, case[3], device) for case in wanted}
-        rows = [_row(case, seen, members) for case, seen in _in_turns(steps, turns).items()]
+        rows = [_row(case, seen, members) for case, seen in in_turns(steps, turns).items()]
     for row in rows:
         print({name: value for name, value in row.items() if name != "turns"})
     return {"members": members, "load_before": round(load, 2), "rows": rows}
 
 
-def _in_turns(steps: dict[Any, Callable[[], None]], turns: int) -> dict[Any, list[float]]:
-    """Seconds of every case at every turn; the first turn, which sets up the libraries, does not count."""
+def in_turns(
+    steps: Mapping[Any, Callable[[], object]], turns: int, clock: Callable[[], float] = time.perf_counter
+) -> dict[Any, list[float]]:
+    """Seconds of every case at every turn, by a clock; the first turn, which sets up the libraries, does not count."""
     seen: dict[Any, list[float]] = {case: [] for case in steps}
     for _ in range(turns + 1):
         for case, step in steps.items():
-            started = time.perf_counter()
+            started = clock()
             step()
-            seen[case].append(time.perf_counter() - started)
+            seen[case].append(clock() - started)
     return {case: times[1:] for case, times in seen.items()}
 
 

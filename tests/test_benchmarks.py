@@ -296,7 +296,7 @@ def test_steps_of_residual_networks_can_be_measured():
     net = image_steps.network("reduced_resnet18")
     steps = {together: image_steps.step_of(net, 16, 4, 2, together, "cpu") for together in (False, True)}
     with torch.no_grad():
-        seen = image_steps._in_turns(steps, 2)
+        seen = image_steps.in_turns(steps, 2)
     assert all(len(times) == 2 and min(times) > 0 for times in seen.values())
     row = image_steps._row(("reduced_resnet18", 16, 4, True), seen[True], 2)
     assert row["members"] == "together" and row["member_steps_per_second"] > 0
