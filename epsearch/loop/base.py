@@ -17,7 +17,7 @@ from epsearch.loop.claims import Claims
 from epsearch.loop.cohorts import Kind, Order, cut, kind_of
 from epsearch.loop.content import content, further_tasks, measured, measures_transfer, records, run_key
 from epsearch.loop.estimates import MemberCounts
-from epsearch.loop.jobs import Job, JobResult, Prefix, Run, delete_checkpoints, kept_checkpoints
+from epsearch.loop.jobs import Job, JobResult, Prefix, Run, checkpoint_names, delete_checkpoints
 from epsearch.loop.work import Work
 from epsearch.plugins.loading import of_workers
 from epsearch.study.description import Disjointness, Study
@@ -177,9 +177,9 @@ class Loop(ABC):
         orders = [] if self.done else [*self._orders(workers), *self._early()]
         return [self._job(number, order, workers) for number, order in enumerate(orders)]
 
-    def kept(self) -> set[str]:
+    def checkpoints(self) -> set[str]:
         """Returns the names of the checkpoints of the missing members of this stage, and of early ones."""
-        return {name for job in self.upcoming(1) for name in kept_checkpoints(job, self._job_stream(job))}
+        return {name for job in self.upcoming(1) for name in checkpoint_names(job, self._job_stream(job))}
 
     def tell(self, results: Sequence[JobResult]) -> None:
         """Stores results, and advances when the stage is complete.

@@ -350,7 +350,7 @@ def delete_checkpoints(job: Job, stream: TaskStream) -> None:
         training_of(job, stream).checkpoints(job.cohort).delete(job.cohort.learners)
 
 
-def kept_checkpoints(job: Job, stream: TaskStream) -> set[str]:
+def checkpoint_names(job: Job, stream: TaskStream) -> set[str]:
     """Returns the names of the checkpoints of a job's members, where this machine can reach them."""
     return training_of(job, stream).checkpoints(job.cohort).names(job.cohort.learners) if job.certify is None else set()
 

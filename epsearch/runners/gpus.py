@@ -79,7 +79,7 @@ class _Process:
         )
 
     def begin(self) -> None:
-        """Waits until it has told what its GPU is. Raises EOFError, with one line, where it cannot start."""
+        """Waits for its first answer, the facts of its GPU. Raises EOFError, with one line, where it cannot start."""
         timer = threading.Timer(START_SECONDS, self._process.kill)
         timer.start()
         try:
@@ -156,7 +156,7 @@ class _Gpus:
     def __init__(self) -> None:
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._changed, self._deaths, self._ended = threading.Condition(), Counter[int](), False
-        self._ever: list[_Process] = []  # also those that are left out, or have not told yet what their GPU is
+        self._ever: list[_Process] = []  # also those that are left out, or have not answered yet
         self._all: list[_Process] = []
         self._free: list[_Process] = []
 

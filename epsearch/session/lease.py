@@ -28,7 +28,7 @@ class StudyLease:
         self.listener = Recorder(listener)
         """The listener to train with."""
         self.waited = waited
-        """Whether another run had it before."""
+        """True if another run had the lease first, and this one waited for its end."""
         self._store = store
         self._entered = False
         self._over = threading.Event()

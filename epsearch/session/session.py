@@ -154,7 +154,7 @@ def _train(
             with (
                 confirming(loop, store, row.config, listener),
                 # One that waited had less than its time; two new objects are not equal.
-                requeues.limiting(object if lease.waited else partial(_kept, loop)),
+                requeues.limiting(object if lease.waited else partial(_progress, loop)),
                 _prepared_trainer(study, monitor),
                 runner.ready(study) as run,
             ):
@@ -167,10 +167,10 @@ def _train(
         return loop, Effort(loop.trained, loop.reused, monitor.member_steps, loop.saved, monitor.seconds, share)
 
 
-def _kept(loop: Loop) -> object:
+def _progress(loop: Loop) -> object:
     """Returns what is kept of a study, to be compared; nothing is equal while others train its members."""
     others = object() if loop.claims.held_by_others() else None
-    return loop.trained, len(loop.certificates), loop.kept(), others
+    return loop.trained, len(loop.certificates), loop.checkpoints(), others
 
 
 @contextmanager

@@ -52,7 +52,7 @@ class JobRun:
 
     @property
     def _facts(self) -> list[dict[str, str] | None]:
-        """What Slurm knows of the job; nothing while that is completing."""
+        """Returns the fields of the job, as Slurm has them; none while it is completing."""
         facts = self._cluster.known(self.number)
         return [] if facts is not None and facts["JobState"] == "COMPLETING" else [facts]
 
