@@ -97,7 +97,7 @@ class Campaign:
     def _study(self, number: int, kills: int) -> dict:
         """Kills and starts one study until it ends; its line."""
         database = self.databases[number % len(self.databases)]
-        reference, before, begun = self._reference(database), shared_memory(), time.monotonic()
+        reference, before, begun = self._reference(database), remains.shared_memory(), time.monotonic()
         # By its number: what is drawn for a study does not depend on which were run before it in this process.
         dice = random.Random(f"{self.seed} {self.runner} {number}")
         victim, left = self._victim(str(number), database, dice), min(dice.randint(1, MOST_KILLS), kills)
@@ -143,7 +143,7 @@ class Campaign:
 
     @staticmethod
     def _left(command: Command, expected: set[str], before: set[str]) -> list[str]:
-        return [*(remains.files(command) - expected), *remains.processes(command), *(shared_memory() - before)]
+        return [*(remains.files(command) - expected), *remains.processes(command), *(remains.shared_memory() - before)]
 
 
 def gone(left: Callable[[], list[str]]) -> list[str]:
@@ -152,11 +152,6 @@ def gone(left: Callable[[], list[str]]) -> list[str]:
     while (found := left()) and time.monotonic() < deadline:
         time.sleep(0.2)
     return sorted(found)
-
-
-def shared_memory() -> set[str]:
-    """Names of shared memory, but for that of a PostgreSQL server, which is running."""
-    return {one.name for one in Path("/dev/shm").glob("*") if not one.name.startswith("PostgreSQL.")}
 
 
 def figures(lines: Sequence[dict]) -> dict:

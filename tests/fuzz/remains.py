@@ -14,6 +14,8 @@ from tests.fuzz.runs import TABLES
 from tests.fuzz.victim import Command, Victim
 from tests.support.trainings import log
 
+SHARED = ("plasma", "torch_", "psm_", "sem.")
+
 
 def tables(command: Command) -> dict[str, list[list[str]]]:
     """Rows of everything that it has found: parts of its answer, CSV and Parquet files; without what may differ."""
@@ -68,6 +70,11 @@ def _of(process: Path, folder: str) -> bool:
     if folder.encode() in (process / "environ").read_bytes():
         return True
     return any(os.readlink(one).startswith(folder) for one in (process / "fd").iterdir())
+
+
+def shared_memory() -> set[str]:
+    """Names of what Ray, torch and Python share; other programs, and temporary folders there, have other names."""
+    return {one.name for one in Path("/dev/shm").glob("*") if one.name.startswith(SHARED)}
 
 
 def trained(victim: Victim, key) -> dict[str, object]:

@@ -72,11 +72,6 @@ def killed(command: Command, process, kind: str, delay: float) -> bool:
     return False
 
 
-def shared_memory() -> set[str]:
-    """Names of what Ray and torch share; other programs of the machine may have their own."""
-    return {one.name for one in Path("/dev/shm").glob("*") if one.name.startswith(("plasma", "torch_", "psm_"))}
-
-
 def test_ray_is_killed_while_it_starts(figures, folder):
     """Of every study nothing is lost, nothing differs from a run of threads alone, and nothing is left.
 
@@ -90,7 +85,7 @@ def test_ray_is_killed_while_it_starts(figures, folder):
     while found["kills"] < kills:
         assert found["studies"] < 4 * kills, "Ray has always started before it could be killed"
         kind, delay = dice.choice(KINDS), dice.uniform(0, LONGEST)
-        before, number = shared_memory(), found["studies"]
+        before, number = remains.shared_memory(), found["studies"]
         command = begun(folder / str(number), "auto")
         process = command.start()
         was_killed = killed(command, process, kind, delay)
@@ -102,7 +97,7 @@ def test_ray_is_killed_while_it_starts(figures, folder):
         found["kills"] += was_killed
         found[kind] += was_killed
         left = gone(lambda command=command, before=before: [
-            *(remains.files(command) - files), *remains.processes(command), *(shared_memory() - before)
+            *(remains.files(command) - files), *remains.processes(command), *(remains.shared_memory() - before)
         ])  # fmt: skip
         differing = remains.differing(remains.tables(command), reference) if status == 0 else []
         if status or left or differing or "Traceback" in command.err:
