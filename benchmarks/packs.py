@@ -2,12 +2,13 @@
 
     uv run python benchmarks/packs.py --data-dir FOLDER [--workers 2] [--until SECONDS] [--out FOLDER]
 
-Trains the packs one after another, those of few SGD steps first, hours in all. Members lie in a ledger in --out, so
-that the same command goes on where it stopped; benchmarks/results/packs.json gets every answer. benchmarks/page.py
-makes a table of docs/reproduction.md of it.
+Trains the packs one after another, those of few SGD steps first, hours in all. benchmarks/results/packs.json gets
+every answer, and packs with an answer there are not trained again, also in another clone; members of the pack that
+comes next lie in a ledger in --out. benchmarks/page.py makes a table of docs/reproduction.md of the answers.
 """
 
 import argparse
+import json
 import os
 from functools import partial
 from pathlib import Path
@@ -19,9 +20,10 @@ import members
 from machine import Figures
 
 import epsearch
-from results.verdict.reproduction import reproduction
+from results.verdict.reproduction import of_scores, reproduction
 from search_spaces.published.pack import Pack, load_pack, packs
 
+QUESTION = ("source", "dataset", "method", "metric", "margin", "printed", "printed_error", "settings")
 TINY = {"examples_per_task": 130, "seeds": 1}
 
 
@@ -35,16 +37,31 @@ def in_order() -> list[Pack]:
 
 
 def train(file: Path, arguments: argparse.Namespace) -> None:
-    """Trains the packs, and writes each answer when it is there."""
-    answers, tiny = list[Figures](), TINY if arguments.tiny else {}
-    ending = "-tiny" if arguments.tiny else ""  # a study of its own
-    makers = [partial(epsearch.Comparison, from_pack=one.name, name=one.name + ending, **tiny) for one in in_order()]
+    """Trains the packs that the file has no answer to, and writes each answer when it is there."""
+    answers, ending = kept(file), "-tiny" if arguments.tiny else ""  # a study of its own
+    options, answered = TINY if arguments.tiny else {}, {one["name"] for one in answers}
+    makers = [
+        partial(epsearch.Comparison, from_pack=pack.name, name=pack.name + ending, **options)
+        for pack in in_order()
+        if pack.name not in answered
+    ]
     for outcome in members.outcomes(makers, arguments):
         answer = reproduction(outcome.results)
         assert answer is not None
         answers.append(answer)
         members.write(file, {"answers": answers})
         print(f"{answer['name']}: {answer['answer']}, {answer['mean']} against {answer['printed']}", flush=True)
+
+
+def kept(file: Path) -> list[Figures]:
+    """Returns the stored answers to packs that ask today what they asked then, each with today's remarks."""
+    stored = json.loads(file.read_text(encoding="utf-8"))["answers"] if file.exists() else []
+    today = {pack.name: of_scores(pack.as_data(), ()) for pack in in_order()}
+    return [
+        one | {"anomalies": today[one["name"]]["anomalies"]}
+        for one in stored
+        if one["name"] in today and all(one[part] == today[one["name"]][part] for part in QUESTION)
+    ]
 
 
 def main() -> None:

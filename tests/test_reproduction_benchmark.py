@@ -90,7 +90,7 @@ def test_the_page_sets_ours_beside_print():
 
 
 def test_packs_are_trained_once_and_their_answers_are_a_table(data_dir, tmp_path, monkeypatch):
-    """Two small ones; the same command goes on with what it has."""
+    """Two small ones; the same command goes on with the answers that its file has."""
     import argparse
 
     import packs
@@ -106,8 +106,11 @@ def test_packs_are_trained_once_and_their_answers_are_a_table(data_dir, tmp_path
     found = json.loads(given.tiny.read_text(encoding="utf-8"))
     assert [one["name"] for one in found["answers"]] == ["van-pmnist-20", "derpp-pmnist-200"]
     assert all(one["n"] == 1 and one["changed"] for one in found["answers"]), "as fewer images are no row of print"
+    marked = [one | {"seconds": -1.0} for one in found["answers"]]
+    given.tiny.write_text(json.dumps({"answers": [*marked[:1], marked[1] | {"margin": 9}]}), encoding="utf-8")
     packs.train(given.tiny, given)
-    assert json.loads(given.tiny.read_text(encoding="utf-8"))["answers"] == found["answers"]
+    again = json.loads(given.tiny.read_text(encoding="utf-8"))["answers"]
+    assert again == [marked[0], found["answers"][1]], "kept without training; the other asked another question"
     text, plots = reproduction_page.answers(found)
     assert plots == {} and text.startswith("Still to come, by the same command: 31 packs. 2 cannot tell.")
     (header, _, *rows) = next(part for part in text.split("\n\n") if part.startswith("|")).splitlines()
