@@ -17,6 +17,7 @@ import races_page
 import reproduction_page
 import scenarios_page
 import service_page
+import split_cifar_page
 import steps_page
 import strategies_page
 import time_page
@@ -37,7 +38,7 @@ def pages(results: Path = RESULTS) -> dict[str, str]:
     for page, template, sections in (
         ("performance", TEMPLATE, SECTIONS),
         ("strategies", STRATEGIES, {"strategies": strategies_page.SECTION, "races": races_page.SECTION}),
-        ("parabola", PARABOLA, {"parabola": parabola_page.SECTION}),
+        ("parabola", PARABOLA, {"parabola": parabola_page.SECTION, "split_cifar": split_cifar_page.SECTION}),
         ("scenarios", SCENARIOS, {"scenarios": scenarios_page.SECTION}),
         ("reproduction", REPRODUCTION, {"reproduction": reproduction_page.SECTION, "packs": reproduction_page.ANSWERS}),
         ("along", ALONG, {"forecasts": along_page.SECTION}),

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import split_cifar
+import split_cifar_page
 from split_cifar import METHODS, SEEDS, Member, Sizes, Studies, Waiting, missing, record_of, replay, write
 
 SIZES = Sizes(examples_per_task=20, tasks=5, points=5, repeats=2, seeds=2)
@@ -106,3 +107,46 @@ def test_a_second_run_trains_what_the_first_has_not(monkeypatch, tmp_path, studi
 
 def test_matrices_keep_six_decimals_and_null(studies):
     assert split_cifar.plain(np.array([[0.5, np.nan], [1 / 3, 0.25]])) == [[0.5, None], [0.333333, 0.25]]
+
+
+GRID = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+def searched(accuracy, values=GRID, seeds=(0, 1)):
+    """The section of a page on members of the search; accuracy: of ε and seed."""
+    members = [
+        entry(Member("cv", "soft_agem", value, seed), accuracy(value, seed)) for value in values for seed in seeds
+    ]
+    return split_cifar_page.section({"sizes": SIZES._replace(tasks=20)._asdict(), "members": members})
+
+
+def test_the_page_says_that_the_curve_rises_where_it_does():
+    noise = np.random.default_rng(0).normal(0, 0.002, 2 * len(GRID))
+    text, plots = searched(lambda value, seed: 0.8 - (value - 0.5) ** 2 / 2 + noise[GRID.index(value) * 2 + seed])
+    assert "Of the search 10 members are trained, none of the evaluation" in text
+    assert "are above ε = 0, the highest mean is at ε = 0.5, and ε = 0.5 differs from ε = 0 by +12" in text
+    assert "by more than chance explains" in text
+    assert set(plots) == {"parabola-cifar.svg"}
+    assert len([line for line in text.splitlines() if line.startswith("| 0") or line.startswith("| 1")]) == len(GRID)
+
+
+def test_the_page_says_that_a_flat_curve_shows_nothing():
+    noise = np.random.default_rng(1).normal(0, 0.02, 2 * len(GRID))
+    text, _ = searched(lambda value, seed: 0.6 + noise[GRID.index(value) * 2 + seed])
+    assert "no more than chance explains" in text
+
+
+def test_the_page_of_a_first_grid_that_is_not_complete():
+    text, plots = searched(lambda value, seed: 0.6 + value / 10 + seed / 100, values=GRID[:2])
+    assert "The first grid is not complete yet." in text and plots
+    text, plots = split_cifar_page.section({"sizes": SIZES._asdict(), "members": []})
+    assert "Of the search 0 members are trained" in text and not plots
+
+
+def test_values_without_all_seeds_and_diverged_ones_have_no_difference():
+    members = [entry(Member("cv", "soft_agem", value, seed)) for value in GRID for seed in (0, 1)]
+    members[-1]["status"] = "diverged"
+    scores = split_cifar_page.scores_of(members, 2)
+    assert list(scores.whole) == [True, True, True, True, False]
+    assert split_cifar_page.values(scores).splitlines()[-1].endswith("| – |")
+    assert split_cifar_page.values(scores).splitlines()[-1].startswith("| 1 | 1 |")

@@ -1,0 +1,177 @@
+"""Split CIFAR-100 in docs/parabola.md, from benchmarks/results/split_cifar.json, however much of it is there."""
+
+import math
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+from charts import Range, curves, table
+from machine import Figures
+from parabola_page import with_error
+
+from epsearch.loop.strategy_driver.choice import choose
+from results import metrics
+from results.labels import MISSING, about_text, count_text, method_label, number_text, signed_text
+from results.statistics.anova import no_difference
+from results.statistics.confidence_set import best_interval
+from results.statistics.extrapolation import Extrapolation
+from results.statistics.paired import mean_estimate
+from results.statistics.power import resolution
+from search_spaces import Parameter, Space
+from search_spaces.published.definition import load_definition
+
+SPACE = Space((Parameter("epsilon", 0.0, 1.0, apart=(0.0,)),))  # ε = 0 is A-GEM, another formula
+
+
+class Scores(NamedTuple):
+    """Members of the search by value and seed; NaN where one diverged or is not trained yet."""
+
+    epsilons: tuple[float, ...]
+    """[K] ascending."""
+    metrics: dict[str, np.ndarray]
+    """Metric -> [K, R], in percent."""
+
+    @property
+    def whole(self) -> np.ndarray:
+        """[K] bool: the values that have every seed."""
+        return ~np.isnan(self.metrics["A_T"]).any(axis=1)
+
+    def only(self, rows: np.ndarray) -> "Scores":
+        """Returns some values; rows: [K] bool."""
+        kept = tuple(epsilon for epsilon, row in zip(self.epsilons, rows, strict=True) if row)
+        return Scores(kept, {name: values[rows] for name, values in self.metrics.items()})
+
+
+MEASURES = {
+    "A_T": metrics.average_accuracy,
+    "F_T": metrics.forgetting,
+    "a_1": metrics.first_task_accuracy,
+    "a_t": metrics.last_task_accuracy,
+}
+
+
+def scores_of(members: list[Figures], seeds: int) -> Scores:
+    """Returns the scores of the members of the search."""
+    own = [one for one in members if one["phase"] == "cv"]
+    epsilons = tuple(sorted({one["epsilon"] for one in own}))
+    found = {name: np.full((len(epsilons), seeds), np.nan) for name in MEASURES}
+    for one in own:
+        if one["status"] == "ok":
+            accuracies = np.array(one["accuracies"], dtype=np.float64)  # null becomes NaN
+            for name, of in MEASURES.items():
+                found[name][epsilons.index(one["epsilon"]), one["seed"]] = 100 * of(accuracies)
+    return Scores(epsilons, found)
+
+
+def section(figures: Figures) -> tuple[str, dict[str, str]]:
+    """Returns (Markdown, {name of a plot: SVG}): the search on three tasks; the evaluation as far as it is there."""
+    scores = scores_of(figures["members"], figures["sizes"]["seeds"])
+    text, plots = [state(figures["members"])], {}
+    if scores.whole.sum() > 1:
+        whole = scores.only(scores.whole)
+        plots["parabola-cifar.svg"] = drawn(whole)
+        text += [rise(whole, figures["sizes"]["points"]), noise(whole), named(whole)]
+        text += [prediction(figures["members"], whole.epsilons, figures["sizes"])]
+        text += ["![A_T over ε on three tasks of Split CIFAR-100](images/parabola-cifar.svg)", values(scores)]
+        text += [ABOUT]
+    return "\n\n".join(text), plots
+
+
+ABOUT = (
+    "Means over the seeds; *minus ε = 0* is paired by seed, ± its standard error. Values that the narrowing search has "
+    "not finished yet have fewer seeds and no difference. Whiskers in the figure reach from the lowest to the highest "
+    "seed."
+)
+
+
+def state(members: list[Figures]) -> str:
+    """Says how much of the search and of the evaluation is trained."""
+    phases = Counter((one["phase"], one["method"]) for one in members)
+    search = sum(count for (phase, _), count in phases.items() if phase == "cv")
+    evaluated = [f"{method_label(name)} {count}" for (phase, name), count in phases.items() if phase == "eval"]
+    evaluation = f"of the evaluation {', '.join(evaluated)}" if evaluated else "none of the evaluation"
+    return f"Of the search {count_text(search, 'member')} are trained, {evaluation}; the same command goes on."
+
+
+def rise(scores: Scores, points: int) -> str:
+    """Says whether the first grid rises to the printed value, as in the paper, where every value beats ε = 0."""
+    printed = load_definition("split_cifar").reported_epsilon
+    grid = scores.only(np.isin(np.round(scores.epsilons, 6), np.round(np.linspace(0, 1, points), 6)))
+    means, a_t = grid.metrics["A_T"].mean(axis=1), grid.metrics["A_T"]
+    if printed not in grid.epsilons or 0.0 not in grid.epsilons:
+        return "The first grid is not complete yet."
+    above, top = int((means[1:] > means[0]).sum()), grid.epsilons[int(means.argmax())]
+    gain = with_error(a_t[grid.epsilons.index(printed)] - a_t[0], 2)
+    return (
+        f"In the paper every value of the first grid beats A-GEM (ε = 0), and {printed:g} is best. Here {above} "
+        f"of {len(means) - 1} are above ε = 0, the highest mean is at ε = {top:.4g}, and ε = {printed:g} differs from "
+        f"ε = 0 by {gain} points (± standard error, {count_text(a_t.shape[1], 'seed')})."
+    )
+
+
+def noise(scores: Scores) -> str:
+    """Says whether the values differ by more than chance, and what so many seeds could show."""
+    a_t = scores.metrics["A_T"]
+    means, p = a_t.mean(axis=1), no_difference(a_t)
+    seen = resolution(a_t.shape[1], a_t / 100)
+    verdict = "no more than chance explains" if p >= 0.05 else "by more than chance explains"
+    error = mean_estimate(a_t[int(means.argmax())]).error
+    return (
+        f"All {len(means)} values lie between {number_text(float(means.min()), 2)} and "
+        f"{number_text(float(means.max()), 2)} %, {verdict} (F test with seeds as blocks: p = {p:.2g}); the standard "
+        f"error of the highest mean alone is {number_text(error, 2)}. With {count_text(seen.seeds, 'seed')} a "
+        f"difference of two values below {number_text(seen.points, 1)} points lies within its 95 % interval of chance."
+    )
+
+
+def named(scores: Scores) -> str:
+    """Says which value a curve through all scores names, and which may be the best."""
+    a_t = scores.metrics["A_T"] / 100
+    choice = choose(SPACE, [(epsilon,) for epsilon in scores.epsilons], a_t)
+    apart = [scores.epsilons.index(0.0)] if 0.0 in scores.epsilons else []
+    maximum = best_interval(scores.epsilons, a_t, 0.0, 1.0, apart=apart)
+    point = MISSING if choice.point is None else f"{choice.point[0]:g}"
+    return (
+        f"A curve through all scores names ε = {point}; its 95 % set of the best value is "
+        f"{about_text((maximum.low, maximum.high), maximum.worse_ends)}."
+    )
+
+
+def prediction(members: list[Figures], epsilons: tuple[float, ...], sizes: Figures) -> str:
+    """Says what the model along tasks expects at the end of the evaluation, from the same three tasks."""
+    stored = {(one["epsilon"], one["seed"]): one["accuracies"] for one in members if one["phase"] == "cv"}
+    table = [[stored[epsilon, seed] for seed in range(sizes["seeds"])] for epsilon in epsilons]
+    a = np.array(table, dtype=np.float64)
+    tasks = sizes["tasks"] - a.shape[-1]
+    fit = Extrapolation.fit(np.array(epsilons)[:, None], a, tasks)  # ε lies in the unit interval
+    first, ends = epsilons[fit.choice], (100 * fit.behind_low[0], 100 * fit.behind_high[0])
+    apart = f"{signed_text(100 * float(fit.mean[fit.choice] - fit.mean[0]), 1)} points"
+    clear = "" if fit.resolved() else ", so it cannot tell them apart either"
+    return (
+        f"[The model along tasks](along.md) expects from them that after {tasks} tasks ε = {first:.4g} is the best, "
+        f"{apart} from ε = {epsilons[0]:g} (95 %: {signed_text(ends[0], 1)} to {signed_text(ends[1], 1)}){clear}."
+    )
+
+
+def values(scores: Scores) -> str:
+    """Returns the table of all values."""
+    seeds, whole = (~np.isnan(scores.metrics["A_T"])).sum(axis=1), scores.whole
+    a_t = scores.metrics["A_T"]
+    base = a_t[scores.epsilons.index(0.0)] if 0.0 in scores.epsilons else np.full(a_t.shape[1], math.nan)
+    rows = []
+    for row, epsilon in enumerate(scores.epsilons):
+        means = (float(np.nanmean(each[row])) if seeds[row] else math.nan for each in scores.metrics.values())
+        apart = MISSING if epsilon == 0 or not whole[row] else with_error(a_t[row] - base, 2)
+        rows.append([f"{epsilon:.4g}", str(seeds[row]), *(number_text(mean, 2) for mean in means), apart])
+    return table(["ε", "seeds", *(f"{name} %" for name in scores.metrics), "A_T minus ε = 0"], rows)
+
+
+def drawn(scores: Scores) -> str:
+    """Returns the figure of the values that have every seed."""
+    rows = zip(scores.epsilons, scores.metrics["A_T"], strict=True)
+    line = [(epsilon, Range(row.mean(), row.min(), row.max())) for epsilon, row in rows]
+    label = f"ResNet-18, 3 tasks × 2,500 images ({count_text(scores.metrics['A_T'].shape[1], 'seed')})"
+    return curves({"A_T %, search stream": {label: line}}, [0.0, 0.1, 0.25, 0.5, 0.75, 1.0], 1)
+
+
+SECTION = (section, "uv run python benchmarks/split_cifar.py --data-dir FOLDER")
