@@ -1,7 +1,10 @@
 """The measured part of docs/reproduction.md, from benchmarks/results/reproduction.json, however much of it is there."""
 
+import csv
 import json
+import math
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import yaml
@@ -13,8 +16,10 @@ from results.labels import MISSING, count_text, method_label, number_text
 from results.pages.reproductions import answer_text, reproductions_sheet
 from results.pages.sheet import as_markdown
 from results.verdict.reproduction import of_scores
-from search_spaces.published.pack import packs
+from search_spaces.published.definition import load_definition
+from search_spaces.published.pack import Pack, load_pack, packs
 
+COMPARISON = Path(__file__).parent.parent / "docs" / "comparison" / "comparison.csv"
 HEAD = (
     *("scenario", "method", "setting", "seeds", "A_T %", "F_T %", "printed A_T %", "difference", "in standard errors"),
     *("within a point?", "A_T % with our weights"),
@@ -77,13 +82,34 @@ def cells(row: Row, own: list[Figures]) -> list[str]:
 
 def answers(figures: Figures) -> tuple[str, dict[str, str]]:
     """Returns (Markdown, no plots): the table that `epsearch reproduce --table` writes, and how many packs are left."""
-    rows = sorted(figures["answers"], key=lambda one: (one["source"], one["dataset"], one["name"]))
-    left = len(packs()) - len(rows)
-    state = f"Still to come, by the same command: {count_text(left, 'pack')}." if left else "All packs have run."
+    trained = {one["name"]: one for one in figures["answers"]}
+    left = [name for name in packs() if name not in trained]
+    compared = {name: answer for name in left if (answer := of_comparison(load_pack(name))) is not None}
+    rows = sorted((trained | compared).values(), key=lambda one: (one["source"], one["dataset"], one["name"]))
+    state = f"Still to come, by the same command: {count_text(len(left), 'pack')}." if left else "All packs have run."
+    if compared:
+        state += f" {len(compared)} of them are answered from the seeds of [the comparison](comparison.md) until then."
     tally = Counter(one["answer"] for one in rows)
     counts = ", ".join(f"{count} {answer}" for answer, count in tally.most_common())
     _, table_text, *remarks = as_markdown(reproductions_sheet(rows)).strip().split("\n\n")
     return "\n\n".join((f"{state} {counts}.", table_text, *remarks)), {}
+
+
+def of_comparison(pack: Pack) -> Figures | None:
+    """Returns the answer of a full-size pack of Permuted MNIST from docs/comparison.md; None without a row.
+
+    That table was trained with the same settings, those of the definition. The tests need no more of the scores than
+    their mean and standard deviation.
+    """
+    rows = list(csv.DictReader(COMPARISON.read_text(encoding="utf-8").splitlines()))
+    row = next((one for one in rows if one["method"] == pack.method), None)  # a variant follows its method
+    usual = pack.settings in ({}, {"epsilon": load_definition("permuted_mnist").reported_epsilon})
+    if row is None or not int(row["n"]) or not usual or pack.dataset != "permuted_mnist":
+        return None
+    n, mean, deviation = int(row["n"]), float(row["A_T_mean"]), float(row["A_T_std"])
+    apart = deviation * math.sqrt(n / 2)  # two scores that have all of the population's variance
+    scores = [mean - apart, mean + apart, *[mean] * (n - 2)]
+    return of_scores(pack.as_data(), scores, int(row["diverged"]))
 
 
 SECTION = (section, "uv run python benchmarks/reproduction.py --data-dir FOLDER")

@@ -112,10 +112,30 @@ def test_packs_are_trained_once_and_their_answers_are_a_table(data_dir, tmp_path
     again = json.loads(given.tiny.read_text(encoding="utf-8"))["answers"]
     assert again == [marked[0], found["answers"][1]], "kept without training; the other asked another question"
     text, plots = reproduction_page.answers(found)
-    assert plots == {} and text.startswith("Still to come, by the same command: 31 packs. 2 cannot tell.")
+    assert plots == {} and text.startswith("Still to come, by the same command: 31 packs. 9 of them are answered")
     (header, _, *rows) = next(part for part in text.split("\n\n") if part.startswith("|")).splitlines()
-    assert header.startswith("| method | stream | source") and len(rows) == 2
+    assert header.startswith("| method | stream | source") and len(rows) == 2 + 9
     assert rows[0].startswith("| DER++ | Permuted MNIST") and "83.6" in rows[0]
+
+
+def test_packs_at_full_size_are_answered_by_the_comparison():
+    """The answer of scores with its mean and standard deviation; other packs, and other settings, have none there."""
+    from dataclasses import replace
+
+    import reproduction_page
+
+    from search_spaces.published.pack import load_pack
+
+    pack = load_pack("agem-pmnist-17")
+    answer = reproduction_page.of_comparison(pack)
+    (row,) = [
+        line for line in reproduction_page.COMPARISON.read_text(encoding="utf-8").splitlines() if ",agem," in line
+    ]
+    assert f",{answer['mean']}," in row and answer["n"] == 3
+    assert answer["sd"] * np.sqrt(2 / 3) == pytest.approx(float(row.split(",")[6]))
+    assert reproduction_page.of_comparison(replace(pack, settings={"lr": 0.03})) is None
+    assert reproduction_page.of_comparison(load_pack("agem-pmnist-200")) is None
+    assert reproduction_page.of_comparison(load_pack("agem-rmnist-200")) is None
 
 
 def test_every_pack_is_in_the_order_once():

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from results.labels import count_text, dataset_label, duration_text, method_label
+from results.labels import MISSING, count_text, dataset_label, duration_text, method_label
 from results.pages.sheet import Line, Sheet
 from results.statistics.equivalence import OPEN
 from results.verdict.reproduction import Answer, cells
@@ -36,4 +36,5 @@ def _texts(answer: Answer) -> tuple[str, ...]:
     ours, printed, apart, span = cells(answer)
     names = method_label(answer["method"]), dataset_label(answer["dataset"]), answer["source"], answer["name"]
     numbers = printed, ours, str(answer["n"]), apart, span, f"±{answer['margin']:g}"
-    return *names, *numbers, answer_text(answer), duration_text(answer["seconds"])
+    seconds = answer.get("seconds")  # of trained members alone
+    return *names, *numbers, answer_text(answer), MISSING if seconds is None else duration_text(seconds)
