@@ -21,7 +21,7 @@ def write(error: BaseException, workers: str = "", urls: Sequence[LedgerUrl] = (
     workers: the traceback of another process, for a bug there. Passwords of `urls`, and of URLs on the command line and
     in the environment, are masked. Returns other words where neither folder is writable.
     """
-    text = without_passwords(report(error, workers), [*given_urls(), *urls])
+    text = without_passwords(report(error, workers), [*option_urls(), *urls])
     name = f"crash-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}.txt"
     for folder in (cache_folder() / "crashes", Path(tempfile.gettempdir())):
         try:
@@ -61,7 +61,7 @@ def report(error: BaseException, workers: str = "") -> str:
 SERVER = "EPSEARCH_SERVER"
 
 
-def given_urls() -> list[LedgerUrl]:
+def option_urls() -> list[LedgerUrl]:
     """Returns URLs of the command line and the environment, whose passwords must be masked."""
     # A ledger's URL is printed as its variable's name; a service's has no password.
     named = ((value, "" if name == SERVER else name) for name, value in _variables().items())

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from epsearch.failures import stopping
-from epsearch.failures.crash_report import given_urls, write
+from epsearch.failures.crash_report import option_urls, write
 from epsearch.failures.errors import Interrupted, TimeSpent, TrainingFailed, Unavailable, UsageError
 from epsearch.failures.requeues import vain_run
 from epsearch.failures.stopping import with_resume_hint
@@ -170,7 +170,7 @@ def one_line(text: str) -> str:
 
 def print_line(message: str, status: int = USAGE, error: BaseException | None = None) -> None:
     """Prints the last message of a command as one line on standard error, if that is open."""
-    line = stopping.last_line(one_line(without_passwords(message, given_urls())), status, error)
+    line = stopping.last_line(one_line(without_passwords(message, option_urls())), status, error)
     try:
         if sys.stderr.isatty() and "NO_COLOR" not in os.environ:
             line = f"\033[31m{line}\033[0m"

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from epsearch.failures import stopping
-from epsearch.failures.crash_report import given_urls
+from epsearch.failures.crash_report import option_urls
 from epsearch.failures.lines import OURS, explain
 from results.ledger.url import LedgerUrl, without_passwords
 
@@ -35,7 +35,7 @@ class LogHandler(logging.Handler):
 
     @property
     def _known(self) -> list[LedgerUrl]:
-        return [*given_urls(), *self.urls]
+        return [*option_urls(), *self.urls]
 
     def emit(self, record: logging.LogRecord) -> None:
         """Writes a record as one line, if standard error is open."""

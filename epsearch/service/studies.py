@@ -177,9 +177,9 @@ class Studies:
                     return self._unchanged(name)
                 raise
         # The URL, which may be a secret, is in no log.
-        given = request if notify is None else request | {"notify": notify}
+        submitted = request if notify is None else request | {"notify": notify}
         try:
-            before = self.store.queue.submit(name, given, priority, who.owner, self.settings.limits)
+            before = self.store.queue.submit(name, submitted, priority, who.owner, self.settings.limits)
         except LeaseHeld as error:
             raise Busy(f"{error}; cancel it, or wait for its end") from error
         except QueueFull as error:

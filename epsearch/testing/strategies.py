@@ -151,7 +151,7 @@ def suggestions_lie_inside_have_numbers_of_their_own_and_end(case: StrategyCase,
     sure(strategy.ask() == [], "a search that is done must ask for nothing")
 
 
-def rounds_show_what_was_asked_and_told(case: StrategyCase, table: Sequence[float | None]) -> None:
+def rounds_show_suggestions_and_observations(case: StrategyCase, table: Sequence[float | None]) -> None:
     """This includes the open round."""
     strategy, score = case.build(), scores_of(table)
     asked: list[list[Suggestion]] = []
@@ -175,7 +175,7 @@ def rounds_show_what_was_asked_and_told(case: StrategyCase, table: Sequence[floa
     sure([one.scores for one in rounds] == values, "rounds must show the scores that were told")
 
 
-def the_best_is_one_that_was_told(case: StrategyCase, table: Sequence[float | None]) -> None:
+def the_best_is_an_observed_value(case: StrategyCase, table: Sequence[float | None]) -> None:
     """It has the highest score, unless the strategy decides alone."""
     strategy, asked, score = case.build(), dict[int, Suggestion](), scores_of(table)
 
@@ -235,8 +235,8 @@ PROMISES = (
 )
 OF_SCORES: tuple[Callable[..., None], ...] = (
     suggestions_lie_inside_have_numbers_of_their_own_and_end,
-    rounds_show_what_was_asked_and_told,
-    the_best_is_one_that_was_told,
+    rounds_show_suggestions_and_observations,
+    the_best_is_an_observed_value,
     parts_in_any_order_lead_to_the_same_suggestions,
     replay_of_any_part_in_any_order_gives_the_same_state,
 )

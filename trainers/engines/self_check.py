@@ -132,8 +132,8 @@ def in_float64(engine: Engine) -> Engine:
         batch = engine._feed.batch
 
         def wide(rows: Tensor, seed: Tensor) -> Batch:
-            found = batch(rows, seed)
-            return found._replace(x=found.x.double())
+            own = batch(rows, seed)
+            return own._replace(x=own.x.double())
 
         engine._feed.batch = wide  # type: ignore[method-assign]
     elif isinstance(engine, ColumnsEngine):
@@ -144,11 +144,11 @@ def in_float64(engine: Engine) -> Engine:
 
 def _cohort(learner: Learner, network: Architecture) -> Cohort:
     """Two learners of the method, with values that are known to tell faults from rounding."""
-    given, rate = learner.hyperparameters, 1.0 if network.perceptron else IMAGE_RATE
+    own, rate = learner.hyperparameters, 1.0 if network.perceptron else IMAGE_RATE
     sizes = WEIGHTS | (SIZES if network.perceptron else SIZES | IMAGE_SIZES)
-    wanted = (sizes | {"lr": lr * rate, "epsilon": epsilon} for lr, epsilon in LEARNERS)
-    some = ({name: value for name, value in values.items() if name in vars(given)} for values in wanted)
-    return Cohort(tuple(Learner(learner.method, given.but(**values), seed=0) for values in some))
+    tried = (sizes | {"lr": lr * rate, "epsilon": epsilon} for lr, epsilon in LEARNERS)
+    some = ({name: value for name, value in values.items() if name in vars(own)} for values in tried)
+    return Cohort(tuple(Learner(learner.method, own.but(**values), seed=0) for values in some))
 
 
 def _untrained(engine: Engine, cohort: Cohort) -> Learners:
@@ -160,18 +160,18 @@ def _untrained(engine: Engine, cohort: Cohort) -> Learners:
 
 def _against(engine: Engine, exact: Engine, cohort: Cohort, most: int) -> tuple[list[float], list[float]]:
     """Differences of the steps that project nothing, and of those that do, by member and step."""
-    learners, found = _untrained(engine, cohort), ([], [])  # type: tuple[Learners, tuple[list[float], list[float]]]
+    learners, differences = _untrained(engine, cohort), ([], [])  # type: tuple[Learners, tuple[list[float], list[float]]]
     for task in TASKS:
         for one in (engine, exact):
             one.load_task(task)
         learners.reset()
         for step in range(min(engine.steps, most)):
             for far, projected in _step(engine, exact, learners, step):
-                found[projected].append(far)
+                differences[projected].append(far)
         engine.finish(learners, task == 0)
         for one in (engine, exact):
             one.remember(task)
-    return found
+    return differences
 
 
 def _step(engine: Engine, exact: Engine, learners: Learners, step: int) -> Iterator[tuple[float, bool]]:

@@ -41,10 +41,10 @@ class Declaration:
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> "Declaration":
         """From what `facts` has returned. Raises TypeError or KeyError for anything else."""
-        given = {one.name: facts[one.name] for one in fields(cls)}
-        if given["parameters"] is not None:
-            given["parameters"] = tuple(Hyperparameter(**_tuples(one)) for one in given["parameters"])
-        return cls(**given)
+        values = {one.name: facts[one.name] for one in fields(cls)}
+        if values["parameters"] is not None:
+            values["parameters"] = tuple(Hyperparameter(**_tuples(one)) for one in values["parameters"])
+        return cls(**values)
 
 
 def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -191,11 +191,11 @@ def _ledger(pages: APIRouter, service: Service) -> None:
 
     @pages.get("/people/{owner}")
     def person(request: Request, owner: str) -> Response:
-        found = [one for one in service.people.visible_to(token_of(request)) if one.name == owner]
-        if not found:
+        people = [one for one in service.people.visible_to(token_of(request)) if one.name == owner]
+        if not people:
             raise HTTPException(404, f"no owner {brief(owner)}, or none that this token may see")
         rows = ordered(Filters(submitter=owner).matching(service.studies.all()))
-        return render(request, "person.html", person=found[0], lines=rows[:PER_PAGE], total=len(rows))
+        return render(request, "person.html", person=people[0], lines=rows[:PER_PAGE], total=len(rows))
 
     @pages.get("/changes")
     def changes(request: Request) -> Response:

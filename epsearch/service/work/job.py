@@ -29,7 +29,7 @@ def main() -> None:
 
 def _work_with_traceback(arguments: list[str]) -> None:
     """Calls `_work`; the traceback of a bug is printed, too: of the file of a crash clients see nothing."""
-    from epsearch.failures.crash_report import given_urls
+    from epsearch.failures.crash_report import option_urls
     from epsearch.failures.lines import OURS, failure
     from results.ledger.url import without_passwords
 
@@ -39,7 +39,7 @@ def _work_with_traceback(arguments: list[str]) -> None:
         _, status, of_worker = failure(error)
         if status == OURS:
             text = of_worker or "".join(traceback.format_exception(error))
-            print(without_passwords(text, given_urls()), file=sys.stderr, flush=True)
+            print(without_passwords(text, option_urls()), file=sys.stderr, flush=True)
         raise
 
 

@@ -196,7 +196,7 @@ STRATEGIES = {
     "asking_again_changes_nothing": Impatient,
     "an_unknown_number_is_refused_and_nothing_taken_in": Credulous,
     "a_value_may_be_told_again_but_not_changed": Credulous,
-    "the_best_is_one_that_was_told": Ordered,
+    "the_best_is_an_observed_value": Ordered,
     "parts_in_any_order_lead_to_the_same_suggestions": Ordered,
 }
 

@@ -138,11 +138,11 @@ class BatchedEngine(FixedEngine):
     def _check_batches(self, cohort: Cohort, network: str) -> None:
         """Raises ValueError where a batch would be smaller than the network takes, before hours of training."""
         what = cohort.declared, cohort.shared, self._together
-        found = min(smallest_batch(self._stream, seed, *what) for seed in self._seeds)
-        if found < self._net.least:
+        smallest = min(smallest_batch(self._stream, seed, *what) for seed in self._seeds)
+        if smallest < self._net.least:
             raise ValueError(
                 f"network {network} takes batches of {self._net.least} or more examples in training, as batch "
-                f"normalisation does, and one of these tasks has {found}; choose another batch-size, "
+                f"normalisation does, and one of these tasks has {smallest}; choose another batch-size, "
                 "examples-per-task, memory or memory-batch"
             )
 
@@ -179,18 +179,18 @@ class BatchedEngine(FixedEngine):
         if isinstance(self._rule, Losses):
             gradients = [torch.empty_like(params)]
             loss = self._weigh(learners, self._rule, segment, batch, gradients[0])
-            found = loss[:, None]
+            losses = loss[:, None]
         else:
             sizes, weight = (segment.current, *segment.parts), segment.row_weight
             if self._together:
                 sizes, weight = (sum(sizes),), torch.full_like(weight, 1 / sum(sizes))
             gradients = [torch.empty_like(params) for _ in sizes]  # the network writes all of them
-            found = self._net.gradients(params, learners.state, batch, weight[learners.seed], sizes, gradients)
-            loss = found[:, :-1].sum(1)
+            losses = self._net.gradients(params, learners.state, batch, weight[learners.seed], sizes, gradients)
+            loss = losses[:, :-1].sum(1)
         bad = (learners.first_bad < 0) & ~torch.isfinite(loss)
         # By torch.where and in place: a graph can neither branch on a value nor write to a new address.
         learners.first_bad.copy_(torch.where(bad, self._step + start, learners.first_bad))
-        self._update(learners, segment, gradients[0], gradients[1:], found)
+        self._update(learners, segment, gradients[0], gradients[1:], losses)
 
     def _weigh(self, learners: Learners, rule: Losses, segment: "_Segment", batch: Batch, into: Tensor) -> Tensor:
         """Writes the gradient [M, D] of a rule's weighted losses; returns their sum [M], and stores logits."""
@@ -216,12 +216,12 @@ class BatchedEngine(FixedEngine):
         return loss
 
     def _update(
-        self, learners: Learners, segment: "_Segment", g: Tensor, references: list[Tensor], found: Tensor
+        self, learners: Learners, segment: "_Segment", g: Tensor, references: list[Tensor], losses: Tensor
     ) -> None:
         """Subtracts rate · the rule's direction, or what the optimizer makes of it, from the parameters, in place.
 
         g [M, D]: the mini-batch's gradient; references: those [M, D] of the reference batches, one for each previous
-        task for projections, else one or none; found: as of `Network.gradients`.
+        task for projections, else one or none; losses: as of `Network.gradients`.
         """
         params, rule, values = learners.params, self._rule, self._values(learners)
         rate, along = column(values.lr), None if self._plain else self._along(learners)
@@ -241,7 +241,7 @@ class BatchedEngine(FixedEngine):
             descend(direction)
             learners.projected.add_(projected)
         elif isinstance(rule, Mixing):
-            loss, reference_loss, residual = found.unbind(1)
+            loss, reference_loss, residual = losses.unbind(1)
             share = torch.full_like(loss, segment.current / (segment.current + segment.reference))
             known = (share, residual, self.tasks, loss, reference_loss)
             mix = rule.mix(Products(*inner_products(g, references[0]), *known), values)

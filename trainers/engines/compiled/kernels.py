@@ -54,11 +54,11 @@ def output_delta(logits, labels, classes, current, delta, subtracted):  # type: 
             delta[i, labels[i]] -= weight
         else:
             delta[i, labels[i]] = -others
-        found = weight * (np.log(total) + highest - logits[i, labels[i]])
+        own = weight * (np.log(total) + highest - logits[i, labels[i]])
         if i < current:
-            loss += found
+            loss += own
         else:
-            reference_loss += found
+            reference_loss += own
     return loss, reference_loss
 
 

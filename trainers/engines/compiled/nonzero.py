@@ -107,9 +107,9 @@ def both_ways(rows, examples, layers, hidden, deltas, outputs, loss):  # type: i
     labels, classes, current, subtracted, competing = loss
     last = len(layers) - 1
     close_outputs(hidden[last], labels, competing)
-    found = output_delta(hidden[last], labels, classes, current, deltas[last], subtracted)
+    losses = output_delta(hidden[last], labels, classes, current, deltas[last], subtracted)
     backward(layers, deltas, outputs)
-    return found
+    return losses
 
 
 @in_order

@@ -70,7 +70,7 @@ def _fill(rows, scale, starts, pixel, value):  # type: ignore[no-untyped-def]
 @compiled
 def sort_by_pixel(rows, examples, start, example, value):  # type: ignore[no-untyped-def]
     """Writes the examples `rows` of a `Sparse` as `ByPixel` into the last three."""
-    starts, pixel, given = examples
+    starts, pixel, numbers = examples
     last = starts.shape[1] - 1
     # A counting sort. First, how many examples each pixel is not zero in, one place further on …
     start[:] = 0
@@ -84,7 +84,7 @@ def sort_by_pixel(rows, examples, start, example, value):  # type: ignore[no-unt
         for at in range(starts[rows[i], 0], starts[rows[i], last]):
             p = pixel[at]
             # … then each example into the next free place of its pixel, in the order of the batch …
-            example[start[p]], value[start[p]] = i, given[at]
+            example[start[p]], value[start[p]] = i, numbers[at]
             start[p] += 1
     # … which has moved every beginning to its end, the beginning of the next one: back by one place.
     for p in range(start.shape[0] - 1, 0, -1):

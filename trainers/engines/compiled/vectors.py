@@ -63,11 +63,11 @@ def _adder(columns: int, chains: int) -> Callable[..., None]:
         signature = types.void(into, types.int64, types.int64, source, index, factor, types.int64, types.int64)
         return signature, generate
 
-    def generate(context: Any, b: Builder, signature: Any, given: Any) -> Value:
+    def generate(context: Any, b: Builder, signature: Any, arguments: Any) -> Value:
         into, source, index, factor = (
-            context.make_array(signature.args[k])(context, b, given[k]) for k in (0, 3, 4, 5)
+            context.make_array(signature.args[k])(context, b, arguments[k]) for k in (0, 3, 4, 5)
         )
-        out = b.gep(_row(b, into, given[1]), [given[2]])
+        out = b.gep(_row(b, into, arguments[1]), [arguments[2]])
         parts = [INT(LANES * k) for k in range(columns // LANES)]
         sums = [[_load(b, b.gep(out, [part])) for part in parts]]
         sums += [[ir.Constant(sums[0][0].type, None)] * len(parts) for _ in range(chains - 1)]
@@ -77,13 +77,13 @@ def _adder(columns: int, chains: int) -> Callable[..., None]:
             undefined = ir.Constant(ir.VectorType(FLOAT, LANES), ir.Undefined)
             number = b.insert_element(undefined, b.load(b.gep(factor.data, [at])), PLACE(0))
             number = b.shuffle_vector(number, undefined, _places([0] * LANES))
-            row = b.gep(_row(b, source, _index(b, index, at)), [given[2]])
+            row = b.gep(_row(b, source, _index(b, index, at)), [arguments[2]])
             return [_times_plus(b, number, _load(b, b.gep(row, [p])), s) for p, s in zip(parts, before, strict=True)]
 
-        at = given[6]
+        at = arguments[6]
         # All chains as long as there is a row for each, then the first alone.
         for step in dict.fromkeys((chains, 1)):
-            at, sums = _loop(b, at, given[7], step, sums, term)
+            at, sums = _loop(b, at, arguments[7], step, sums, term)
         while len(sums) > 1:
             sums = [
                 [b.fadd(x, y) for x, y in zip(*pair, strict=True)] for pair in zip(sums[::2], sums[1::2], strict=True)
@@ -109,8 +109,8 @@ def _loop(
     b.cbranch(b.icmp_signed("<=", following, end), body, done)
     b.position_at_end(body)
     for number, chain in enumerate(carried):
-        found = term(b.add(at, INT(number)), chain) if number < step else chain
-        for one, value in zip(chain, found, strict=True):
+        terms = term(b.add(at, INT(number)), chain) if number < step else chain
+        for one, value in zip(chain, terms, strict=True):
             one.add_incoming(value, b.block)
     at.add_incoming(following, b.block)
     b.branch(head)
@@ -139,12 +139,12 @@ def dots(context, into, values, i, source, matrix, index, at):  # type: ignore[n
     return types.void(into, values, types.int64, source, matrix, index, types.int64), _dots
 
 
-def _dots(context: Any, b: Builder, signature: Any, given: Any) -> Value:
+def _dots(context: Any, b: Builder, signature: Any, arguments: Any) -> Value:
     into, values, source, matrix, index = (
-        context.make_array(signature.args[k])(context, b, given[k]) for k in (0, 1, 3, 4, 5)
+        context.make_array(signature.args[k])(context, b, arguments[k]) for k in (0, 1, 3, 4, 5)
     )
-    here, out = _row(b, source, given[2]), _row(b, into, given[2])
-    columns = [_index(b, index, b.add(given[6], INT(k))) for k in range(TOGETHER)]
+    here, out = _row(b, source, arguments[2]), _row(b, into, arguments[2])
+    columns = [_index(b, index, b.add(arguments[6], INT(k))) for k in range(TOGETHER)]
     rows = [_row(b, matrix, column) for column in columns]
     before, body, done = b.block, b.append_basic_block("body"), b.append_basic_block("done")
     b.branch(body)
@@ -152,14 +152,14 @@ def _dots(context: Any, b: Builder, signature: Any, given: Any) -> Value:
     at = _carried(b, INT(0), before)
     sums = [_carried(b, ir.Constant(ir.VectorType(FLOAT, LANES), None), before) for _ in rows]
     part = _load(b, b.gep(here, [at]))
-    found = [_times_plus(b, part, _load(b, b.gep(row, [at])), one) for row, one in zip(rows, sums, strict=True)]
+    products = [_times_plus(b, part, _load(b, b.gep(row, [at])), one) for row, one in zip(rows, sums, strict=True)]
     following = b.add(at, INT(LANES))
-    for one, value in zip((at, *sums), (following, *found), strict=True):
+    for one, value in zip((at, *sums), (following, *products), strict=True):
         one.add_incoming(value, b.block)
     b.cbranch(b.icmp_signed("<", following, b.extract_value(source.shape, 1)), body, done)
     b.position_at_end(done)
-    total = _summed(b, found)
-    _store(b, total, b.gep(values.data, [given[6]]))
+    total = _summed(b, products)
+    _store(b, total, b.gep(values.data, [arguments[6]]))
     for number, column in enumerate(columns):
         b.store(b.extract_element(total, PLACE(number)), b.gep(out, [column]))
     return context.get_dummy_value()
@@ -185,10 +185,10 @@ def _summed(b: Builder, vectors: list[Value]) -> Value:
     return one
 
 
-def _activated(context: Any, b: Builder, signature: Any, given: Any) -> tuple[Value, Value]:
+def _activated(context: Any, b: Builder, signature: Any, arguments: Any) -> tuple[Value, Value]:
     """ReLU of hidden[i, column : column + LANES] in place; returns what it has become, and what passes, NaN too."""
-    hidden = context.make_array(signature.args[0])(context, b, given[0])
-    pointer = b.gep(_row(b, hidden, given[1]), [given[2]])
+    hidden = context.make_array(signature.args[0])(context, b, arguments[0])
+    pointer = b.gep(_row(b, hidden, arguments[1]), [arguments[2]])
     vector = _load(b, pointer)
     zero = ir.Constant(vector.type, None)
     passes = b.fcmp_unordered(">", vector, zero)
@@ -203,15 +203,15 @@ def passing(context, hidden, i, column):  # type: ignore[no-untyped-def]
     return types.int64(hidden, types.int64, types.int64), _passing
 
 
-def _passing(context: Any, b: Builder, signature: Any, given: Any) -> Value:
-    _, passes = _activated(context, b, signature, given)
+def _passing(context: Any, b: Builder, signature: Any, arguments: Any) -> Value:
+    _, passes = _activated(context, b, signature, arguments)
     return b.zext(b.bitcast(passes, ir.IntType(LANES)), INT)
 
 
 @intrinsic
 def lowest(context, bits):  # type: ignore[no-untyped-def]
     """The place of the lowest bit that is set; one is."""
-    return types.int64(types.int64), lambda context, b, signature, given: b.cttz(given[0], ir.IntType(1)(1))
+    return types.int64(types.int64), lambda context, b, signature, arguments: b.cttz(arguments[0], ir.IntType(1)(1))
 
 
 @intrinsic
@@ -223,15 +223,15 @@ def passed(context, hidden, i, column, unit, value, at):  # type: ignore[no-unty
     return types.int64(hidden, types.int64, types.int64, unit, value, types.int64), _passed
 
 
-def _passed(context: Any, b: Builder, signature: Any, given: Any) -> Value:
-    unit, value = (context.make_array(signature.args[k])(context, b, given[k]) for k in (3, 4))
-    vector, passes = _activated(context, b, signature, given)
+def _passed(context: Any, b: Builder, signature: Any, arguments: Any) -> Value:
+    unit, value = (context.make_array(signature.args[k])(context, b, arguments[k]) for k in (3, 4))
+    vector, passes = _activated(context, b, signature, arguments)
     units = ir.Constant(ir.VectorType(PLACE, LANES), list(range(LANES)))
-    first = b.insert_element(ir.Constant(units.type, ir.Undefined), b.trunc(given[2], PLACE), PLACE(0))
+    first = b.insert_element(ir.Constant(units.type, ir.Undefined), b.trunc(arguments[2], PLACE), PLACE(0))
     units = b.add(units, b.shuffle_vector(first, first, _places([0] * LANES)))
     numbers = ir.VectorType(unit.data.type.pointee, LANES)
-    _store(b, b.trunc(_to_the_front(b, units, passes), numbers), b.gep(unit.data, [given[5]]))
-    _store(b, _to_the_front(b, vector, passes), b.gep(value.data, [given[5]]))
+    _store(b, b.trunc(_to_the_front(b, units, passes), numbers), b.gep(unit.data, [arguments[5]]))
+    _store(b, _to_the_front(b, vector, passes), b.gep(value.data, [arguments[5]]))
     return b.zext(b.ctpop(b.bitcast(passes, ir.IntType(LANES))), INT)
 
 
