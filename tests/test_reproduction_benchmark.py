@@ -89,6 +89,7 @@ def test_the_page_sets_ours_beside_print():
     assert f"{len(reproduction.left(members))} runs" in text
 
 
+@pytest.mark.slow
 def test_packs_are_trained_once_and_their_answers_are_a_table(data_dir, tmp_path, monkeypatch):
     """Two small ones; the same command goes on with the answers that its file has."""
     import argparse

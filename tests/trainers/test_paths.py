@@ -77,6 +77,7 @@ def test_what_an_optimizer_remembers_is_handed_over(method, values, path):
     assert again.fingerprints[1] != whole.fingerprints[0]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("method", ["agem", "ewc", "er", "prognn"])
 def test_residual_networks_have_their_averages(method, tmp_path, monkeypatch):
     monkeypatch.setattr(trainers.networks, "REDUCED", (8, 8, 16, 16))

@@ -74,6 +74,7 @@ def bytes_of(study, tmp_path, count):
     return gpus._bytes(replace(job, cohort=Cohort(job.cohort.learners[:count])))
 
 
+@pytest.mark.slow
 def test_cohorts_are_shared_by_what_fits_on_each_gpu(study, small_study, fake, tmp_path):
     small = bytes_of(study, tmp_path, 3)
     log = fake(**{"0": (GIB, ""), "MIG-2": (small, ""), "GPU-1": (1000, ""), "3": (GIB, "start")})

@@ -94,6 +94,7 @@ def test_a_run_of_a_residual_network(method, monkeypatch):
     assert found - of_rules(one, IMAGE_STREAM, RESIDUAL) == total(run_flop(one, IMAGE_STREAM, RESIDUAL, True))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["er", "derpp"])
 def test_replay_on_a_residual_network(method, monkeypatch):
     """ER's is one batch with the new examples; each draw of DER++ passes alone."""

@@ -369,6 +369,7 @@ time.sleep(600 * (sys.argv[2] == "sleeps"))
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("how", ["sleeps", "ends"])
 def test_a_server_that_waits_ends_with_epsearch(tmp_path, write, how):
     """Killed, or at its end, as a worker of a cluster."""

@@ -76,6 +76,7 @@ def test_the_first_task_is_plain_sgd():
         assert np.array_equal(net.backbone(found.params, task + 1)[0].numpy(), net.net.init(rng))
 
 
+@pytest.mark.slow
 def test_finished_columns_never_change():
     """Every bit of parameters and moving averages, hence accuracy, which a fresh engine finds as well."""
     engine = made_engine(longer_stream(), batch_size=5)
