@@ -5,14 +5,17 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, cast
 
 from trainers.foreign.declaration import Declaration, reference_of
 from trainers.hyperparameters import LARGEST, Hyperparameter, Value
 from trainers.plugins.calls import ForeignError, blamed, load
-from trainers.plugins.source import Source
+from trainers.plugins.source import LIBRARIES, OURS, Source, whole
 
 ARGUMENTS = ("values", "stream", "seed", "report")
 # Of a declaration; what is left out has to do with our own methods, or with stored records.
@@ -42,7 +45,7 @@ def import_trainer(reference: str, path: Iterable[str], expected: Mapping[str, s
     module, name = reference_of(reference)
     what = f"trainer {reference!r}"
     sys.path += [one for one in path if one not in sys.path]
-    sys.dont_write_bytecode = True  # a file that changes twice in a second would be run as it was before
+    _read_sources(whole(module))
     imported, source = load(module, what, expected)
     return _attribute(imported, name, what, source), source
 
@@ -81,6 +84,37 @@ def declaration(trainer: Trainer) -> Declaration:
         facts["baseline"] = _baseline(trainer, given["baseline"], facts["parameters"])
         facts["requires"] = _versions(trainer, given["requires"])
     return Declaration(**facts)
+
+
+def _read_sources(trainer: str) -> None:
+    """Has modules of the user, as `trainer`, imported from their source, and those of libraries from bytecode."""
+    if not any(isinstance(one, _Finder) for one in sys.meta_path):
+        sys.meta_path.insert(sys.meta_path.index(PathFinder), _Finder(trainer))
+
+
+class _Finder(MetaPathFinder):
+    """Finds modules as Python does on its path. trainer: name of the module or package that is none of a library."""
+
+    def __init__(self, trainer: str) -> None:
+        self._trainer = trainer
+
+    def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Finds a module."""
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and type(spec.loader) is SourceFileLoader:
+            top, folders = name.partition(".")[0], Path(spec.loader.path).parts
+            library = top in OURS or top in sys.stdlib_module_names or any(one in LIBRARIES for one in folders)
+            if top == self._trainer or not library:
+                spec.loader = _SourceLoader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+class _SourceLoader(SourceFileLoader):
+    """Neither reads nor writes bytecode: a file that changes twice in a second would be run as it was before."""
+
+    def path_stats(self, path: Any) -> Any:
+        """Raises OSError, without which bytecode would be looked for."""
+        raise OSError(path)
 
 
 def _attribute(module: ModuleType, name: str, what: str, source: Source) -> Any:
