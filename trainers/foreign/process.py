@@ -69,6 +69,8 @@ class Observations:
     """How often it asked for a task before its turn; each was refused."""
     refusal: str = ""
     """What was said to the first of these."""
+    capability: str = ""
+    """The instructions of the processor that its torch uses; "" where it had not imported torch when it was called."""
     copied: bool = False
     """True if its process is a copy of a server."""
     imported: float = 0.0

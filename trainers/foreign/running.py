@@ -186,6 +186,7 @@ class _Talk:
     def _begun(self, message: Message) -> None:
         if self._watched is not None:
             self._watched.begun = self._process.seconds
+            self._watched.capability = message.text("capability")
         self._process.where = self._measuring.where
 
     def _train(self, message: Message) -> None:

@@ -15,7 +15,9 @@ from textwrap import dedent
 import numpy as np
 import psutil
 import pytest
+import torch
 
+from epsearch.machine import rounding
 from tests.support.limits import HANGS
 from tests.support.toy_streams import digits
 from tests.trainers.foreign.conftest import SOFTMAX
@@ -96,6 +98,9 @@ def test_results_are_the_same_both_ways(members, text):
     assert [bool(one.imported) for one in mine.observed] == [False, False, True, False, False]
     assert [same(one, other) for one, other in zip(copies, [*anew, anew[0]], strict=True)] == [True] * 3
     assert not same(copies[0], copies[1]) and mine.notes == []
+    asked = torch.backends.cpu.get_cpu_capability() if text == TORCH else ""
+    assert {one.capability for one in mine.observed} == {asked}
+    assert rounding("cpu", asked) == rounding("cpu")
 
 
 def test_the_import_is_made_once_and_its_output_is_in_each_log(members, tmp_path):

@@ -209,6 +209,7 @@ def test_a_module_of_the_current_folder_hides_none_of_pythons(tmp_path, write, m
 
 
 def test_asking_is_light():
-    """Who asks imports no torch, as hundreds of workers do."""
-    code = "import sys, trainers.foreign.running; print([name for name in ('torch', 'sklearn') if name in sys.modules])"
+    """Neither hundreds of workers nor the study itself import torch, for the memory that a trainer may take either."""
+    code = "import sys, trainers.foreign.running; from epsearch.loop.jobs import NumericPath, bytes_free; "
+    code += "bytes_free(NumericPath(), 1); print([name for name in ('torch', 'sklearn') if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -5,18 +5,19 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
-from importlib.abc import MetaPathFinder
+from functools import partial
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import ModuleType
-from typing import Any, NamedTuple, cast
+from types import ModuleType, SimpleNamespace
+from typing import Any, NamedTuple, NoReturn, cast
 
 from trainers.foreign.declaration import Declaration, reference_of
 from trainers.hyperparameters import LARGEST, Hyperparameter, Value
 from trainers.plugins.calls import ForeignError, blamed, load
 from trainers.plugins.source import LIBRARIES, OURS, Source, whole
 
+READER: Any = SimpleNamespace()  # among the finders of modules: finds them on the path
 ARGUMENTS = ("values", "stream", "seed", "report")
 # Of a declaration; what is left out has to do with our own methods, or with stored records.
 FIELDS = ("default", "low", "high", "closed", "whole", "choices", "network", "search_low", "label", "help")
@@ -87,34 +88,29 @@ def declaration(trainer: Trainer) -> Declaration:
 
 
 def _read_sources(trainer: str) -> None:
-    """Has modules of the user, as `trainer`, imported from their source, and those of libraries from bytecode."""
-    if not any(isinstance(one, _Finder) for one in sys.meta_path):
-        sys.meta_path.insert(sys.meta_path.index(PathFinder), _Finder(trainer))
+    """Has modules of the user, as `trainer`, imported from their source, and those of libraries from bytecode.
+
+    A file that changes twice in a second would be run as it was before.
+    """
+    if READER not in sys.meta_path:
+        READER.find_spec = partial(_spec, trainer)
+        sys.meta_path.insert(sys.meta_path.index(PathFinder), READER)
 
 
-class _Finder(MetaPathFinder):
-    """Finds modules as Python does on its path. trainer: name of the module or package that is none of a library."""
-
-    def __init__(self, trainer: str) -> None:
-        self._trainer = trainer
-
-    def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Finds a module."""
-        spec = PathFinder.find_spec(name, path, target)
-        if spec is not None and type(spec.loader) is SourceFileLoader:
-            top, folders = name.partition(".")[0], Path(spec.loader.path).parts
-            library = top in OURS or top in sys.stdlib_module_names or any(one in LIBRARIES for one in folders)
-            if top == self._trainer or not library:
-                spec.loader = _SourceLoader(spec.loader.name, spec.loader.path)
-        return spec
+def _spec(trainer: str, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
+    """Finds a module as Python does on its path."""
+    spec = PathFinder.find_spec(name, path, target)
+    if spec is not None and type(spec.loader) is SourceFileLoader:
+        top, folders = name.partition(".")[0], Path(spec.loader.path).parts
+        library = top in OURS or top in sys.stdlib_module_names or any(one in LIBRARIES for one in folders)
+        if top == trainer or not library:
+            spec.loader.path_stats = _no_stats  # type: ignore[method-assign]
+    return spec
 
 
-class _SourceLoader(SourceFileLoader):
-    """Neither reads nor writes bytecode: a file that changes twice in a second would be run as it was before."""
-
-    def path_stats(self, path: Any) -> Any:
-        """Raises OSError, without which bytecode would be looked for."""
-        raise OSError(path)
+def _no_stats(path: Any) -> NoReturn:
+    """Raises OSError: then Python neither reads nor writes bytecode."""
+    raise OSError(path)
 
 
 def _attribute(module: ModuleType, name: str, what: str, source: Source) -> Any:
