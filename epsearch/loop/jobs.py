@@ -268,7 +268,7 @@ def _by_trainer(job: Job, progress: Progress | None, stream: TaskStream, share: 
         parameter_difference=differ,
         self_check=outcome,
         machine=rounding(path.device, observations.capability),
-        imported=observations.imported,
+        imported=observations.import_seconds,
     )
 
 

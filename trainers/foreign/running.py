@@ -116,7 +116,8 @@ def train(
             _Talk(process, measuring, view, saved_state, state, watched).go_on()
         finally:
             if watched is not None:
-                watched.peak, watched.imported = process.peak, process.imported
+                watched.peak = process.peak
+                watched.imported, watched.import_seconds = process.imported, process.import_seconds
                 watched.anew, watched.copied = anew or process.anew, process.copied
     saved_state.delete()
     return measuring.result()

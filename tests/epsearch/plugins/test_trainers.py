@@ -98,6 +98,13 @@ def test_members_are_copies_of_one_import_and_certificates_are_not(mine, study, 
     assert imported > 0 and eta.start == pytest.approx(LOCAL.overhead + imported * (1 + 1))
 
 
+def test_a_run_imports_it_once_for_its_declaration_and_its_members(mine, epsearch, tmp_path):
+    mine(COUNTS)
+    more = ["--workers", "1", "--certify", "1", "--quiet", "--out", str(tmp_path / "runs")]
+    assert epsearch("run", *OPTIONS, *SOFTMAX, *more).status == 0
+    assert (tmp_path / "imports").read_text() == "x" * 2, "and once for the certificate"
+
+
 def test_an_import_that_is_made_anew_is_said_once(mine, study):
     mine(f"{TEXT}\nKEPT = open(__file__)\n")
     events = Recorded()
