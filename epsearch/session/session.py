@@ -178,10 +178,12 @@ def _prepared_trainer(study: Study, monitor: Monitor) -> Iterator[None]:
     if not study.foreign:
         yield
         return
-    from trainers.foreign.fork_servers import keeping
+    from trainers.foreign.fork_servers import end_idle, keeping
 
     _announce_logs(study, monitor)
     with keeping():
+        if not runner_of(study).starts_at_once:
+            end_idle()  # that of the declaration, as nothing is trained here
         yield
 
 

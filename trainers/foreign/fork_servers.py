@@ -90,6 +90,11 @@ def keep_until_exit() -> None:
     atexit.register(_kept.release)
 
 
+def end_idle() -> None:
+    """Ends the servers of this process that wait for a learner."""
+    _kept.end_idle()
+
+
 def server_for(job: Mapping[str, Any], device: str, environment: Mapping[str, str]) -> "tuple[ForkServer | None, str]":
     """Returns a server that imports what a job says, idle or new; or (None, why it is not used).
 
