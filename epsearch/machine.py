@@ -47,15 +47,18 @@ def processor() -> str:
 
 
 @cache  # used by every job
-def rounding(device: str) -> str:
+def rounding(device: str, capability: str = "") -> str:
     """Returns a hash of processor or GPU, and versions: machines with the same hash round alike.
 
-    device: "cpu", "cuda" or "mps". It has 8 hexadecimal digits.
+    device: "cpu", "cuda" or "mps". capability: the instructions of a processor that torch uses, as a process with torch
+    has said; "" to import torch for it. The hash has 8 hexadecimal digits.
     """
-    import torch
+    if not capability:
+        import torch
 
+        capability = torch.backends.cpu.get_cpu_capability()
     system = f", macOS {platform.mac_ver()[0]}" if device == "mps" else ""
-    unit = gpu() if device == "cuda" else f"{processor()}, {torch.backends.cpu.get_cpu_capability()}{system}"
+    unit = gpu() if device == "cuda" else f"{processor()}, {capability}{system}"
     versions = [f"{name} {installed(name)}" for name in ("torch", "numba")]
     return hashlib.sha256("; ".join([device, str(unit), *versions]).encode()).hexdigest()[:8]
 

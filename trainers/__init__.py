@@ -17,6 +17,7 @@ schedule                      in which order examples are seen, and which are re
 passes                        how many steps a task takes
 cohort                        learners, cohorts, what is trained, what comes out: plain values, without torch
 methods, hyperparameters      the rules by which networks are trained, and what they declare
+free_memory                   the memory that a device has left
 numeric_path                  the name of an arithmetic
 scenarios                     the outputs that compete on an example: task-, domain-, class-incremental
 plugins                       code from outside: imported, hashed, its exceptions named
@@ -38,6 +39,7 @@ ROOMS = (
         "cohort",
         "methods",
         "hyperparameters",
+        "free_memory",
         "numeric_path",
         "scenarios",
         "plugins",

@@ -2,8 +2,6 @@
 
 from typing import cast
 
-import torch
-
 from trainers.capacity import GIB
 from trainers.cohort import Architecture, Cohort, Learner
 from trainers.engines import optimizers
@@ -14,7 +12,6 @@ from trainers.networks import MLP, Network, OwnNetwork, ResNet, make_network
 from trainers.networks.progressive.mlp import MLPColumns
 from trainers.networks.progressive.resnet import ResNetColumns
 from trainers.numeric_path import NumericPath
-from trainers.operating_system import available_memory
 from trainers.passes import examples_of_task, steps_of_task
 from trainers.pool import slots
 from trainers.streams.base import ImageStream, TaskStream
@@ -25,7 +22,6 @@ FLOAT, INDEX = 4, 8  # bytes
 LISTED = 6  # of a pixel in a list of those that are not zero: its number and its value
 COPIES = 3  # of the parameters and what goes with them, while a graph is compared with the code
 ALONE = (Projection, Columns)  # the kinds of rules whose steps no graph holds
-SAFE = 0.9  # the share of free memory that is taken
 PER_OUTPUT = 3.3  # bytes that a step takes for each byte of the outputs of all convolutions, as measured
 PER_KEPT = 1.6  # of a user's network, for each byte that its forward pass keeps; measured were 1.2 to 1.8
 
@@ -116,17 +112,6 @@ def check_images(stream: TaskStream, path: NumericPath, free: int | None) -> Non
             f"the images need {needed / GIB:.1f} GiB of the GPU, of which {free / GIB:.1f} GiB may be taken; "
             "a smaller image-size takes less"
         )
-
-
-def free_bytes(path: NumericPath) -> int | None:
-    """Memory that is free for a cohort on the path's device; None where the system does not tell."""
-    if path.device == "cuda":
-        cached = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # by torch, for this process
-        return int(SAFE * (torch.cuda.mem_get_info()[0] + cached))
-    if path.device == "mps":
-        return int(SAFE * (torch.mps.recommended_max_memory() - torch.mps.driver_allocated_memory()))
-    free = available_memory()
-    return None if free is None else int(SAFE * free)
 
 
 def _activations(net: Network, stream: TaskStream) -> int:

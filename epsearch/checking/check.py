@@ -47,12 +47,11 @@ def check(
     UsageError for a trainer that cannot be loaded or options that do not fit it; its own errors are findings. Raises
     Interrupted.
     """
-    with redirect_notes(warner(listener)), refused(ForeignError):
+    with redirect_notes(warner(listener)), refused(ForeignError), keeping():
         study = unsearched(options)
         prepared = prepare(study, listener)
         study = replace(study, numeric_path=numeric_path(study, prepared.stream, listener=listener))
-        with keeping():
-            return _Check(study, prepared, listener, recipient).report()
+        return _Check(study, prepared, listener, recipient).report()
 
 
 class _Check:
@@ -125,7 +124,8 @@ class _Check:
         if first.begun is None or not first.tasks:
             return None, []
         seconds = (first.tasks[-1] - first.begun) / len(first.tasks)
-        return seconds, [self._tell(findings.time(seconds, first.begun, self._request.limits.seconds))]
+        start = first.begun - first.imported + max(first.imported, first.import_seconds)
+        return seconds, [self._tell(findings.time(seconds, start, self._request.limits.seconds))]
 
     def _report(
         self, lines: list[Finding], time: tuple[float | None, list[Finding]], inert: Mapping[str, tuple[Any, ...]]

@@ -147,7 +147,9 @@ def start(trainings: Sequence[Observations]) -> list[Finding]:
     copies = [each.begun for each in others if each.begun is not None and each.copied]
     if not first.imported or not copies:
         return []
-    text = f"imported once, in {first.imported:.2g} s; a member is a copy of that process, after {min(copies):.2g} s"
+    text = (
+        f"imported once, in {first.import_seconds:.2g} s; a member is a copy of that process, after {min(copies):.2g} s"
+    )
     return [Finding("start", True, "", text)]
 
 

@@ -88,9 +88,12 @@ class LedgerDoor:
 
     def run(self, request: Request, listener: Listener, resume: bool = False) -> View:
         """Trains a study in this process. Raises Cancelled for a cancelled one, unless resumed."""
-        study = described(request)
-        with _notified(study, request.notify, listener):
-            return _train(study, request, listener, resume)
+        from trainers.foreign.fork_servers import keeping
+
+        with keeping():  # the process that declares a trainer goes on as the one that members are copies of
+            study = described(request)
+            with _notified(study, request.notify, listener):
+                return _train(study, request, listener, resume)
 
     def resume(
         self, name: str | None, failed: bool, options: Mapping[str, Any], wait: bool, live: Sequence[str]

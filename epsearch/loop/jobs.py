@@ -172,7 +172,7 @@ def execute(
         result = train(job, progress, job.stream.open(images), share)
     assert result.value is not None
     note = "\n".join(line for line in (result.value.note, *lines) if line)
-    machine = rounding(NumericPath.parse(job.path).device)
+    machine = result.machine or rounding(NumericPath.parse(job.path).device)
     return replace(result, value=replace(_cut(result.value, job.until), note=note), machine=machine)
 
 
@@ -267,7 +267,8 @@ def _by_trainer(job: Job, progress: Progress | None, stream: TaskStream, share: 
         seconds,
         parameter_difference=differ,
         self_check=outcome,
-        imported=observations.imported,
+        machine=rounding(path.device, observations.capability),
+        imported=observations.import_seconds,
     )
 
 
@@ -360,7 +361,7 @@ def bytes_free(path: NumericPath, at_once: int, share: float = 1.0) -> int | Non
 
     at_once: jobs at a time, which share the memory; share: of a GPU's memory.
     """
-    from trainers.footprint import free_bytes
+    from trainers.free_memory import free_bytes
 
     free = free_bytes(path)
     return None if free is None else int(free * (1 / min(at_once, usable_cores()) if path.device == "cpu" else share))

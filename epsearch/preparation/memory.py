@@ -23,7 +23,8 @@ def limit_workers(study: AnyStudy, stream: TaskStream, listener: Listener) -> An
     """
     if study.foreign or study.network == "mlp":
         return study
-    from trainers.footprint import bytes_of, free_bytes
+    from trainers.footprint import bytes_of
+    from trainers.free_memory import free_bytes
 
     path = NumericPath.parse(str(study.numeric_path))
     # Of the largest learner, as any worker may get it.

@@ -37,7 +37,7 @@ def facts() -> tuple[str, int, int]:
     """Returns the name of this process's GPU, and the bytes of it that may be taken now and in all."""
     import torch
 
-    from trainers.footprint import free_bytes
+    from trainers.free_memory import free_bytes
     from trainers.numeric_path import NumericPath
 
     name = torch.cuda.get_device_name()

@@ -21,7 +21,8 @@ from results.statistics.paired import student_quantile
 from results.statistics.power import resolution
 from trainers.cost.flops import later_steps
 from trainers.cost.probe import measure
-from trainers.footprint import bytes_of, free_bytes
+from trainers.footprint import bytes_of
+from trainers.free_memory import free_bytes
 from trainers.numeric_path import NumericPath
 from trainers.population import Training
 from trainers.streams import DataError

@@ -6,7 +6,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any, TypeVar
 
 from epsearch.checking.check_cache import refuse_inert
@@ -160,7 +159,7 @@ def _train(
             ):
                 run(loop, monitor)
             if loop.imports:
-                overheads.remember(overheads.import_of(study.value("method")), median(loop.imports), share)
+                overheads.remember(overheads.import_of(study.value("method")), max(loop.imports), share)
             # The end of a Ray that took over does not count as a start with threads.
             overhead = monitor.beginning if runner.ray_may_join else time.monotonic() - begun - monitor.at_work
             overheads.remember(runner.name, overhead, share)
@@ -179,10 +178,12 @@ def _prepared_trainer(study: Study, monitor: Monitor) -> Iterator[None]:
     if not study.foreign:
         yield
         return
-    from trainers.foreign.fork_servers import keeping
+    from trainers.foreign.fork_servers import end_idle, keeping
 
     _announce_logs(study, monitor)
     with keeping():
+        if not runner_of(study).starts_at_once:
+            end_idle()  # that of the declaration, as nothing is trained here
         yield
 
 

@@ -14,7 +14,7 @@ from epsearch.machine import VISIBLE
 from epsearch.runners import gpu_worker, gpus
 from tests.support.emulated_graphs import emulated
 from tests.support.numeric_paths import TWIN
-from trainers import footprint, paths, population
+from trainers import free_memory, paths, population
 from trainers.engines import self_check
 
 FAKE = "EPSEARCH_TEST_GPUS"
@@ -48,7 +48,7 @@ def main():
     gpu_worker.execute = execute
     gpu_worker.facts = lambda: (f"Fake {token[:3]}", free, 2 * free)
     gpu_check.gpu_kind = lambda device: {"GPU": "fake", "UUID": token}
-    footprint.free_bytes = lambda path: free
+    free_memory.free_bytes = lambda path: free
     engine_of = wrong if fault == "check" else emulated()
     self_check.check = lambda learner, stream, network, path: CHECK(learner, stream, network, TWIN, engine_of)
     paths.train_path = lambda cohort, training, *rest: TRAIN(cohort, replace(training, path=TWIN, folder=None), *rest)

@@ -10,7 +10,8 @@ from tests.support.toy_streams import toy
 from trainers import Architecture, Cohort
 from trainers.capacity import split_to_fit
 from trainers.engines.compiled import engine
-from trainers.footprint import bytes_at_work, bytes_of, bytes_of_one, bytes_of_seed, check_images, free_bytes
+from trainers.footprint import bytes_at_work, bytes_of, bytes_of_one, bytes_of_seed, check_images
+from trainers.free_memory import free_bytes
 from trainers.methods import METHODS
 from trainers.numeric_path import NumericPath
 from trainers.population import Training, train_cohort

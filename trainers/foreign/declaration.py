@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from trainers.foreign.fork_servers import server_for
 from trainers.foreign.messages import Malformed, plain
 from trainers.foreign.process import Limits, Process, environment
 from trainers.hyperparameters import Hyperparameter, Value
@@ -76,11 +77,15 @@ def declared(
     The module is looked up as Python does, and in the folder `beside`. expected: hashes of the source that it must
     have, None for whatever is there. Raises ForeignError, in one line, where the module cannot be imported, has no such
     attribute or one that cannot be called with (values, stream, seed, report), or where what it declares is wrong.
+
+    While servers are kept, the process is a copy of one that learners on a processor will be copies of, too.
     """
     reference_of(reference)
     what = f"trainer {reference!r}"
-    with Process(what, environment("cpu", 1), Limits(seconds)) as process:
-        process.send(job("declare", reference, beside, expected))
+    asked, variables = job("declare", reference, beside, expected), environment("cpu", 1)
+    server = None if expected is None else server_for(asked, "cpu", variables)[0]
+    with Process(what, variables, Limits(seconds), server=server) as process:
+        process.send(asked)
         message = process.receive()
         try:
             if message.kind == "refused":

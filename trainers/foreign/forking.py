@@ -57,7 +57,7 @@ class _Watch:
         self._trainer = 0  # 0 without one
         self._ended: dict[int, int] = {}  # since "begin": process -> status
         self._incoming = b""
-        self._made: list[Path] | None = None  # folders of the import, once it is over
+        self._made: list[Path] = []  # folders of the import, once it is over
 
     def go_on(self) -> None:
         """Returns when all of it is to be ended."""
@@ -87,9 +87,9 @@ class _Watch:
         *lines, self._incoming = (self._incoming + some).split(b"\n")
         for line in lines:
             match line.decode().split():
+                case ["imported"]:
+                    self._made = sorted(one for one in (self._folder / TEMPORARY).rglob("*") if one.is_dir())
                 case ["begin"]:
-                    if self._made is None:
-                        self._made = sorted(one for one in (self._folder / TEMPORARY).rglob("*") if one.is_dir())
                     self.memory = SharedMemory()
                     self._ended.clear()
                     self._tell("begun")
@@ -107,7 +107,7 @@ class _Watch:
             else:
                 with suppress(OSError):
                     one.unlink()
-        for one in (self._folder / TEMPORARY, *(self._made or [])):
+        for one in (self._folder / TEMPORARY, *self._made):
             one.mkdir(mode=0o700, exist_ok=True)
         self._trainer = 0
         try:

@@ -22,6 +22,7 @@ from trainers.operating_system import readable
 LEAVE = 20.0  # seconds that a guard has to end everything
 MARK = "TRAINER_OF_EPSEARCH"  # the variable by which all that a trainer has started is found
 PREFIX = "epsearch-"  # of folders
+COPY, PREPARE = b"f", b"p"  # requests to a server
 JOB, TEMPORARY = "job", "tmp"  # in a guard's folder: what a server is to import, and temporary files
 
 
@@ -123,7 +124,8 @@ class ForkServer(Guard):
 
     kept: is called with it when it can be used for another learner. refused: with the reason why it cannot be copied,
     in words that follow "its import". Lines of its guard besides: "server STATUS" when the server has ended, "begun"
-    and "cleared" as answers to `begin` and `leave`. It is a trainer's own from `begin` to `leave`.
+    and "cleared" as answers to `begin` and `leave`. It is a trainer's own from `begin` to `leave`. loaded: whether its
+    import is over, which goes on after a declaration.
     """
 
     def __init__(
@@ -136,11 +138,13 @@ class ForkServer(Guard):
         self._kept, self.refused = kept, refused
         self.output = b""
         """Output of the import, its last bytes."""
+        self._declares = job["kind"] == "declare"
         self.loaded = self.alive = False
         self.control, control = socket.socketpair()
         self.printed, printed = os.pipe()
         try:
-            super().__init__("trainers.foreign.forking", environment, printed, [control.fileno()], job)
+            begun = {"begun": time.time(), **job}
+            super().__init__("trainers.foreign.forking", environment, printed, [control.fileno()], begun)
         except BaseException:
             self.control.close()
             os.close(self.printed)
@@ -172,9 +176,14 @@ class ForkServer(Guard):
         """Asks the guard to look after the next trainer."""
         self._tell("begin")
 
+    def imported(self, process: int) -> None:
+        """The import is over. process: the server."""
+        self.server, self.loaded = process, True
+        self._tell("imported")
+
     def fork(self, ends: Sequence[int]) -> None:
         """Asks the server for a copy. ends: of the pipes for its requests, answers, output. Raises OSError."""
-        socket.send_fds(self.control, [b"f"], ends)
+        socket.send_fds(self.control, [COPY], ends)
 
     def watch(self, trainer: int) -> None:
         """Says to the guard which process the copy is."""
@@ -196,8 +205,11 @@ class ForkServer(Guard):
         return self.alive
 
     def leave(self, reusable: bool) -> None:
-        """Keeps the server, if it can be used again, once all else below its guard has been ended."""
-        if not (reusable and self.alive and self._cleared() and self._kept(self)):
+        """Keeps the server, if it can be used again, once all else below its guard has been ended.
+
+        After a declaration it goes on to import what a learner needs besides.
+        """
+        if not (reusable and self.alive and self._cleared() and self._prepared() and self._kept(self)):
             self.end()
 
     def end(self) -> None:
@@ -208,6 +220,17 @@ class ForkServer(Guard):
         self.control.close()
         os.close(self.printed)
         super().end()
+
+    def _prepared(self) -> bool:
+        """After a declaration, asks for what learners need besides; returns whether the server is there."""
+        if self._declares:
+            self._declares = self.loaded = False
+            self.server = 0
+            try:
+                self.control.send(PREPARE)
+            except OSError:
+                return False
+        return True
 
     def _cleared(self) -> bool:
         self._tell("clear")

@@ -69,10 +69,14 @@ class Observations:
     """How often it asked for a task before its turn; each was refused."""
     refusal: str = ""
     """What was said to the first of these."""
+    capability: str = ""
+    """The instructions of the processor that its torch uses; "" where it had not imported torch when it was called."""
     copied: bool = False
     """True if its process is a copy of a server."""
     imported: float = 0.0
-    """Seconds that a server took to import it, which later learners do not take."""
+    """Seconds that it waited for a server to import it, which later learners do not."""
+    import_seconds: float = 0.0
+    """Seconds that the server took in all; more than `imported` where it began with the declaration. 0 if none did."""
     anew: str = ""
     """Why its process is no copy of a server; "" where it is one, or was not to be."""
 
@@ -103,7 +107,8 @@ class Process:
         self.where = "while it was imported"
         self._started = self._reported = time.monotonic()
         self._look = self._started + LOOK_SECONDS
-        self.peak, self.imported, self.anew = 0, 0.0, ""
+        self.peak, self.anew = 0, ""
+        self.imported = self.import_seconds = 0.0  # as of `Observations`
         self._incoming, self._outgoing, self._output = bytearray(), bytearray(), bytearray()
         self._closed_at = 0.0  # when the process was seen to have closed its pipe
         self._status: int | None = None
@@ -208,16 +213,16 @@ class Process:
         elif "why" in answer and answer["why"] is None:
             self._refuse("")
         elif answer:
-            self._loaded(answer["process"])
+            self._loaded(answer["process"], answer["seconds"])
 
-    def _loaded(self, process: int) -> None:
+    def _loaded(self, process: int, seconds: float) -> None:
         server = self._server
         assert server is not None
         if server.printed in self._selector.get_map():
             self._selector.unregister(server.printed)
             server.read(output_log.MOST)
-        server.server, server.loaded = process, True
-        self.imported = self.seconds
+        server.imported(process)
+        self.imported, self.import_seconds = self.seconds, seconds
         self._print(server.output)
         server.begin()
 

@@ -116,7 +116,8 @@ def train(
             _Talk(process, measuring, view, saved_state, state, watched).go_on()
         finally:
             if watched is not None:
-                watched.peak, watched.imported = process.peak, process.imported
+                watched.peak = process.peak
+                watched.imported, watched.import_seconds = process.imported, process.import_seconds
                 watched.anew, watched.copied = anew or process.anew, process.copied
     saved_state.delete()
     return measuring.result()
@@ -186,6 +187,7 @@ class _Talk:
     def _begun(self, message: Message) -> None:
         if self._watched is not None:
             self._watched.begun = self._process.seconds
+            self._watched.capability = message.text("capability")
         self._process.where = self._measuring.where
 
     def _train(self, message: Message) -> None:

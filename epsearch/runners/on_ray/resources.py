@@ -90,7 +90,7 @@ def _gpu_bytes() -> int:
     """Returns the usable bytes of this worker's GPU."""
     import torch
 
-    from trainers.footprint import SAFE
+    from trainers.free_memory import SAFE
 
     return int(SAFE * torch.cuda.mem_get_info()[1])
 

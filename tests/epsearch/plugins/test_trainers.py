@@ -5,6 +5,7 @@ import re
 import shutil
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,11 +15,13 @@ from epsearch.loop.content import PARTS
 from epsearch.plugins.loading import NOISY, VERSION
 from epsearch.runners import overheads
 from epsearch.runners.registry import LOCAL
+from epsearch.session import session
 from epsearch.session.session import open_store, plan, train
 from tests.epsearch.test_cli import one_line
 from tests.support import own_trainers
 from tests.support.events import Recorded
 from tests.support.service import asked, settings
+from trainers.foreign import fork_servers
 from trainers.foreign.fork_servers import OFF, SWITCH
 
 TEXT = Path(own_trainers.__file__).read_text(encoding="utf-8")
@@ -96,6 +99,24 @@ def test_members_are_copies_of_one_import_and_certificates_are_not(mine, study, 
     imported = overheads.expected(overheads.import_of("mine:softmax"), 0.0)
     eta = plan(study(workers=1, points=5, name="two", out=tmp_path / "runs")).eta
     assert imported > 0 and eta.start == pytest.approx(LOCAL.overhead + imported * (1 + 1))
+
+
+def test_a_run_imports_it_once_for_its_declaration_and_its_members(mine, epsearch, tmp_path):
+    mine(COUNTS)
+    more = ["--workers", "1", "--certify", "1", "--quiet", "--out", str(tmp_path / "runs")]
+    assert epsearch("run", *OPTIONS, *SOFTMAX, *more).status == 0
+    assert (tmp_path / "imports").read_text() == "x" * 2, "and once for the certificate"
+
+
+@pytest.mark.skipif(not fork_servers.POSSIBLE, reason="nothing is copied here")
+@pytest.mark.parametrize("here", [True, False])
+def test_the_server_of_the_declaration_is_ended_where_a_cluster_trains(study, monkeypatch, here):
+    monkeypatch.setattr(session, "runner_of", lambda study: SimpleNamespace(starts_at_once=here))
+    with fork_servers.keeping():
+        declared = study()
+        assert len(fork_servers._kept.idle) == 1
+        with session._prepared_trainer(declared, SimpleNamespace(note=print)):
+            assert len(fork_servers._kept.idle) == here
 
 
 def test_an_import_that_is_made_anew_is_said_once(mine, study):

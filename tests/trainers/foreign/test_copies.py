@@ -15,12 +15,15 @@ from textwrap import dedent
 import numpy as np
 import psutil
 import pytest
+import torch
 
+from epsearch.machine import rounding
 from tests.support.limits import HANGS
 from tests.support.toy_streams import digits
 from tests.trainers.foreign.conftest import SOFTMAX
 from trainers.cohort import CohortResult
 from trainers.foreign import fork_servers
+from trainers.foreign.declaration import declared
 from trainers.foreign.fork_servers import OFF, SWITCH, keeping
 from trainers.foreign.process import Limits, Observations
 from trainers.foreign.running import Request, Run, train
@@ -96,6 +99,9 @@ def test_results_are_the_same_both_ways(members, text):
     assert [bool(one.imported) for one in mine.observed] == [False, False, True, False, False]
     assert [same(one, other) for one, other in zip(copies, [*anew, anew[0]], strict=True)] == [True] * 3
     assert not same(copies[0], copies[1]) and mine.notes == []
+    asked = torch.backends.cpu.get_cpu_capability() if text == TORCH else ""
+    assert {one.capability for one in mine.observed} == {asked}
+    assert rounding("cpu", asked) == rounding("cpu")
 
 
 def test_the_import_is_made_once_and_its_output_is_in_each_log(members, tmp_path):
@@ -182,7 +188,11 @@ def test_an_import_that_fails_says_the_same_both_ways(members, line, said):
         with pytest.raises(ForeignError, match=said) as error:
             mine.train({"lr": 0.1}, copied=copied)
         lines.append(str(error.value))
-    assert lines[0] == lines[1]
+    with pytest.raises(ForeignError, match=said) as error:
+        declared("mine:train", mine.request.beside, mine.request.source)
+    assert (
+        lines == [str(error.value).partition("; its output")[0]] * 2 if "output" not in said else lines[0] == lines[1]
+    )
 
 
 def gone(pid):
@@ -200,6 +210,91 @@ def gone(pid):
 def servers():
     """Servers that wait for a learner."""
     return [one for kept in fork_servers._kept.idle.values() for one in kept]
+
+
+DECLARING = f"""{ZEROS}
+    LINE
+    open(os.environ["IMPORTS"], "a").write("x")
+    SEEN = []
+
+    class train:
+        version = "2"
+
+        def __init__(self):
+            made = Path(tempfile.gettempdir(), "made")
+            SEEN.append(made.exists())
+            made.write_text("x")
+
+        def train(self, values, stream, seed, report):
+            assert SEEN == [False]
+            on(report, stream)
+"""
+
+
+@pytest.mark.parametrize("line", ["", "import torch"], ids=["plain", "torch"])
+def test_a_declaration_begins_the_server_of_the_members(members, tmp_path, monkeypatch, line):
+    """It is a copy, too: members have the import as if nobody had made an object of the class before."""
+    monkeypatch.setenv("IMPORTS", str(tmp_path / "imports"))
+    mine = members(DECLARING.replace("LINE", line))
+    made = declared("mine:train", tmp_path, mine.request.source)
+    assert made == declared("mine:train", tmp_path) and made.version == "2"
+    before = (tmp_path / "imports").read_text()
+    assert before == "xx"  # that of the server, and of the one whose source was not said
+    results = [mine.train() for _ in range(2)]
+    assert (tmp_path / "imports").read_text() == before and mine.copies == [True] * 2 and len(servers()) == 1
+    first, second = mine.observed
+    assert 0 < first.imported < first.import_seconds and second.imported == second.import_seconds == 0
+    assert same(results[0], mine.train(copied=False)) and same(*results)
+
+
+def test_a_declaration_says_nothing_of_an_import_that_cannot_be_copied(members, tmp_path, monkeypatch):
+    monkeypatch.setenv("IMPORTS", str(tmp_path / "imports"))
+    mine = members(DECLARING.replace("LINE", "KEPT = open(__file__)"))
+    with redirect_notes(mine.notes.append):
+        assert declared("mine:train", tmp_path, mine.request.source).version == "2"
+    assert mine.notes == [] and servers() == []
+    for _ in range(2):
+        mine.train()
+    assert (tmp_path / "imports").read_text() == "x" * 4 and mine.copies == [False] * 2
+    (note,) = mine.notes
+    assert re.search(r"^each member imports mine:train anew: its import opens \S*mine\.py", note)
+    assert [note.endswith(one.anew) and bool(one.anew) for one in mine.observed] == [True] * 2
+
+
+LIKE_TORCH = """
+class Generator:
+    def get_state(self): pass
+    def manual_seed(self, seed): return self
+
+class cuda:
+    is_initialized = staticmethod(bool)
+
+get_rng_state, set_rng_state, set_num_threads, manual_seed = lambda: 0, id, id, id
+equal = lambda one, other: True
+"""
+
+
+def test_what_the_first_optimizer_imports_is_looked_at_after_a_declaration(members, tmp_path, monkeypatch):
+    """A thread that it starts is found before members are copies."""
+    monkeypatch.setenv("IMPORTS", str(tmp_path / "imports"))
+    (tmp_path / "torch").mkdir()
+    start = "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
+    for name, text in (("__init__", LIKE_TORCH), ("_dynamo", start)):
+        (tmp_path / "torch" / f"{name}.py").write_text(text, encoding="utf-8")
+    mine = members(DECLARING.replace("LINE", "import sys; sys.path.insert(0, os.environ['PLACE']); import torch"))
+    monkeypatch.setenv("PLACE", str(tmp_path))
+    declared("mine:train", tmp_path, mine.request.source)
+    assert len(servers()) == 1, fork_servers._kept.refused
+    mine.train()
+    assert mine.copies == [False] and re.search(r"its import starts a thread \(", mine.observed[0].anew)
+
+
+def test_a_server_of_a_declaration_is_ended_where_members_are_trained_on_a_gpu(members, tmp_path):
+    mine = members(SOFTMAX)
+    declared("mine:train", tmp_path, mine.request.source)
+    (server,) = servers()
+    mine.train({"lr": 0.1}, device="cuda")
+    assert servers() == [] and server._process.poll() is not None and mine.copies == [False]
 
 
 def test_a_server_that_is_gone_is_replaced(members):

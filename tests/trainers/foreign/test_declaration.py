@@ -1,6 +1,8 @@
 """What a trainer declares, and what is said of one that cannot be had."""
 
 import json
+import os
+import py_compile
 import subprocess
 import sys
 
@@ -184,6 +186,22 @@ def test_it_is_found_beside_and_where_python_finds_it(tmp_path, write, monkeypat
     assert declared(f"{name}:train", tmp_path / "elsewhere").source
 
 
+def test_bytecode_is_of_libraries_alone(declares, tmp_path, write):
+    """A file of the user's that changes twice in a second would be run as it was before; torch takes seconds."""
+    library, time = tmp_path / "site-packages", 1e9
+    library.mkdir()
+    (library / "large.py").write_text("VALUE = 3\n", encoding="utf-8")
+    text = f"import sys; sys.path.append({str(library)!r})\nimport beside, large\n{TRAIN}train = beside.kind\n"
+    for kind in ("class kind:\n    version = '1'\n", "class kind:\n    version = '2'\n"):
+        file = tmp_path / f"{write(kind + METHOD, 'beside')}.py"
+        os.utime(file, (time, time))
+        made = declares(text)
+        assert made.version == kind.split("'")[1]
+        py_compile.compile(file)  # as the user's own Python does
+    assert [one.name.partition(".")[0] for one in library.glob("__pycache__/*.pyc")] == ["large"]
+    assert [one.name.partition(".")[0] for one in tmp_path.glob("__pycache__/*.pyc")] == ["beside"]
+
+
 def test_a_module_of_the_current_folder_hides_none_of_pythons(tmp_path, write, monkeypatch):
     write("raise SystemExit", "json")
     monkeypatch.chdir(tmp_path)
@@ -191,6 +209,7 @@ def test_a_module_of_the_current_folder_hides_none_of_pythons(tmp_path, write, m
 
 
 def test_asking_is_light():
-    """Who asks imports no torch, as hundreds of workers do."""
-    code = "import sys, trainers.foreign.running; print([name for name in ('torch', 'sklearn') if name in sys.modules])"
+    """Neither hundreds of workers nor the study itself import torch, for the memory that a trainer may take either."""
+    code = "import sys, trainers.foreign.running; from epsearch.loop.jobs import NumericPath, bytes_free; "
+    code += "bytes_free(NumericPath(), 1); print([name for name in ('torch', 'sklearn') if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

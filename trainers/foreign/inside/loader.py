@@ -5,15 +5,19 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
+from functools import partial
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.metadata import PackageNotFoundError, version
-from types import ModuleType
-from typing import Any, NamedTuple, cast
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, NamedTuple, NoReturn, cast
 
 from trainers.foreign.declaration import Declaration, reference_of
 from trainers.hyperparameters import LARGEST, Hyperparameter, Value
 from trainers.plugins.calls import ForeignError, blamed, load
-from trainers.plugins.source import Source
+from trainers.plugins.source import LIBRARIES, OURS, Source, whole
 
+READER: Any = SimpleNamespace()  # among the finders of modules: finds them on the path
 ARGUMENTS = ("values", "stream", "seed", "report")
 # Of a declaration; what is left out has to do with our own methods, or with stored records.
 FIELDS = ("default", "low", "high", "closed", "whole", "choices", "network", "search_low", "label", "help")
@@ -42,7 +46,7 @@ def import_trainer(reference: str, path: Iterable[str], expected: Mapping[str, s
     module, name = reference_of(reference)
     what = f"trainer {reference!r}"
     sys.path += [one for one in path if one not in sys.path]
-    sys.dont_write_bytecode = True  # a file that changes twice in a second would be run as it was before
+    _read_sources(whole(module))
     imported, source = load(module, what, expected)
     return _attribute(imported, name, what, source), source
 
@@ -81,6 +85,32 @@ def declaration(trainer: Trainer) -> Declaration:
         facts["baseline"] = _baseline(trainer, given["baseline"], facts["parameters"])
         facts["requires"] = _versions(trainer, given["requires"])
     return Declaration(**facts)
+
+
+def _read_sources(trainer: str) -> None:
+    """Has modules of the user, as `trainer`, imported from their source, and those of libraries from bytecode.
+
+    A file that changes twice in a second would be run as it was before.
+    """
+    if READER not in sys.meta_path:
+        READER.find_spec = partial(_spec, trainer)
+        sys.meta_path.insert(sys.meta_path.index(PathFinder), READER)
+
+
+def _spec(trainer: str, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
+    """Finds a module as Python does on its path."""
+    spec = PathFinder.find_spec(name, path, target)
+    if spec is not None and type(spec.loader) is SourceFileLoader:
+        top, folders = name.partition(".")[0], Path(spec.loader.path).parts
+        library = top in OURS or top in sys.stdlib_module_names or any(one in LIBRARIES for one in folders)
+        if top == trainer or not library:
+            spec.loader.path_stats = _no_stats  # type: ignore[method-assign]
+    return spec
+
+
+def _no_stats(path: Any) -> NoReturn:
+    """Raises OSError: then Python neither reads nor writes bytecode."""
+    raise OSError(path)
 
 
 def _attribute(module: ModuleType, name: str, what: str, source: Source) -> Any:

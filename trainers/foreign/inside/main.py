@@ -4,6 +4,7 @@ It imports the trainer, and asks for its declaration or trains it, as the first 
 """
 
 import importlib
+import sys
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -54,7 +55,7 @@ def _train(channel: Channel, job: Mapping[str, Any], arrays: list[NDArray[Any]])
     if trainer.resumable and job["resumable"]:
         report.saved_by(trainer.made.save)
     seeds.begin(job["done"] + 1)
-    channel.tell({"kind": "begun"})
+    channel.tell({"kind": "begun", "capability": _capability()})
 
     def call() -> None:
         if job["state"] is not None:
@@ -62,6 +63,12 @@ def _train(channel: Channel, job: Mapping[str, Any], arrays: list[NDArray[Any]])
         trainer.train(dict(job["values"]), stream, job["seed"], report)
 
     return _called(call, trainer)
+
+
+def _capability() -> str:
+    """Returns the instructions of the processor that torch uses; "" where torch has not been imported."""
+    backends = getattr(sys.modules.get("torch"), "backends", None)
+    return str(backends.cpu.get_cpu_capability()) if backends else ""
 
 
 def _called(call: Callable[[], None], trainer: Trainer) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from trainers.foreign import guarding, process_tree
 from trainers.foreign.declaration import reference_of
-from trainers.foreign.guard import JOB, TEMPORARY
+from trainers.foreign.guard import JOB, PREPARE, TEMPORARY
 from trainers.foreign.inside.loader import import_trainer
 from trainers.foreign.inside.main import serve as serve_one
 from trainers.foreign.inside.seeds import Seeds
@@ -38,23 +38,27 @@ LONGEST = 80  # characters of a file's name
 def serve(control: int, guard: int, folder: Path) -> None:
     """Imports what the folder's job says, answers whether that can be copied, and makes copies until it is left.
 
-    An answer is a line: {"process", "why"}, where "why" follows "its import" and is "" if it can be copied, or None
-    where it failed; and then {"trainer"}, the process of each copy. A request has one byte and the ends of three pipes.
+    An answer is a line: {"process", "why", "seconds"}, where "why" follows "its import" and is "" if it can be copied,
+    or None where it failed, and "seconds" are those of the import; and then {"trainer"}, the process of each copy. A
+    request has one byte and the ends of three pipes; or it is PREPARE, to import what learners need besides a
+    declaration, which is answered as the import is.
     """
     epsearch = socket.socket(fileno=control)
     place = folder / JOB
     job = json.loads(place.read_text(encoding="utf-8"))
     place.unlink()
-    why = _import(job, folder / TEMPORARY)
-    _answer(epsearch, {"process": os.getpid(), "why": why})
-    if why != "":
-        return
-    guarding.silence()
-    while True:
-        _, ends, _, _ = socket.recv_fds(epsearch, 1, 3)
-        if len(ends) != 3:
-            return
-        if not _copy(epsearch, guard, ends):
+    seeds = Seeds(0, 1)
+    why = _import(job, folder / TEMPORARY, seeds)
+    seconds = time.time() - job["begun"]
+    _answer(epsearch, {"process": os.getpid(), "why": why, "seconds": seconds})
+    if why == "":
+        guarding.silence()
+    while why == "":
+        asked, ends, _, _ = socket.recv_fds(epsearch, 1, 3)
+        if asked == PREPARE:
+            begun, why = time.time(), _prepare(seeds, _open_files(), folder / TEMPORARY)
+            _answer(epsearch, {"process": os.getpid(), "why": why, "seconds": seconds + time.time() - begun})
+        elif len(ends) != 3 or not _copy(epsearch, guard, ends):
             return
         for end in ends:
             os.close(end)
@@ -91,22 +95,34 @@ def _answer(epsearch: socket.socket, said: Mapping[str, Any]) -> None:
     epsearch.sendall(f"{json.dumps(said)}\n".encode())
 
 
-def _import(job: Mapping[str, Any], temporary: Path) -> str | None:
+def _import(job: Mapping[str, Any], temporary: Path, seeds: Seeds) -> str | None:
     """Returns why copies cannot have the import of a trainer, in words that follow "its import"; None if it fails.
 
     It is "" if they can. Each copy reads the source from the disk again, so that none trains with changed files.
+    seeds: are begun.
     """
-    files, seeds = _open_files(), Seeds(0, 1)
+    files = _open_files()
     seeds.begin(0)
     try:
         _, source = import_trainer(job["reference"], job["path"], job["expected"])
     except ForeignError:
         return None
+    seeds.release()
+    forget(reference_of(job["reference"])[0])
+    why = (_check if job["kind"] == "declare" else _prepare)(seeds, files, temporary)
+    return why or ("keeps a random generator" if _generators(source) else "")
+
+
+def _prepare(seeds: Seeds, files: Mapping[str, str], temporary: Path) -> str:
+    """Imports what the first optimizer of torch imports; then as `_check`."""
     if "torch" in sys.modules:
         with suppress(Exception):
             import_module(FIRST_STEP)
-    seeds.release()
-    forget(reference_of(job["reference"])[0])
+    return _check(seeds, files, temporary)
+
+
+def _check(seeds: Seeds, files: Mapping[str, str], temporary: Path) -> str:
+    """Returns what this process has that copies would lack or share, "" for nothing. files: those open before."""
     opened = [name for end, name in _open_files().items() if files.get(end) != name]
     if threads := _threads():
         return f"starts {threads}"
@@ -118,9 +134,7 @@ def _import(job: Mapping[str, Any], temporary: Path) -> str | None:
         return "shares memory between processes"
     if not all(one.is_dir() for one in temporary.rglob("*")):
         return "writes temporary files"
-    if not seeds.untouched():
-        return "draws or seeds random numbers"
-    return "keeps a random generator" if _generators(source) else ""
+    return "" if seeds.untouched() else "draws or seeds random numbers"
 
 
 def _open_files() -> dict[str, str]:
