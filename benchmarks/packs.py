@@ -38,7 +38,7 @@ def in_order() -> list[Pack]:
 
 def train(file: Path, arguments: argparse.Namespace) -> None:
     """Trains the packs that the file has no answer to, and writes each answer when it is there."""
-    answers, ending = kept(file), "-tiny" if arguments.tiny else ""  # a study of its own
+    answers, ending = stored_answers(file), "-tiny" if arguments.tiny else ""  # a study of its own
     options, answered = TINY if arguments.tiny else {}, {one["name"] for one in answers}
     makers = [
         partial(epsearch.Comparison, from_pack=pack.name, name=pack.name + ending, **options)
@@ -53,7 +53,7 @@ def train(file: Path, arguments: argparse.Namespace) -> None:
         print(f"{answer['name']}: {answer['answer']}, {answer['mean']} against {answer['printed']}", flush=True)
 
 
-def kept(file: Path) -> list[Figures]:
+def stored_answers(file: Path) -> list[Figures]:
     """Returns the stored answers to packs that ask today what they asked then, each with today's remarks."""
     stored = json.loads(file.read_text(encoding="utf-8"))["answers"] if file.exists() else []
     today = {pack.name: of_scores(pack.as_data(), ()) for pack in in_order()}

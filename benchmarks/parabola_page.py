@@ -238,18 +238,23 @@ def maxima(parts: Sequence[Part]) -> str:
     """A row for each part: the best tried value, the curve's, the interval, both ends."""
     rows = []
     for one in parts:
-        named, interval = MISSING, MISSING
-        if len(one.seeds) > 1:
-            scores = np.where(np.isnan(one.means)[:, None], np.nan, one.scores["A_T"] / 100)
-            choice = choose(SPACE, [(epsilon,) for epsilon in one.epsilons], scores)
-            named = MISSING if choice.point is None else f"{choice.point[0]:g}"
-            maximum = best_interval(one.epsilons, scores, 0.0, 1.0, apart=[one.epsilons.index(0.0)])
-            interval = about_text((maximum.low, maximum.high), maximum.worse_ends)
+        scores = np.where(np.isnan(one.means)[:, None], np.nan, one.scores["A_T"])
+        best = best_by_curve(one.epsilons, scores) if len(one.seeds) > 1 else (MISSING, MISSING)
         means = (number_text(one.means[row], 2) for row in (one.best, 0, -1))
-        where = [one.title, GRADIENTS[one.formula], str(len(one.seeds)), f"{one.epsilons[one.best]:g}", named, interval]
+        where = [one.title, GRADIENTS[one.formula], str(len(one.seeds)), f"{one.epsilons[one.best]:g}", *best]
         rows.append([*where, *means])
     head = ["stream", "gradient", "seeds", "best tried", "curve", "95 %", "A_T % there", "at ε = 0", "at ε = 1"]
     return table(head, rows)
+
+
+def best_by_curve(epsilons: Sequence[float], scores: np.ndarray) -> tuple[str, str]:
+    """Returns the value that `epsearch run` names, and its 95 % set; scores: [K, R] in percent, two seeds or more."""
+    shares = scores / 100
+    choice = choose(SPACE, [(epsilon,) for epsilon in epsilons], shares)
+    apart = [row for row, epsilon in enumerate(epsilons) if epsilon == 0]
+    maximum = best_interval(epsilons, shares, 0.0, 1.0, apart=apart)
+    point = MISSING if choice.point is None else f"{choice.point[0]:g}"
+    return point, about_text((maximum.low, maximum.high), maximum.worse_ends)
 
 
 def losses(parts: Sequence[Part], full: int) -> Iterator[list[str]]:

@@ -7,20 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from charts import Range, curves, table
 from machine import Figures
-from parabola_page import with_error
+from parabola_page import best_by_curve, with_error
 
-from epsearch.loop.strategy_driver.choice import choose
 from results import metrics
-from results.labels import MISSING, about_text, count_text, method_label, number_text, signed_text
+from results.labels import MISSING, count_text, method_label, number_text, signed_text
 from results.statistics.anova import no_difference
-from results.statistics.confidence_set import best_interval
 from results.statistics.extrapolation import Extrapolation
 from results.statistics.paired import mean_estimate
 from results.statistics.power import resolution
-from search_spaces import Parameter, Space
 from search_spaces.published.definition import load_definition
-
-SPACE = Space((Parameter("epsilon", 0.0, 1.0, apart=(0.0,)),))  # ε = 0 is A-GEM, another formula
 
 
 class Scores(NamedTuple):
@@ -38,8 +33,8 @@ class Scores(NamedTuple):
 
     def only(self, rows: np.ndarray) -> "Scores":
         """Returns some values; rows: [K] bool."""
-        kept = tuple(epsilon for epsilon, row in zip(self.epsilons, rows, strict=True) if row)
-        return Scores(kept, {name: values[rows] for name, values in self.metrics.items()})
+        epsilons = tuple(epsilon for epsilon, row in zip(self.epsilons, rows, strict=True) if row)
+        return Scores(epsilons, {name: values[rows] for name, values in self.metrics.items()})
 
 
 MEASURES = {
@@ -54,13 +49,13 @@ def scores_of(members: list[Figures], seeds: int) -> Scores:
     """Returns the scores of the members of the search."""
     own = [one for one in members if one["phase"] == "cv"]
     epsilons = tuple(sorted({one["epsilon"] for one in own}))
-    found = {name: np.full((len(epsilons), seeds), np.nan) for name in MEASURES}
+    scores = {name: np.full((len(epsilons), seeds), np.nan) for name in MEASURES}
     for one in own:
         if one["status"] == "ok":
             accuracies = np.array(one["accuracies"], dtype=np.float64)  # null becomes NaN
             for name, of in MEASURES.items():
-                found[name][epsilons.index(one["epsilon"]), one["seed"]] = 100 * of(accuracies)
-    return Scores(epsilons, found)
+                scores[name][epsilons.index(one["epsilon"]), one["seed"]] = 100 * of(accuracies)
+    return Scores(epsilons, scores)
 
 
 def section(figures: Figures) -> tuple[str, dict[str, str]]:
@@ -69,8 +64,8 @@ def section(figures: Figures) -> tuple[str, dict[str, str]]:
     text, plots = [state(figures["members"])], {}
     if scores.whole.sum() > 1:
         whole = scores.only(scores.whole)
-        plots["parabola-cifar.svg"] = drawn(whole)
-        text += [rise(whole, figures["sizes"]["points"]), noise(whole), named(whole)]
+        plots["parabola-cifar.svg"] = figure(whole)
+        text += [rise(whole, figures["sizes"]["points"]), noise(whole), best_value(whole)]
         text += [prediction(figures["members"], whole.epsilons, figures["sizes"])]
         text += ["![A_T over ε on three tasks of Split CIFAR-100](images/parabola-cifar.svg)", values(scores)]
         text += [ABOUT]
@@ -124,17 +119,10 @@ def noise(scores: Scores) -> str:
     )
 
 
-def named(scores: Scores) -> str:
+def best_value(scores: Scores) -> str:
     """Says which value a curve through all scores names, and which may be the best."""
-    a_t = scores.metrics["A_T"] / 100
-    choice = choose(SPACE, [(epsilon,) for epsilon in scores.epsilons], a_t)
-    apart = [scores.epsilons.index(0.0)] if 0.0 in scores.epsilons else []
-    maximum = best_interval(scores.epsilons, a_t, 0.0, 1.0, apart=apart)
-    point = MISSING if choice.point is None else f"{choice.point[0]:g}"
-    return (
-        f"A curve through all scores names ε = {point}; its 95 % set of the best value is "
-        f"{about_text((maximum.low, maximum.high), maximum.worse_ends)}."
-    )
+    point, interval = best_by_curve(scores.epsilons, scores.metrics["A_T"])
+    return f"A curve through all scores names ε = {point}; its 95 % set of the best value is {interval}."
 
 
 def prediction(members: list[Figures], epsilons: tuple[float, ...], sizes: Figures) -> str:
@@ -144,12 +132,15 @@ def prediction(members: list[Figures], epsilons: tuple[float, ...], sizes: Figur
     a = np.array(table, dtype=np.float64)
     tasks = sizes["tasks"] - a.shape[-1]
     fit = Extrapolation.fit(np.array(epsilons)[:, None], a, tasks)  # ε lies in the unit interval
-    first, ends = epsilons[fit.choice], (100 * fit.behind_low[0], 100 * fit.behind_high[0])
-    apart = f"{signed_text(100 * float(fit.mean[fit.choice] - fit.mean[0]), 1)} points"
-    clear = "" if fit.resolved() else ", so it cannot tell them apart either"
+    expected = f"[The model along tasks](along.md) expects from them that after {tasks} tasks ε = "
+    if fit.choice == 0:
+        return f"{expected}{epsilons[0]:g} is the best."
+    low, high = (signed_text(100 * float(ends[0]), 1) for ends in (fit.behind_low, fit.behind_high))
+    unclear = ", so it cannot tell them apart either" if fit.behind_low[0] < 0 else ""
+    apart = signed_text(100 * float(fit.mean[fit.choice] - fit.mean[0]), 1)
     return (
-        f"[The model along tasks](along.md) expects from them that after {tasks} tasks ε = {first:.4g} is the best, "
-        f"{apart} from ε = {epsilons[0]:g} (95 %: {signed_text(ends[0], 1)} to {signed_text(ends[1], 1)}){clear}."
+        f"{expected}{epsilons[fit.choice]:.4g} is the best, {apart} points from ε = {epsilons[0]:g} (95 %: {low} to "
+        f"{high}){unclear}."
     )
 
 
@@ -166,7 +157,7 @@ def values(scores: Scores) -> str:
     return table(["ε", "seeds", *(f"{name} %" for name in scores.metrics), "A_T minus ε = 0"], rows)
 
 
-def drawn(scores: Scores) -> str:
+def figure(scores: Scores) -> str:
     """Returns the figure of the values that have every seed."""
     rows = zip(scores.epsilons, scores.metrics["A_T"], strict=True)
     line = [(epsilon, Range(row.mean(), row.min(), row.max())) for epsilon, row in rows]

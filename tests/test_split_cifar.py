@@ -1,6 +1,7 @@
 """benchmarks/split_cifar.py trains each member once, and replays its searches from the file alone."""
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -126,6 +127,7 @@ def test_the_page_says_that_the_curve_rises_where_it_does():
     assert "Of the search 10 members are trained, none of the evaluation" in text
     assert "are above ε = 0, the highest mean is at ε = 0.5, and ε = 0.5 differs from ε = 0 by +12" in text
     assert "by more than chance explains" in text
+    assert float(re.search(r"names ε = (\S+); its 95 % set", text)[1]) == pytest.approx(0.5, abs=0.1)
     assert set(plots) == {"parabola-cifar.svg"}
     assert len([line for line in text.splitlines() if line.startswith("| 0") or line.startswith("| 1")]) == len(GRID)
 
@@ -141,6 +143,17 @@ def test_the_page_of_a_first_grid_that_is_not_complete():
     assert "The first grid is not complete yet." in text and plots
     text, plots = split_cifar_page.section({"sizes": SIZES._asdict(), "members": []})
     assert "Of the search 0 members are trained" in text and not plots
+
+
+@pytest.mark.parametrize(("gain", "said"), [(0.4, "is the best, +"), (-0.4, "that after 17 tasks ε = 0 is the best.")])
+def test_the_page_says_what_is_expected_after_all_tasks(gain, said):
+    """Of an accuracy that all ε keep alike, but for a clear slope over ε."""
+    members = [entry(Member("cv", "soft_agem", value, seed), 0.5) for value in GRID for seed in (0, 1)]
+    for one in members:
+        level = 0.5 + gain * one["epsilon"] + one["seed"] / 1000
+        one["accuracies"] = [[level, None, None], [level, level, None], [level] * 3]
+    text = split_cifar_page.prediction(members, GRID, SIZES._replace(tasks=20)._asdict())
+    assert said in text and "cannot tell" not in text
 
 
 def test_values_without_all_seeds_and_diverged_ones_have_no_difference():

@@ -14,6 +14,7 @@ from tests.fuzz.runs import TABLES
 from tests.fuzz.victim import Command, Victim
 from tests.support.trainings import log
 
+MEMORY = Path("/dev/shm")
 SHARED = ("plasma", "torch_", "psm_", "sem.")
 
 
@@ -74,7 +75,7 @@ def _of(process: Path, folder: str) -> bool:
 
 def shared_memory() -> set[str]:
     """Names of what Ray, torch and Python share; other programs, and temporary folders there, have other names."""
-    return {one.name for one in Path("/dev/shm").glob("*") if one.name.startswith(SHARED)}
+    return {one.name for one in MEMORY.glob("*") if one.name.startswith(SHARED)}
 
 
 def trained(victim: Victim, key) -> dict[str, object]:

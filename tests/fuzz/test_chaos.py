@@ -110,3 +110,12 @@ def test_every_cell_that_differs_is_counted():
     assert remains.differing(one, one) == []
     other = {"a.csv": [["x", "y"], ["1", "0"]], "c.csv": [["z"]]}
     assert len(remains.differing(one, other)) == 1 + 2 + 1 + 1
+
+
+def test_what_other_programs_have_in_shared_memory_is_not_left_behind(tmp_path, monkeypatch):
+    """Its folder may be the temporary one of a browser or a database."""
+    monkeypatch.setattr(remains, "MEMORY", tmp_path)
+    for name in ("psm_1", "torch_2", "sem.mp-3", "plasma-4", "PostgreSQL.5"):
+        (tmp_path / name).touch()
+    (tmp_path / "org.chromium.Chromium.6").mkdir()
+    assert remains.shared_memory() == {"psm_1", "torch_2", "sem.mp-3", "plasma-4"}
