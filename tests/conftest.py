@@ -58,7 +58,7 @@ def pytest_xdist_make_scheduler(config, log):
 @pytest.hookimpl(tryfirst=True)  # marks are looked at by pytest's own hook
 def pytest_collection_modifyitems(config, items):
     """Whole files with a Ray come first: they take longest, and one process runs them all."""
-    cases.mark_slow(items)
+    cases.mark_cases(items)
     if moved := [item.nodeid for item in items if " at 0x" in item.nodeid]:
         raise pytest.UsageError(f"each process of tests gives this one another name: {moved[0]}; pass ids=")
     items.sort(key=lambda item: not scheduling.with_ray(config, item.path))

@@ -159,9 +159,9 @@ def test_ci_calls_the_readmes_test_command():
     assert any(line.endswith("uv run epsearch run") and "pip install uv" in line for line in plain)
 
 
-def test_readme_and_contributing_name_every_marker_and_ci_runs_all_but_campaigns():
+def test_readme_and_contributing_name_every_marker_and_ci_runs_all_but_campaigns_and_exhaustive_cases():
     options = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
-    markers = {line.partition(":")[0] for line in options["markers"] if "(" not in line}  # few(n) only makes cases slow
+    markers = {line.partition(":")[0] for line in options["markers"] if "(" not in line}  # few(n) only marks cases
     skipped = {"cuda"}  # where there is no GPU; nobody has to ask for them
     for page in ("README.md", "CONTRIBUTING.md"):
         assert markers <= set(
@@ -170,7 +170,7 @@ def test_readme_and_contributing_name_every_marker_and_ci_runs_all_but_campaigns
     (left_out,) = (option for option in options["addopts"] if option.startswith("-m "))
     assert set(left_out.removeprefix("-m not ").split(" and not ")) == markers - skipped
     *_, asked = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
-    assert set(re.search('-m "(.*)"', asked)[1].split(" or ")) == markers - skipped - {"fuzz"}
+    assert set(re.search('-m "(.*)"', asked)[1].split(" or ")) == markers - skipped - {"exhaustive", "fuzz"}
 
 
 def test_every_epsearch_command_in_the_docs_parses(epsearch_parser):
