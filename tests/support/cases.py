@@ -21,10 +21,15 @@ def mark_cases(items):
     """Marks cases of tests with the mark `few(n)` slow or exhaustive, but n of those that are not slow themselves."""
     tests = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("few") and not item.get_closest_marker("slow"):
+        if item.get_closest_marker("few"):
             tests[item.nodeid.partition("[")[0]].append(item)
     for cases in tests.values():
         few = cases[0].get_closest_marker("few").args[0]
-        for place, number in enumerate(far_apart(len(cases))):
-            if place >= few:
-                cases[number].add_marker("slow" if place < few * (1 + SLOW) else "exhaustive")
+        cases = [cases[number] for number in far_apart(len(cases))]
+        default = [case for case in cases if not case.get_closest_marker("slow")][:few]
+        others = [case for case in cases if case not in default]
+        for case in others[: few * SLOW]:
+            case.add_marker("slow")
+        for case in others[few * SLOW :]:
+            case.own_markers = [mark for mark in case.own_markers if mark.name != "slow"]
+            case.add_marker("exhaustive")
