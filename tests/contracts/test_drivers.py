@@ -28,6 +28,8 @@ STUDY = {
     "certify": 0,
 }
 FOUND = ("chosen", "chosen_score", "rounds", "evaluation")
+POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.service)
+OTHER = pytest.mark.exhaustive  # the database with which CI runs a test less
 
 
 @pytest.fixture
@@ -63,11 +65,13 @@ def test_the_same_study_twice_at_once(at_once):
     assert trained and twice(trained) == {}
 
 
+@pytest.mark.parametrize("url", ["sqlite", pytest.param("postgresql", marks=[pytest.mark.service, OTHER])], indirect=True)
 def test_two_studies_with_half_of_their_members_in_common_at_once(at_once):
     _, trained = at_once({"name": "one", "seeds": "0,1"}, {"name": "other", "seeds": "1,2"})
     assert {run.learner.seed for run in trained} == {0, 1, 2} and twice(trained) == {}
 
 
+@pytest.mark.parametrize("url", [pytest.param("sqlite", marks=OTHER), POSTGRESQL], indirect=True)
 def test_eight_studies_at_once(at_once):
     """Each has half of its members in common with the one before it, and half with the one after it."""
     _, trained = at_once(*[{"name": f"study-{one}", "seeds": f"{one},{(one + 1) % 8}"} for one in range(8)])

@@ -31,5 +31,4 @@ def mark_cases(items):
         for case in others[: few * SLOW]:
             case.add_marker("slow")
         for case in others[few * SLOW :]:
-            case.own_markers = [mark for mark in case.own_markers if mark.name != "slow"]
             case.add_marker("exhaustive")

@@ -43,7 +43,6 @@ FIRST = "narrowing"
 TABLES = ("chosen", "chosen_score", "rounds", "evaluation")
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "options",
     [
@@ -51,7 +50,7 @@ TABLES = ("chosen", "chosen_score", "rounds", "evaluation")
         pytest.param({"race": True, "seeds": 3}, marks=pytest.mark.cluster),
         pytest.param({"protocol": "extrapolated", "cv_tasks": "3..5", "tasks": 9}, marks=pytest.mark.cluster),
         *(
-            pytest.param({"strategy": name, "seeds": 3}, marks=pytest.mark.cluster)
+            pytest.param({"strategy": name, "seeds": 3}, marks=[pytest.mark.cluster, pytest.mark.exhaustive])
             for name in STRATEGIES
             if name != FIRST
         ),

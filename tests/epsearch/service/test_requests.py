@@ -115,7 +115,7 @@ def test_any_study_that_was_submitted_is_built_again_as_the_same(client):
     service = client.app.state.service
     accepted = set()
 
-    @settings(max_examples=400, derandomize=True)
+    @settings(max_examples=200, derandomize=True)
     @given(described())
     def same(options):
         own = PLAIN | options
@@ -166,7 +166,7 @@ def numbers(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [300, pytest.param(5000, marks=pytest.mark.fuzz)])
+@pytest.mark.parametrize("count", [60, pytest.param(5000, marks=pytest.mark.fuzz)])
 def test_mutated_studies_through_the_api(tmp_path, count, monkeypatch):
     monkeypatch.chdir(tmp_path)
     own, wrong_ones, accepted = of_service(tmp_path / "runs"), [], 0
