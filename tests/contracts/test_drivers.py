@@ -65,7 +65,9 @@ def test_the_same_study_twice_at_once(at_once):
     assert trained and twice(trained) == {}
 
 
-@pytest.mark.parametrize("url", ["sqlite", pytest.param("postgresql", marks=[pytest.mark.service, OTHER])], indirect=True)
+@pytest.mark.parametrize(
+    "url", ["sqlite", pytest.param("postgresql", marks=[pytest.mark.service, OTHER])], indirect=True
+)
 def test_two_studies_with_half_of_their_members_in_common_at_once(at_once):
     _, trained = at_once({"name": "one", "seeds": "0,1"}, {"name": "other", "seeds": "1,2"})
     assert {run.learner.seed for run in trained} == {0, 1, 2} and twice(trained) == {}
