@@ -188,6 +188,7 @@ def test_parameters_that_are_no_numbers_any_more_are_a_divergence(study):
     assert {record.status for record in loop.records.values()} == {"diverged"}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_arguments_reach_the_constructor(study):
     loop, _ = train(

@@ -159,6 +159,7 @@ def test_ones_own_stream_runs(tmp_path, epsearch):
     assert answer.json["dataset"] == "mine:factory" and answer.json["effort"]["trained"] > 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.cluster
 def test_ones_own_stream_runs_on_workers(tmp_path):
     """The workers of Ray find the module, too."""

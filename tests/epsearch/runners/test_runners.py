@@ -147,7 +147,9 @@ def test_a_ray_that_loses_its_head_ends_the_run_in_one_line(undisturbed, tmp_pat
 
 @pytest.mark.cluster
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds Ray's processes in /proc")
-@pytest.mark.parametrize("whom", ["its group", "all that it has started, Ray first"])
+@pytest.mark.parametrize(
+    "whom", ["all that it has started, Ray first", pytest.param("its group", marks=pytest.mark.exhaustive)]
+)
 def test_a_termination_of_many_processes_is_no_loss_of_ray(whom, tmp_path):
     """As `kill -- -PID`, the end of a container, or of a job of Slurm: the line and status of a stop."""
     process, go_on = halting.start(4, *arguments(tmp_path, "tune"), "--quiet", start_new_session=True)

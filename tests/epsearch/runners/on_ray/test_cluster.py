@@ -95,6 +95,7 @@ def test_a_cluster_stores_what_one_machine_stores(cluster, tmp_path):
     assert not list((tmp_path / "cluster").glob(".tune-*"))
 
 
+@pytest.mark.exhaustive
 def test_a_cluster_that_loses_its_head_ends_the_run_in_one_line(cluster, tmp_path, monkeypatch):
     address, environment, node = cluster
     port = address.rpartition(":")[2]
