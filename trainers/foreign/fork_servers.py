@@ -10,11 +10,12 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from trainers.notes import notify
+from trainers.operating_system import CAN_FORK
 
 if TYPE_CHECKING:
     from trainers.foreign.guard import ForkServer
 
-POSSIBLE = sys.platform == "linux"
+POSSIBLE = CAN_FORK and sys.platform == "linux"
 """True where a guard adopts copies; on macOS the system's libraries forbid copies, too."""
 SWITCH, OFF = "EPSEARCH_COPIES", "none"  # in the environment: no trainer is copied
 

@@ -115,7 +115,7 @@ def test_any_study_that_was_submitted_is_built_again_as_the_same(client):
     service = client.app.state.service
     accepted = set()
 
-    @settings(max_examples=200, derandomize=True)
+    @settings(max_examples=400, derandomize=True)
     @given(described())
     def same(options):
         own = PLAIN | options
