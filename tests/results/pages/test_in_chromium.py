@@ -102,6 +102,7 @@ def unfolded(page: Any) -> None:
         closed.first.click()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 @pytest.mark.parametrize("kind", WRITERS)

@@ -366,6 +366,7 @@ PAGES = (
 )
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 @pytest.mark.parametrize("path", PAGES)
