@@ -23,7 +23,9 @@ def environment():
         yield installed(folder, "avalanche")
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(
+    "strategy", ["AGEM", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in STRATEGIES if name != "AGEM")]
+)
 def test_a_strategy_is_searched_and_repeats_itself(strategy, environment, tmp_path):
     named = [
         "--trainer",

@@ -133,6 +133,7 @@ def extended(environment, tmp_path_factory):
     return environment
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_plug_in_of_an_installed_package(extended, tmp_path, kind):
     """Run, its ledger and its report, by the name of its entry point; the same command trains nothing again."""
@@ -155,6 +156,7 @@ def test_what_it_provides_is_listed_and_shadows_nothing(extended, tmp_path):
     assert {row["note"] for key, row in rows.items() if key != ("method", "agem")} == {""}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["results.py", "trainers/__init__.py", "search_spaces/__init__.py"])
 def test_files_of_ones_own_that_have_the_names_of_our_packages(environment, tmp_path, name):
     """They hide nothing from the program, however it is started, and what cannot be imported is said in one line."""

@@ -17,6 +17,7 @@ from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json
 from results.verdict.curve import MARGIN
 from search_spaces import STRATEGIES, Budget, Observation, Parameter, Space
+from tests.support.cases import far_apart
 from tests.support.synthetic import record, study
 
 SPACE = Space((Parameter("epsilon", 0.0, 1.0, apart=(0.0,)),))
@@ -180,21 +181,22 @@ def test_every_place_names_the_same_value(case):
 
 
 @pytest.mark.slow
-def test_no_claim_is_false_more_often_than_promised():
-    """Over all cases; promised: 5 %. Margin: three standard errors of each share."""
-    claims = {}
-    for case in CASES:
+@pytest.mark.parametrize("share", [4, pytest.param(1, marks=pytest.mark.exhaustive)])
+def test_no_claim_is_false_more_often_than_promised(share):
+    """Over one in so many cases; promised: 5 %. Margin: three standard errors of each share."""
+    claims, cases = {}, [CASES[number] for number in far_apart(len(CASES))[: len(CASES) // share]]
+    for case in cases:
         for number in range(EVERY):
             better = (0.05, -0.05)[number % 2]
             for claim, false in contradicted(case[0], simulated(*case, number, better)):
                 claims.setdefault(claim, []).append(false)
-    assert len(claims["interval"]) >= 500
+    assert len(claims["interval"]) > 0.99 * EVERY * len(cases)
     for claim, false in claims.items():
         allowed = 0.05 + 3 * np.sqrt(0.05 * 0.95 / len(false))
         assert np.mean(false) <= allowed, (claim, np.mean(false), len(false))
     flat = [
         trust(simulated(*case, number, (0.05, -0.05)[number % 2])).verdict.kind in ("resolved", "edge")
-        for case in CASES
+        for case in cases
         if case[0] == "flat"
         for number in range(EVERY)
     ]
