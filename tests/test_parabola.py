@@ -146,7 +146,7 @@ def test_what_is_stored_is_not_trained_again(tmp_path, data_dir, monkeypatch):
         parabola.make(file, parabola.Sizes(), str(data_dir), 1, np.inf)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_killed_script_goes_on_and_leaves_no_process(tmp_path, data_dir):
     """Its workers end with it, and all members come out as without the kill."""
     command = [sys.executable, str(SCRIPT), "--data-dir", str(data_dir), "--workers", "2", "--tiny"]
