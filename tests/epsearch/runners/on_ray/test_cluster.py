@@ -19,7 +19,7 @@ from tests.support import halting
 from tests.support.descendants import descendants
 from tests.support.limits import HANGS
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.exhaustive]  # test_hosts.py has the same on hosts that share nothing
 
 CORES = """
 import ray, sys, time
@@ -95,7 +95,6 @@ def test_a_cluster_stores_what_one_machine_stores(cluster, tmp_path):
     assert not list((tmp_path / "cluster").glob(".tune-*"))
 
 
-@pytest.mark.exhaustive
 def test_a_cluster_that_loses_its_head_ends_the_run_in_one_line(cluster, tmp_path, monkeypatch):
     address, environment, node = cluster
     port = address.rpartition(":")[2]
