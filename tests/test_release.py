@@ -171,6 +171,7 @@ class TestDistributions:
         assert {"LICENSE", "CITATION.cff", "CHANGELOG.md", "pyproject.toml", "tests/test_release.py"} <= files
         assert "uv.lock" not in files and not [name for name in files if "__pycache__" in name]
 
+    @pytest.mark.exhaustive
     def test_the_sdist_runs_the_first_command_without_ray(self, built, folder, tmp_path):
         (folder / "tested.txt").write_text("\n".join(PYPROJECT["tool"]["uv"]["constraint-dependencies"]))
         uv("venv", "--python", "3.11", folder / "env")
@@ -200,6 +201,7 @@ class TestDistributions:
         shown = uv(*line.split(), cwd=checkout, environment={"EPSEARCH_CACHE": str(tmp_path / "cache")})
         assert "trust " in shown and [*checkout.glob("runs/*/report.html")]
 
+    @pytest.mark.exhaustive
     def test_the_program_is_installed_for_all_folders(self, folder, tmp_path):
         """The first command of docs/install.md, then the second one."""
         text = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")

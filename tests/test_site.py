@@ -175,8 +175,15 @@ def chrome():
 
 
 @pytest.mark.install
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (WIDE, "light"),
+        (NARROW, "dark"),
+        pytest.param(WIDE, "dark", marks=pytest.mark.exhaustive),
+        pytest.param(NARROW, "light", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_nothing_stands_in_a_readers_way(url, chrome, width, scheme):
     from axe_playwright_python.sync_playwright import Axe
 

@@ -30,6 +30,9 @@ STUDY = {
 FOUND = ("chosen", "chosen_score", "rounds", "evaluation")
 POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.service)
 OTHER = pytest.mark.exhaustive  # the database with which CI runs a test less
+ONE_DATABASE = pytest.mark.parametrize(
+    "url", ["sqlite", pytest.param("postgresql", marks=[pytest.mark.service, OTHER])], indirect=True
+)
 
 
 @pytest.fixture
@@ -59,15 +62,14 @@ def twice(trained):
     return {run: times for run, times in trained.items() if times > 1}
 
 
+@ONE_DATABASE
 def test_the_same_study_twice_at_once(at_once):
     (one, other), trained = at_once(*[{"name": "same", "seeds": "0,1"}] * 2)
     assert [one[name] for name in FOUND] == [other[name] for name in FOUND]
     assert trained and twice(trained) == {}
 
 
-@pytest.mark.parametrize(
-    "url", ["sqlite", pytest.param("postgresql", marks=[pytest.mark.service, OTHER])], indirect=True
-)
+@ONE_DATABASE
 def test_two_studies_with_half_of_their_members_in_common_at_once(at_once):
     _, trained = at_once({"name": "one", "seeds": "0,1"}, {"name": "other", "seeds": "1,2"})
     assert {run.learner.seed for run in trained} == {0, 1, 2} and twice(trained) == {}

@@ -1,9 +1,9 @@
-"""The mark `few(n)`: n cases of a test are in the default suite, twice as many are slow, the others exhaustive."""
+"""The mark `few(n)`: n cases of a test are in the default suite, as many are slow, the others exhaustive."""
 
 from collections import defaultdict
 
 GOLDEN = (5**0.5 - 1) / 2
-SLOW = 2  # slow cases of a test for each default one
+SLOW = 1  # slow cases of a test for each default one
 
 
 def far_apart(count):

@@ -149,6 +149,7 @@ def test_it_is_searched_certified_and_keyed(study, tmp_path):
     assert train(study(name="three", certify=0))[1].reused == 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_network_of_ones_own_belongs_to_the_results(study, here):
     own = {"set": f"{SET} model=nets:net", "certify": 0}

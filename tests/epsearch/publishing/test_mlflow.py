@@ -172,6 +172,7 @@ def test_a_server_that_is_gone_ends_no_training_and_its_password_is_not_shown(ep
     assert "s3cretive" not in answer.err + answer.out
 
 
+@pytest.mark.exhaustive
 @pytest.mark.install
 def test_a_server_of_mlflow_returns_what_was_logged_and_published(studies, epsearch, small_options, tmp_path):
     """The server has an environment of its own."""
