@@ -28,11 +28,12 @@ STUDY = {
     "certify": 0,
 }
 FOUND = ("chosen", "chosen_score", "rounds", "evaluation")
+# Each test runs on one database in CI, on both with the exhaustive cases.
+AND_SQLITE = pytest.param("sqlite", marks=pytest.mark.exhaustive)
+AND_POSTGRESQL = pytest.param("postgresql", marks=[pytest.mark.service, pytest.mark.exhaustive])
 POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.service)
-OTHER = pytest.mark.exhaustive  # the database with which CI runs a test less
-ONE_DATABASE = pytest.mark.parametrize(
-    "url", ["sqlite", pytest.param("postgresql", marks=[pytest.mark.service, OTHER])], indirect=True
-)
+on_sqlite = pytest.mark.parametrize("url", ["sqlite", AND_POSTGRESQL], indirect=True)
+on_postgresql = pytest.mark.parametrize("url", [AND_SQLITE, POSTGRESQL], indirect=True)
 
 
 @pytest.fixture
@@ -62,20 +63,20 @@ def twice(trained):
     return {run: times for run, times in trained.items() if times > 1}
 
 
-@ONE_DATABASE
+@on_sqlite
 def test_the_same_study_twice_at_once(at_once):
     (one, other), trained = at_once(*[{"name": "same", "seeds": "0,1"}] * 2)
     assert [one[name] for name in FOUND] == [other[name] for name in FOUND]
     assert trained and twice(trained) == {}
 
 
-@ONE_DATABASE
+@on_sqlite
 def test_two_studies_with_half_of_their_members_in_common_at_once(at_once):
     _, trained = at_once({"name": "one", "seeds": "0,1"}, {"name": "other", "seeds": "1,2"})
     assert {run.learner.seed for run in trained} == {0, 1, 2} and twice(trained) == {}
 
 
-@pytest.mark.parametrize("url", [pytest.param("sqlite", marks=OTHER), POSTGRESQL], indirect=True)
+@on_postgresql
 def test_eight_studies_at_once(at_once):
     """Each has half of its members in common with the one before it, and half with the one after it."""
     _, trained = at_once(*[{"name": f"study-{one}", "seeds": f"{one},{(one + 1) % 8}"} for one in range(8)])

@@ -3,7 +3,6 @@
 from collections import defaultdict
 
 GOLDEN = (5**0.5 - 1) / 2
-SLOW = 1  # slow cases of a test for each default one
 
 
 def far_apart(count):
@@ -27,8 +26,6 @@ def mark_cases(items):
         few = cases[0].get_closest_marker("few").args[0]
         cases = [cases[number] for number in far_apart(len(cases))]
         default = [case for case in cases if not case.get_closest_marker("slow")][:few]
-        others = [case for case in cases if case not in default]
-        for case in others[: few * SLOW]:
-            case.add_marker("slow")
-        for case in others[few * SLOW :]:
-            case.add_marker("exhaustive")
+        others = (case for case in cases if case not in default)
+        for place, case in enumerate(others):
+            case.add_marker("slow" if place < few else "exhaustive")

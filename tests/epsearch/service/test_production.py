@@ -308,7 +308,7 @@ def database(kind):
         yield url.partition("host=")[2]
 
 
-KINDS = pytest.mark.parametrize("kind", [pytest.param("sqlite", marks=pytest.mark.exhaustive), "postgresql"])
+KINDS = pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 
 
 def made(tmp_path, kind, host):

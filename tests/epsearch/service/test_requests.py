@@ -166,7 +166,7 @@ def numbers(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [60, pytest.param(5000, marks=pytest.mark.fuzz)])
+@pytest.mark.parametrize("count", [300, pytest.param(5000, marks=pytest.mark.fuzz)])
 def test_mutated_studies_through_the_api(tmp_path, count, monkeypatch):
     monkeypatch.chdir(tmp_path)
     own, wrong_ones, accepted = of_service(tmp_path / "runs"), [], 0
