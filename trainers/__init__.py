@@ -22,6 +22,7 @@ numeric_path                  the name of an arithmetic
 scenarios                     the outputs that compete on an example: task-, domain-, class-incremental
 plugins                       code from outside: imported, hashed, its exceptions named
 persistence                   files with a checksum;  notes  messages to the user, from anywhere
+spelling                      lines about names that nobody knows
 capacity                      a cohort cut in halves where it takes too much
 operating_system              calls that not every operating system has, with fallbacks
 """
@@ -44,7 +45,7 @@ ROOMS = (
         "scenarios",
         "plugins",
     ),
-    *("persistence", "notes", "capacity", "operating_system"),
+    *("persistence", "notes", "spelling", "capacity", "operating_system"),
 )
 
 __all__ = ["Architecture", "Cohort", "CohortResult", "Hyperparameters", "Learner"]

@@ -1,6 +1,5 @@
 """Input and result of a training run, as plain values without torch."""
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from trainers import methods
 from trainers.hyperparameters import Hyperparameters, Value
 from trainers.plugins.source import Source
+from trainers.spelling import did_you_mean
 
 if TYPE_CHECKING:  # options and their help need what is here without arrays
     import numpy as np
@@ -155,8 +155,7 @@ def unplug(name: str) -> None:
 def plugged(name: str) -> Plugged:
     """Returns the network of a name. Raises ValueError, in one line, where this process has none."""
     if name not in _PLUGGED:
-        near = difflib.get_close_matches(name, (*NETWORKS, *_PLUGGED), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, (*NETWORKS, *_PLUGGED))
         raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {name!r}{hint}")
     return _PLUGGED[name]
 

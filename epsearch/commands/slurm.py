@@ -11,12 +11,13 @@ from rich.markup import escape
 
 from epsearch.arguments import Commands, joined
 from epsearch.commands.printing import err, write
-from epsearch.failures.errors import UsageError, unknown
+from epsearch.failures.errors import UsageError
 from epsearch.ledger.location import VARIABLE
 from epsearch.machine import supposing_gpu
 from epsearch.study.description import Study
 from epsearch.study.file import read
 from results.ledger.url import LedgerUrl
+from trainers.spelling import unknown
 
 Time = Annotated[str, typer.Option(metavar="TIME", help="Limit of the time of the job, like 4h; it may be requeued.")]
 Cpus = Annotated[int, typer.Option(min=1, help="Cores of each node.")]

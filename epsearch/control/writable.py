@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from epsearch.failures.errors import UsageError, unknown
+from epsearch.failures.errors import UsageError
 from epsearch.findings.listing import opened, study_names
 from epsearch.session.session import open_store
 from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
+from trainers.spelling import unknown
 
 
 @contextmanager

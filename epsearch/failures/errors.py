@@ -1,8 +1,7 @@
 """Exceptions, whose messages name the condition, the value, what is allowed."""
 
-import difflib
 import reprlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 
@@ -89,20 +88,3 @@ def brief(value: object) -> str:
         return _SHORT.repr(value)
     except ValueError:  # Python prints no int of more than 4300 digits, which would take quadratic time
         return f"a number of {value.bit_length()} bits" if isinstance(value, int) else "a value with too long numbers"
-
-
-def unknown(kind: str, value: object, allowed: Iterable[str]) -> str:
-    """Returns one line for an unknown name, with the known ones, and the nearest of them.
-
-    >>> unknown("method", "agme", ["agem", "van"])
-    "no method 'agme'; known: agem, van; did you mean 'agem'?"
-    >>> unknown("study", "FIRST", ["first"]), unknown("study", "first", [])
-    ("no study 'FIRST'; known: first; did you mean 'first'?", "no study 'first'; there is none")
-    """
-    names = list(allowed)
-    if not names:
-        return f"no {kind} {value!r}; there is none"
-    folded = {name.casefold(): name for name in reversed(names)}
-    near = difflib.get_close_matches(str(value).casefold(), folded, n=1)
-    hint = f"; did you mean {folded[near[0]]!r}?" if near else ""
-    return f"no {kind} {value!r}; known: {', '.join(names)}{hint}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from epsearch.events import Progress, read
-from epsearch.failures.errors import NoStudy, UsageError, brief, unknown
+from epsearch.failures.errors import NoStudy, UsageError, brief
 from epsearch.ledger.damage import Unreadable
 from epsearch.ledger.evaluation_log import user_log
 from epsearch.preparation import history
@@ -25,6 +25,7 @@ from results.ledger.url import LedgerUrl
 from results.ledger.writers.events import Event
 from results.ledger.writers.queue import Labels, Submission, in_turn, waits
 from results.ledger.writers.states import FINISHED, INTERRUPTED, LeaseState
+from trainers.spelling import unknown
 
 if TYPE_CHECKING:  # a list of studies needs neither loops nor arrays
     from epsearch.loop.base import Loop

@@ -4,8 +4,9 @@ import base64
 import json
 from collections.abc import Iterable
 
-from epsearch.failures.errors import UsageError, brief, unknown
+from epsearch.failures.errors import UsageError, brief
 from epsearch.status import UNKNOWN, StudyStatus
+from trainers.spelling import unknown
 
 FIELDS = ("created", "name", "state", "kind", "dataset", "score", "submitter", "priority")
 """Fields by which studies are sorted; "-" before one is for descending values."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from epsearch.failures.errors import UsageError, unknown
+from epsearch.failures.errors import UsageError
 from epsearch.findings.claims import stored_claim
 from epsearch.findings.costs import row_costs
 from epsearch.findings.facts import full_size, unfinished_notes, unit_notes
@@ -27,6 +27,7 @@ from results.protocols import ProtocolResults
 from results.search import SearchResults
 from results.table import TableResults, TableRow
 from search_spaces.published.definition import load_definition
+from trainers.spelling import unknown
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
-from epsearch.failures.errors import UsageError, unknown
+from epsearch.failures.errors import UsageError
 from epsearch.loop.jobs import Job, JobResult, Run
 from epsearch.plugins.loading import PLUGINS, WAYS
 from epsearch.study.description import MEMORY_PHASE, Study
@@ -18,6 +18,7 @@ from trainers.forks import Fork, learner_of, line_of, normal_form, schedule_of
 from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameters
 from trainers.methods import RESERVOIR, Columns
 from trainers.plugins.source import SOURCE, digest
+from trainers.spelling import unknown
 
 PARTS = "method_parts"  # of a plug-in method: a hash of its parts
 DISTANCES = "distances"

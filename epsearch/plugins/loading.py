@@ -1,6 +1,5 @@
 """Loads plug-ins: imports, checks and registers them, with hashes of their files."""
 
-import difflib
 import importlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,6 +12,7 @@ from epsearch.failures.errors import PluginError, refused
 from epsearch.plugins.kinds import KINDS
 from trainers.plugins.calls import ForeignError, blamed, in_one_line, listed, load, place
 from trainers.plugins.source import SOURCE, Source, changed
+from trainers.spelling import did_you_mean
 
 PLUGINS = "plugins"  # in the description of a study's stream: reference -> parts
 OF_THE_DRIVER = ("strategy", "objective", "protocol")  # which workers do not need
@@ -111,8 +111,7 @@ def _loaded(kind: str, reference: str, beside: Path, files: Mapping[str, str] | 
         with blamed(f"{reference} failed with", source, missing=attribute):
             made = getattr(imported, attribute)
     except AttributeError:
-        near = difflib.get_close_matches(attribute, dir(imported), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(attribute, dir(imported))
         raise ValueError(f"module {module!r} has no {attribute!r}{hint}") from None
     if not KINDS[kind].plug(reference, made, source):
         raise ValueError(f"{kind} {reference!r} must be {KINDS[kind].what}, got a {type(made).__name__}")

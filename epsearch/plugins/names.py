@@ -6,10 +6,11 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import NamedTuple
 
-from epsearch.failures.errors import UsageError, brief, unknown
+from epsearch.failures.errors import UsageError, brief
 from epsearch.plugins.kinds import KINDS
 from results.labels import on_one_line
 from trainers.plugins.source import HERE, OURS
+from trainers.spelling import unknown
 
 
 class InstalledPlugin(NamedTuple):

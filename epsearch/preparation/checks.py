@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from epsearch.failures.errors import UsageError, refused, unknown
+from epsearch.failures.errors import UsageError, refused
 from epsearch.loop.content import check_searchable
 from epsearch.loop.strategy_driver.driver import make_strategy
 from epsearch.loop.table import table_rows
@@ -20,6 +20,7 @@ from results.labels import A_T, MIN_ACC
 from trainers import methods
 from trainers.cohort import Learner
 from trainers.methods import PLUGGED
+from trainers.spelling import unknown
 from trainers.streams.base import TaskStream
 
 FEWEST_POINTS = 3  # of a round over an interval: its ends, and a point between them

@@ -1,12 +1,11 @@
 """Values of options: of the command line, over a YAML file, a pack and the definition of the dataset."""
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from epsearch.failures.errors import UsageError, refused, unknown
+from epsearch.failures.errors import UsageError, refused
 from epsearch.preparation.trainers import declare
 from epsearch.study import file
 from epsearch.study.description import Study
@@ -19,6 +18,7 @@ from search_spaces.published.definition import load_definition
 from search_spaces.published.pack import Pack
 from trainers.hyperparameters import Value
 from trainers.methods import method as declared_method
+from trainers.spelling import did_you_mean, unknown
 
 FREE = ("seeds", "methods", "device", "precision", "claim")
 """Options that may differ from those of a pack, whose row is trained all the same."""
@@ -84,9 +84,8 @@ def _of_pack(kind: type[Study], pack: Pack) -> dict[str, Any]:
     known = {name for name, one in Comparison.options().items() if one.identifies} - OF_A_PACK | own
     for name in pack.settings:
         if name not in known:
-            near = difflib.get_close_matches(name, sorted(known), n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "`epsearch compare --help-all` lists them"
-            raise UsageError(f"pack {pack.name}: no setting {name!r}; {hint}")
+            hint = did_you_mean(name, sorted(known), "`epsearch compare --help-all` lists them")
+            raise UsageError(f"pack {pack.name}: no setting {name!r}{hint}")
     values: dict[str, Any] = {name: value for name, value in pack.settings.items() if name in options}
     if "method" in options:
         values["method"] = pack.method

@@ -4,10 +4,11 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from epsearch.failures.errors import UsageError, unknown
+from epsearch.failures.errors import UsageError
 from epsearch.protocols.chosen_once import Known, Predicted
 from epsearch.protocols.per_task import ContinualHyperparameterFramework
 from epsearch.protocols.protocol import EVALUATION, MEMORY, SEARCH, TEST, TESTS, VALIDATION, Protocol, View
+from trainers.spelling import unknown
 
 LEE = "Lee et al. 2024 (arXiv 2404.06466)"
 FIRST_TASKS, PERCENT = 2, 10.0

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from epsearch.failures.errors import UsageError, unknown
+from epsearch.failures.errors import UsageError
 from epsearch.findings.facts import facts, verification
 from epsearch.findings.reports import REPORTS
 from epsearch.loop.base import Loop
@@ -14,6 +14,7 @@ from epsearch.publishing.live import Live
 from epsearch.publishing.points import publication
 from epsearch.publishing.report import PublishReport
 from results.files import write_atomically
+from trainers.spelling import unknown
 
 OPTUNA, MLFLOW, TENSORBOARD = TOOLS = ("optuna", "mlflow", "tensorboard")
 LIVE = (MLFLOW, TENSORBOARD)

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from epsearch.failures.errors import UsageError, brief, unknown
+from epsearch.failures.errors import UsageError, brief
 from epsearch.service import problems
 from epsearch.service.access.attempts import Attempts
 from epsearch.service.access.permissions import ReadOnly
@@ -25,6 +25,7 @@ from epsearch.service.access.tokens import ANONYMOUS, COOKIE, Token
 from epsearch.service.sending import Sender, hide_paths
 from epsearch.service.settings import LARGEST_BODY, Settings
 from epsearch.service_url import PORTS, ServiceUrl, same_place
+from trainers.spelling import unknown
 
 PROBES = ("/health", "/ready")
 """Paths that answer to every host name: probes use the address of a pod."""

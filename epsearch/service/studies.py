@@ -16,7 +16,7 @@ from epsearch.api import build_extension
 from epsearch.control.cancelling import cancel
 from epsearch.control.removing import Removal, delete
 from epsearch.control.resuming import stored_study
-from epsearch.failures.errors import NoStudy, Unavailable, UsageError, brief, unknown
+from epsearch.failures.errors import NoStudy, Unavailable, UsageError, brief
 from epsearch.findings import listing
 from epsearch.findings.listing import Filters, study_names
 from epsearch.findings.order import behind, ordered, place
@@ -55,6 +55,7 @@ from results.ledger.writers.states import (
     QUEUED,
     RUNNING,
 )
+from trainers.spelling import unknown
 
 STATES = (QUEUED, RUNNING, CANCELLING, CANCELLED, FAILED, FINISHED, INTERRUPTED)
 LIST_SECONDS = 1.0  # for which a list is answered again, however many clients poll it

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from epsearch.events import Listener, ignore
-from epsearch.failures.errors import UsageError, unknown
+from epsearch.failures.errors import UsageError
 from epsearch.findings.listing import load
 from epsearch.loop.base import Loop
 from epsearch.loop.jobs import Run
@@ -29,6 +29,7 @@ from results.points import point_text
 from trainers.cohort import Learner
 from trainers.forks import Fork
 from trainers.methods import Columns
+from trainers.spelling import unknown
 
 CHOSEN, BASELINE = "chosen", "baseline"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from epsearch.failures.errors import UsageError, brief, refused, unknown
+from epsearch.failures.errors import UsageError, brief, refused
 from epsearch.study import limits
 from epsearch.study.parsers import hyperparameter, listed, one_of, word
 from results.points import COLUMNS
@@ -15,6 +15,7 @@ from trainers.hyperparameters import Hyperparameter, anything
 from trainers.hyperparameters import Value as Given
 from trainers.methods import hyperparameters, own_hyperparameters
 from trainers.methods import method as declaration
+from trainers.spelling import unknown
 
 EPSILON = "epsilon"
 FORMS = "LOW..HIGH, log:LOW..HIGH or A,B,…"

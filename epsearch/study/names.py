@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from epsearch.failures.errors import UsageError, brief, refused, unknown
+from epsearch.failures.errors import UsageError, brief, refused
 from epsearch.plugins.kinds import KINDS
 from epsearch.plugins.loading import load_plugin
 from epsearch.plugins.names import installed, resolve
@@ -23,6 +23,7 @@ from trainers import methods as methods_of
 from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameter, Value
 from trainers.methods import METHODS
 from trainers.methods.rules import MEMORY
+from trainers.spelling import unknown
 
 # Methods that show tasks together, as bounds of what others reach.
 REFERENCE_ROWS = tuple(name for name, one in METHODS.items() if one.union is not None)

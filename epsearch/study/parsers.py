@@ -10,12 +10,13 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from epsearch.failures.errors import UsageError, brief, refused, unknown
+from epsearch.failures.errors import UsageError, brief, refused
 from epsearch.study import limits
 from results.claims import Claim
 from results.ledger.url import LedgerUrl
 from trainers.hyperparameters import Hyperparameter, Value
 from trainers.numeric_path import NumericPath
+from trainers.spelling import unknown
 
 AUTO = "auto"
 """Word for a number that is computed, as of steps between tests inside tasks."""

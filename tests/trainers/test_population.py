@@ -229,7 +229,7 @@ def test_the_largest_seed_is_one_like_others():
         (lambda: Learner.of("agem", 0, memory_batch=0), "memory_batch must be >= 1"),
         (lambda: Learner.of("van", 0, memory=3), "no such hyperparameter: memory; known: lr, batch_size"),
         (lambda: Learner("van", Hyperparameters(lr=0.1), 0), "no value of the hyperparameter: batch_size"),
-        (lambda: Learner.of("agemm", 0), "no method 'agemm'; known: van, .*; did you mean 'agem'?"),
+        (lambda: Learner.of("agemm", 0), "no method 'agemm'; known: agem, .*; did you mean 'agem'?"),
         (lambda: Cohort(()), "a cohort needs a learner, got none"),
         (lambda: Cohort((few("van"), few("agem"))), "learners of a cohort have one method, got 'van' and 'agem'"),
         (

@@ -1,7 +1,5 @@
 """The registry of methods: declarations, without torch."""
 
-import difflib
-
 from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameter, Hyperparameters
 from trainers.methods import (
     a_agem,
@@ -29,6 +27,7 @@ from trainers.methods.losses import Losses
 from trainers.methods.penalty import Penalty
 from trainers.methods.rules import PER_TASK, RESERVOIR, Columns, Foreign, Method, Mixing, Products, Projection
 from trainers.methods.subspaces import Subspaces
+from trainers.spelling import unknown
 
 METHODS: dict[str, Method] = {
     "van": van.VAN,
@@ -66,9 +65,7 @@ def method(name: str) -> Method:
     if name in PLUGGED:
         return PLUGGED[name]
     if name not in METHODS:
-        near = difflib.get_close_matches(name, METHODS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"no method {name!r}; known: {', '.join(METHODS)}{hint}")
+        raise ValueError(unknown("method", name, METHODS))
     return METHODS[name]
 
 

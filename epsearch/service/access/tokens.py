@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from epsearch.failures.crash_report import TOKENS
-from epsearch.failures.errors import UsageError, unknown
+from epsearch.failures.errors import UsageError
 from epsearch.service.access.private import read_private, stamp, write_private
 from epsearch.service.access.sessions import SESSION_SECONDS as SESSION_SECONDS
 from epsearch.service.access.sessions import Sessions
 from epsearch.service.logs import log
+from trainers.spelling import unknown
 
 VARIABLE = TOKENS
 READ, WRITE, ADMIN = "read", "write", "admin"

@@ -134,7 +134,7 @@ WRONG = {
     ("--method", "mine:PULED"): "module 'mine' has no 'PULED'; did you mean 'PULLED'?",
     ("--method", "mine:mix"): "method 'mine:mix' must be a Method of trainers.methods.rules, got a function",
     ("--method", "nowhere:X"): "cannot import 'nowhere' of method 'nowhere:X'",
-    ("--method", "puled"): "no method 'puled'; known: van",
+    ("--method", "puled"): "no method 'puled'; known: ",
     ("--method", "mine:PULLED:x"): "method must be a name or module:attribute",
     (
         "--method",

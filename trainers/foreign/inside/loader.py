@@ -4,7 +4,6 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from difflib import get_close_matches
 from functools import partial
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.metadata import PackageNotFoundError, version
@@ -16,6 +15,7 @@ from trainers.foreign.declaration import Declaration, reference_of
 from trainers.hyperparameters import LARGEST, Hyperparameter, Value
 from trainers.plugins.calls import ForeignError, blamed, load
 from trainers.plugins.source import LIBRARIES, OURS, Source, whole
+from trainers.spelling import did_you_mean
 
 READER: Any = SimpleNamespace()  # among the finders of modules: finds them on the path
 ARGUMENTS = ("values", "stream", "seed", "report")
@@ -119,9 +119,8 @@ def _attribute(module: ModuleType, name: str, what: str, source: Source) -> Any:
             return getattr(module, name)
         except AttributeError:
             own = [one for one, value in vars(module).items() if callable(value) and not one.startswith("_")]
-    near = get_close_matches(name, own, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(sorted(own)) or 'nothing that can be called'}"
-    raise ForeignError(f"module {module.__name__!r} has no {name!r}; {hint}")
+    hint = did_you_mean(name, own, f"it has {', '.join(sorted(own)) or 'nothing that can be called'}")
+    raise ForeignError(f"module {module.__name__!r} has no {name!r}{hint}")
 
 
 def _takes(train: Callable[..., object], what: str) -> None:
@@ -158,9 +157,8 @@ def _parameter(trainer: Trainer, name: str, given: Any) -> Hyperparameter:
     what = f"parameter {name!r} of {trainer.what}"
     told = dict(given) if isinstance(given, Mapping) else {"default": given}
     if unknown := [one for one in told if one not in FIELDS]:
-        near = get_close_matches(str(unknown[0]), FIELDS, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(FIELDS)}"
-        raise ForeignError(f"{what} has no field {unknown[0]!r}; {hint}")
+        hint = did_you_mean(str(unknown[0]), FIELDS, f"known: {', '.join(FIELDS)}")
+        raise ForeignError(f"{what} has no field {unknown[0]!r}{hint}")
     if isinstance(told.get("choices"), (list, tuple)):
         told["choices"] = tuple(told["choices"])
     made = Hyperparameter(**{"name": name, "help": "", "low": -LARGEST} | told)
@@ -213,9 +211,8 @@ def _baseline(trainer: Trainer, given: Any, known: tuple[Hyperparameter, ...] | 
         if known is None:
             continue
         if name not in by_name:
-            near = get_close_matches(name, by_name, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it declares {', '.join(by_name) or 'none'}"
-            raise ForeignError(f"baseline of {trainer.what} has a value of {name!r}, which is no parameter; {hint}")
+            hint = did_you_mean(name, by_name, f"it declares {', '.join(by_name) or 'none'}")
+            raise ForeignError(f"baseline of {trainer.what} has a value of {name!r}, which is no parameter{hint}")
         if not by_name[name].fits(value):
             raise ForeignError(
                 f"{name} in the baseline of {trainer.what} must be {by_name[name].allowed}, got {_short(value)}"

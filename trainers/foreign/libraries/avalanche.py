@@ -11,7 +11,6 @@ Source: the installed avalanche-lib, 0.6; https://avalanche.continualai.org.
 import importlib
 import inspect
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, cast, get_args
@@ -21,6 +20,7 @@ import numpy as np
 from trainers.hyperparameters import LARGEST, Value
 from trainers.plugins.calls import ForeignError, blamed
 from trainers.plugins.source import source_of
+from trainers.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from trainers.foreign.inside.stream_api import Report, Stream
@@ -109,9 +109,8 @@ def __getattr__(name: str) -> Strategy:
         raise AttributeError(name)
     found = _strategies()
     if name not in found:
-        near = get_close_matches(name, found, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(sorted(found))}"
-        raise ForeignError(f"Avalanche has no strategy {name!r}; {hint}")
+        hint = did_you_mean(name, found, f"it has {', '.join(sorted(found))}")
+        raise ForeignError(f"Avalanche has no strategy {name!r}{hint}")
     return Strategy(found[name])
 
 
