@@ -2,9 +2,9 @@
 
     uv run python benchmarks/protocols.py --data-dir FOLDER [--workers 2] [--until SECONDS] [--out FOLDER]
 
-Trains the studies of benchmarks/protocols.yaml one after another, hours in all. Members lie in a ledger in --out, so
-that the same command goes on where it stopped; benchmarks/results/protocols.json gets every finished study.
-benchmarks/page.py makes docs/protocols.md of it.
+Trains the studies of benchmarks/protocols.yaml one after another, hours in all. benchmarks/results/protocols.json gets
+every finished study, which is not trained again, also in another clone; members of the one that comes next lie in a
+ledger in --out. benchmarks/page.py makes docs/protocols.md of it.
 """
 
 import argparse
@@ -81,13 +81,24 @@ def _records(frame: Any) -> list[Figures]:
 
 
 def train(file: Path, arguments: argparse.Namespace) -> None:
-    """Trains the studies, and writes each when it is finished. Stops quietly when the time is over."""
-    results, wanted = list[Figures](), list(studies(arguments.tiny is not None))
-    makers = [partial(epsearch.ProtocolStudy, **options) for _, _, options in wanted]
-    for (stream, method, options), outcome in zip(wanted, members.outcomes(makers, arguments), strict=False):
-        results.append(described(stream, method, options, outcome.results))
+    """Trains the studies that the file does not have, and writes each when it is finished. Stops when time is over."""
+    wanted = list(studies(arguments.tiny is not None))
+    finished = stored(file, wanted)
+    missing = [one for one in wanted if one[2]["name"] not in finished]
+    makers = [partial(epsearch.ProtocolStudy, **options) for _, _, options in missing]
+    for (stream, method, options), outcome in zip(missing, members.outcomes(makers, arguments), strict=False):
+        name = options["name"]
+        finished[name] = described(stream, method, options, outcome.results)
+        results = [finished[one["name"]] for *_, one in wanted if one["name"] in finished]
         members.write(file, {"studies": results})
-        print(f"{options['name']}: {' '.join(results[-1]['answer'])}", flush=True)
+        print(f"{name}: {' '.join(finished[name]['answer'])}", flush=True)
+
+
+def stored(file: Path, wanted: list[tuple[str, str, Figures]]) -> dict[str, Figures]:
+    """Returns the studies of the file, by name, that have the options which are wanted today."""
+    known = json.loads(file.read_text(encoding="utf-8"))["studies"] if file.exists() else []
+    today = [options for *_, options in wanted]
+    return {study["options"]["name"]: study for study in known if study["options"] in today}
 
 
 def main() -> None:

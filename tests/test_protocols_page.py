@@ -202,3 +202,14 @@ def test_points_of_equal_cost_stand_side_by_side_and_hollow_where_they_peek():
     assert all(
         f">{letter}  {name}<" in svg for letter, name in (("a", "a first one"), ("b", "another"), ("c", "third"))
     )
+
+
+def test_a_study_of_other_options_is_trained_again(tmp_path):
+    import protocols
+
+    file, wanted, studies = tmp_path / "protocols.json", list(protocols.studies()), every()
+    studies[1]["options"]["orders"] += 1
+    file.write_text(json.dumps({"studies": studies}), encoding="utf-8")
+    left = {options["name"] for *_, options in wanted} - protocols.stored(file, wanted).keys()
+    assert left == {wanted[1][2]["name"]}
+    assert protocols.stored(tmp_path / "none.json", wanted) == {}
