@@ -86,9 +86,10 @@ def answers(figures: Figures) -> tuple[str, dict[str, str]]:
     left = [name for name in packs() if name not in trained]
     compared = {name: answer for name in left if (answer := of_comparison(load_pack(name))) is not None}
     rows = sorted((trained | compared).values(), key=lambda one: (one["source"], one["dataset"], one["name"]))
-    state = f"Still to come, by the same command: {count_text(len(left), 'pack')}." if left else "All packs have run."
+    missing = len(left) - len(compared)
+    state = f"Still to come, by the same command: {count_text(missing, 'pack')}." if missing else "All packs have run."
     if compared:
-        state += f" {len(compared)} of them are answered from the seeds of [the comparison](comparison.md) until then."
+        state += f" {len(compared)} have run as rows of [the comparison](comparison.md), with its seeds."
     tally = Counter(one["answer"] for one in rows)
     counts = ", ".join(f"{count} {answer}" for answer, count in tally.most_common())
     _, table_text, *remarks = as_markdown(reproductions_sheet(rows)).strip().split("\n\n")

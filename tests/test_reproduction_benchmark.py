@@ -98,6 +98,7 @@ def test_packs_are_trained_once_and_their_answers_are_a_table(data_dir, tmp_path
     import reproduction_page
 
     from search_spaces.published.pack import load_pack
+    from search_spaces.published.pack import packs as every_pack
 
     monkeypatch.setattr(packs, "in_order", lambda: [load_pack("van-pmnist-20"), load_pack("derpp-pmnist-200")])
     given = argparse.Namespace(
@@ -113,10 +114,13 @@ def test_packs_are_trained_once_and_their_answers_are_a_table(data_dir, tmp_path
     again = json.loads(given.tiny.read_text(encoding="utf-8"))["answers"]
     assert again == [marked[0], found["answers"][1]], "kept without training; the other asked another question"
     text, plots = reproduction_page.answers(found)
-    assert plots == {} and text.startswith("Still to come, by the same command: 31 packs. 9 of them are answered")
+    assert plots == {} and text.startswith("Still to come, by the same command: 22 packs. 9 have run as rows of ")
     (header, _, *rows) = next(part for part in text.split("\n\n") if part.startswith("|")).splitlines()
     assert header.startswith("| method | stream | source") and len(rows) == 2 + 9
     assert rows[0].startswith("| DER++ | Permuted MNIST") and "83.6" in rows[0]
+    everything = [found["answers"][0] | {"name": name} for name in every_pack() if not name.endswith("-17")]
+    text, _ = reproduction_page.answers({"answers": everything})
+    assert text.startswith("All packs have run. 9 have run as rows of ")
 
 
 def test_packs_at_full_size_are_answered_by_the_comparison():
