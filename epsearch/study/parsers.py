@@ -23,7 +23,7 @@ AUTO = "auto"
 LARGEST_SHARE = 0.5  # of a task's examples that may be held out
 UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
-BYTES = {name: 1024**power for power, name in enumerate(SIZES)} | {"KB": 10**3, "MB": 10**6, "GB": 10**9}
+BYTES = {name: 1024**power for power, name in enumerate(SIZES)} | {"kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 SIZE = re.compile(rf"([0-9]{{1,15}}(?:[.][0-9]+)?) ?({'|'.join(BYTES)})")
 SLURM = "slurm"
 """The time that Slurm leaves a job."""
@@ -138,7 +138,11 @@ def time_left(value: Any, name: str) -> str:
 
 
 def size(value: Any, name: str, least: str = "1MiB", example: str = "500MiB or 4GiB") -> int:
-    """Returns bytes of a size like 500MiB or 2MB; least: the smallest one."""
+    """Returns bytes of a size like 500MiB or 2MB; least: the smallest one.
+
+    >>> size("2kB", "memory-bytes", "1KB"), size("2 KB", "memory-bytes", "1KB"), size("2KiB", "memory-bytes", "1KB")
+    (2000, 2000, 2048)
+    """
     match, smallest = (SIZE.fullmatch(str(one).strip()) for one in (value, least))
     assert smallest
     count, low = (int(float(one[1]) * BYTES[one[2]]) if one else 0 for one in (match, smallest))
