@@ -21,6 +21,8 @@ def outputs(cell, kind):
 @pytest.mark.slow
 def test_the_notebook_runs_and_shows_its_results(tmp_path):
     notebook = nbformat.read(NOTEBOOK, as_version=4)
+    search = next(cell for cell in notebook.cells if "repeats=3, seeds=6" in cell.source)
+    search.source = search.source.replace("repeats=3, seeds=6", "repeats=1, seeds=2, tasks=6")  # all cells in less time
     NotebookClient(notebook, timeout=HANGS, resources={"metadata": {"path": str(tmp_path)}}).execute()
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     progress, answer = outputs(code[1], "text/html")
