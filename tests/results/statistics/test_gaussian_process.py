@@ -286,6 +286,7 @@ def drawn_again(known, at, rows, seeds, draws=100_000):
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_the_stop_agrees_with_that_of_many_more_draws():
     """And no batch is worth less than nothing, on every shape, with the noise of Permuted MNIST."""

@@ -164,7 +164,7 @@ PLUGGED = {
 }
 
 
-@pytest.mark.parametrize("what", PLUGGED)
+@pytest.mark.parametrize("what", ["a trainer", pytest.param("a method", marks=pytest.mark.exhaustive)])
 def test_a_plug_in_travels_to_workers_that_have_none_of_its_files(cluster, what):
     done = cluster.run(*on(cluster, what, **PLUGGED[what]), "--quiet")
     assert done.returncode == 0, done.stderr
