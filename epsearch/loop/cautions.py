@@ -8,7 +8,8 @@ from typing import cast
 
 from epsearch.study.description import Study
 from epsearch.study.hyperparameters import EPSILON
-from epsearch.study.kinds import CV_TASKS, OneMethod, Search
+from epsearch.study.kinds import OneMethod, Search
+from epsearch.study.kinds.search import CV_TASKS
 from trainers import methods
 from trainers.methods.rules import RESERVOIR
 

@@ -15,7 +15,8 @@ from epsearch.preparation.trainers import of_trainer
 from epsearch.study import file, limits
 from epsearch.study.description import Study
 from epsearch.study.hyperparameters import stored_space
-from epsearch.study.kinds import CV_TASKS, KINDS, REQUESTS, ProtocolStudy, Search, at_the_end
+from epsearch.study.kinds import KINDS, REQUESTS, ProtocolStudy, Search
+from epsearch.study.kinds.search import CV_TASKS, at_the_end
 from epsearch.study.names import register_trainer
 from epsearch.study.option import RACE
 from epsearch.study.parsers import one_of, study_name

@@ -9,7 +9,8 @@ from epsearch.failures.errors import UsageError, refused
 from epsearch.preparation.trainers import declare
 from epsearch.study import file
 from epsearch.study.description import Study
-from epsearch.study.kinds import CV_TASKS, EXTRAPOLATED, Comparison
+from epsearch.study.kinds import Comparison
+from epsearch.study.kinds.search import CV_TASKS, EXTRAPOLATED
 from epsearch.study.names import SHARED, trainer
 from epsearch.study.option import TRAINER
 from epsearch.study.parsers import one_of
