@@ -1,9 +1,12 @@
 """Lines about names that nobody knows, with those that may have been meant."""
 
-from collections.abc import Iterable
-from difflib import SequenceMatcher, get_close_matches
+from collections.abc import Callable, Iterable
+from difflib import SequenceMatcher
+from heapq import nlargest
 
 MOST, NEAREST = 14, 8  # names in a line: all of so many; of more, those nearest to the wrong one
+NEAR = 0.6  # likeness of a name that may have been meant; equal ones have 1
+CLOSER_LOOK = 100  # names whose likeness is computed, which takes the square of their length
 
 
 def unknown(kind: str, value: object, allowed: Iterable[str]) -> str:
@@ -19,8 +22,9 @@ def unknown(kind: str, value: object, allowed: Iterable[str]) -> str:
     names = list(allowed)
     if not names:
         return f"no {kind} {value!r}; there is none"
-    listed = names if len(names) <= MOST else _nearest_first(str(value), names)[:NEAREST]
-    rest = f" and {len(names) - NEAREST} more" if len(names) > MOST else ""
+    listed, rest = names, ""
+    if len(names) > MOST:
+        listed, rest = [one for _, one in _nearest(str(value), names)[:NEAREST]], f" and {len(names) - NEAREST} more"
     return f"no {kind} {value!r}; known: {', '.join(listed)}{rest}{did_you_mean(str(value), names)}"
 
 
@@ -30,18 +34,20 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
     >>> did_you_mean("agme", ["agem", "van"]), did_you_mean("x", ["agem"], "it has agem"), did_you_mean("x", ["agem"])
     ("; did you mean 'agem'?", '; it has agem', '')
     """
-    folded = {one.casefold(): one for one in reversed(list(known))}
-    near = get_close_matches(name.casefold(), folded, n=1)
-    if near:
-        return f"; did you mean {folded[near[0]]!r}?"
+    for likeness, one in _nearest(name, known)[:1]:
+        if likeness >= NEAR:
+            return f"; did you mean {one!r}?"
     return f"; {otherwise}" if otherwise else ""
 
 
-def _nearest_first(name: str, known: list[str]) -> list[str]:
-    wanted = SequenceMatcher(b=name.casefold())
+def _nearest(name: str, known: Iterable[str]) -> list[tuple[float, str]]:
+    """Returns (likeness, name) of the known names that have the most letters in common, the nearest first."""
+    matcher = SequenceMatcher(b=name.casefold())
 
-    def likeness(one: str) -> float:
-        wanted.set_seq1(one.casefold())
-        return wanted.ratio()
+    def measured(one: str, measure: Callable[[], float]) -> float:
+        matcher.set_seq1(one.casefold())
+        return measure()
 
-    return sorted(known, key=likeness, reverse=True)
+    few = nlargest(CLOSER_LOOK, known, key=lambda one: measured(one, matcher.quick_ratio))
+    likeness = [(measured(one, matcher.ratio), one) for one in few]
+    return sorted(likeness, key=lambda pair: pair[0], reverse=True)
