@@ -42,7 +42,7 @@ CLOCKS = {
 WARM_UP = {"cpu": 1, "cuda": 64, "mps": 8}  # steps: compiling, first use of libraries; on a GPU the recording of graphs
 
 
-class Took(NamedTuple):
+class EngineCall(NamedTuple):
     """A call of the engine."""
 
     begin: float
@@ -94,8 +94,8 @@ def measure(cohort: Cohort, training: Training, seconds: float, at_once: int, ta
     with ThreadPoolExecutor(at_once, "probe") as pool, closing(clock):
         for future in [pool.submit(_train, cohort, chosen, number, clock, thread) for thread in range(at_once)]:
             future.result()
-    span, windows = rates_of(clock.took)
-    return Rates(windows, share_of(clock.took), number, clock.learners, at_once, span)
+    span, windows = rates_of(clock.calls)
+    return Rates(windows, share_of(clock.calls), number, clock.learners, at_once, span)
 
 
 def steady_task(cohort: Cohort, stream: TaskStream, architecture: Architecture) -> int:
@@ -109,34 +109,35 @@ def steady_task(cohort: Cohort, stream: TaskStream, architecture: Architecture) 
     return min(later, key=lambda task: abs(training[task] / steps[task] - mean))
 
 
-def rates_of(took: Sequence[Sequence[Took]]) -> tuple[float, tuple[float, ...]]:
+def rates_of(threads: Sequence[Sequence[EngineCall]]) -> tuple[float, tuple[float, ...]]:
     """Returns (seconds, rates of windows) of the time in which all threads were at work, by the calls of each.
 
     So many windows that each holds as much time as a call of every thread takes; a call's steps are spread evenly.
 
-    >>> rates_of([[Took(0, 2, 10), Took(2, 4, 30)], [Took(0, 2, 20), Took(2, 4, 20)]])
+    >>> rates_of([[EngineCall(0, 2, 10), EngineCall(2, 4, 30)], [EngineCall(0, 2, 20), EngineCall(2, 4, 20)]])
     (4, (15.0, 25.0))
     """
     # From the last thread's first call to the end of the one that stops first: all are at work.
-    begin, end = max(one[0].begin for one in took), min(one[-1].end for one in took)
-    count = max(1, min(WINDOWS, *(len(one) for one in took)))
+    begin, end = max(one[0].begin for one in threads), min(one[-1].end for one in threads)
+    count = max(1, min(WINDOWS, *(len(one) for one in threads)))
     length = (end - begin) / count
     windows = [(begin + length * number, begin + length * (number + 1)) for number in range(count)]
-    return end - begin, tuple(sum(_part(call, *window) for one in took for call in one) / length for window in windows)
+    calls = list(itertools.chain(*threads))
+    return end - begin, tuple(sum(_part(call, *window) for call in calls) / length for window in windows)
 
 
-def share_of(took: Sequence[Sequence[Took]]) -> float:
+def share_of(threads: Sequence[Sequence[EngineCall]]) -> float:
     """Returns the time that calls took by their own clock, as a part of their wall time; at most 1.
 
-    >>> share_of([[Took(0, 1, 10, wall=2.0)], [Took(0, 2, 10, wall=2.0)]])
+    >>> share_of([[EngineCall(0, 1, 10, wall=2.0)], [EngineCall(0, 2, 10, wall=2.0)]])
     0.75
     """
-    calls = list(itertools.chain(*took))
+    calls = list(itertools.chain(*threads))
     wall = sum(one.wall for one in calls)
     return min(1.0, sum(one.end - one.begin for one in calls) / wall) if wall else 1.0
 
 
-def _part(call: Took, begin: float, end: float) -> float:
+def _part(call: EngineCall, begin: float, end: float) -> float:
     """Its steps within a window."""
     shared = max(0.0, min(call.end, end) - max(call.begin, begin))
     return call.steps * shared / (call.end - call.begin)
@@ -149,7 +150,7 @@ class _Clock:
     """
 
     def __init__(self, seconds: float, threads: int) -> None:
-        self.took: list[list[Took]] = [[] for _ in range(threads)]
+        self.calls: list[list[EngineCall]] = [[] for _ in range(threads)]
         self.learners = 0
         self._seconds = seconds
         self._ready, self._waited = threading.Barrier(threads), set[int]()
@@ -160,7 +161,7 @@ class _Clock:
 
     def start(self, thread: int) -> float:
         """Waits until all threads are warm, once for each: one that opens a smaller cohort begins again alone."""
-        self.took[thread].clear()
+        self.calls[thread].clear()
         if thread not in self._waited:
             self._waited.add(thread)
             try:
@@ -171,7 +172,7 @@ class _Clock:
 
     def over(self, begin: float) -> bool:
         """Returns whether a thread that began then may stop: all have seen enough, or it has waited too long."""
-        spent, fewest = now() - begin, min(map(len, self.took))
+        spent, fewest = now() - begin, min(map(len, self.calls))
         enough = fewest >= FEWEST or (fewest >= 1 and spent >= TOO_SLOW * self._seconds)
         return self._ready.broken or (spent >= self._seconds and enough)
 
@@ -228,6 +229,8 @@ class _Measured:
             # Reading it waits for the device, as the training loop does: the steps have ended then.
             bad = bool((learners.first_bad.cpu() >= 0).all())
             wall = now() - wall
-            clock.took[self._thread].append(Took(own - started, self._own() - started, (until - at) * count, wall))
+            clock.calls[self._thread].append(
+                EngineCall(own - started, self._own() - started, (until - at) * count, wall)
+            )
             at, stride = until, next_stride(stride, wall)
         raise _Ended

@@ -12,7 +12,7 @@ from tests.support.numeric_paths import MKL, TWIN
 from tests.support.toy_streams import toy
 from trainers import Architecture, Cohort
 from trainers.cost import probe
-from trainers.cost.probe import Took, measure, rates_of, steady_task
+from trainers.cost.probe import EngineCall, measure, rates_of, steady_task
 from trainers.engines import make_engine
 from trainers.engines.compiled.engine import CompiledEngine
 from trainers.footprint import bytes_of
@@ -165,9 +165,9 @@ def test_one_task_stands_for_itself():
 
 
 def test_windows_are_of_the_time_in_which_all_are_at_work():
-    alone = [Took(number, number + 1, 3) for number in range(20)]
+    alone = [EngineCall(number, number + 1, 3) for number in range(20)]
     assert rates_of([alone]) == (20, (3.0,) * 8)
-    seconds, rates = rates_of([alone, [Took(4, 9, 10), Took(9, 14, 20)]])
+    seconds, rates = rates_of([alone, [EngineCall(4, 9, 10), EngineCall(9, 14, 20)]])
     assert seconds == 10 and rates == (3 + 2, 3 + 4)
 
 
