@@ -69,7 +69,7 @@ class IntervalConfidence(GridRounds):
 
     def _confidence_set(self) -> tuple[float, float] | None:
         """Returns the ends of the confidence set on the axis, within the present interval; None if there is none."""
-        known = self._known()
+        known = self._scores_by_coordinate()
         if not known:
             return None
         seeds, coordinates = max(map(len, known.values())), sorted(known)
@@ -82,7 +82,7 @@ class IntervalConfidence(GridRounds):
         low, high = (min(max(end, present.low), present.high) for end in ends)
         return low, high
 
-    def _known(self) -> dict[float, tuple[float | None, ...]]:
+    def _scores_by_coordinate(self) -> dict[float, tuple[float | None, ...]]:
         """Returns coordinate -> scores by seed, of the round in which a race gave the value the most seeds."""
         known: dict[float, tuple[float | None, ...]] = {}
         for one, seen in self._observed():

@@ -30,7 +30,7 @@ def split_to_fit(
         done, rows, note = waiting.pop(0)
         bytes_ = needed(rows)
         too_large = bytes_free is not None and bytes_ > bytes_free and len(rows) > 1
-        part = None if too_large else _tried(train, done, rows)
+        part = None if too_large else _try(train, done, rows)
         if part is not None:
             yield rows, part, note
             continue
@@ -45,7 +45,7 @@ def split_to_fit(
         waiting[:0] = [(done, rows[:half], note), (done, rows[half:], note)]
 
 
-def _tried(train: Callable[[int, list[int]], Part], done: int, rows: list[int]) -> Part | None:
+def _try(train: Callable[[int, list[int]], Part], done: int, rows: list[int]) -> Part | None:
     """Returns None where the memory did not suffice."""
     try:
         return train(done, rows)

@@ -24,7 +24,7 @@ def train_path(cohort: Cohort, training: Training, progress: Progress | None = N
     checkpoints = training.checkpoints(cohort)
     check_forks(cohort, training)
     until, states = training.of(cohort).whole_tasks, States()
-    wanted = _wanted(cohort, until, checkpoints, states)
+    wanted = _plan_paths(cohort, until, checkpoints, states)
     taken, notes = 0, []
     for part in _cohorts(wanted):
         tasks = {one: wanted[one] for one in part.learners}
@@ -54,7 +54,7 @@ def _start(learner: Learner, before: int, states: States) -> tuple[int, Arrays] 
     return None
 
 
-def _wanted(cohort: Cohort, until: int, checkpoints: Checkpoints, states: States) -> Mapping[Learner, set[int]]:
+def _plan_paths(cohort: Cohort, until: int, checkpoints: Checkpoints, states: States) -> Mapping[Learner, set[int]]:
     """Returns the origins to train, and the tasks after which forks go on from each; puts what is kept into `states`.
 
     until: how many tasks the cohort is trained to their ends.

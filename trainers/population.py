@@ -239,7 +239,7 @@ class _Run:
         if done >= 0:
             learners, result = self._untrained(engine.start(), self._cohort.learners)
             restore(kept, learners, result)
-            self._point = _taken(result)
+            self._point = _count_points(result)
             saved = sum(sum(steps_of(one, self._stream)[: done + 1]) for one in self._cohort.learners)
             # Nothing is trained, but the memory has to hold what it held then.
             for task in range(0 if self._anew else done + 1):
@@ -281,7 +281,7 @@ class _Run:
         saved = len(rows)
         if len(kept) == len(origins):
             restore(kept, learners, result)
-            self._point = _taken(result)
+            self._point = _count_points(result)
         else:
             self._train_task(learners, result, 0)
             self._checkpoints.save_first(origins, learners, result)
@@ -407,7 +407,7 @@ class _Run:
         result.diverged_step[new], result.diverged_task[new] = first_bad[new], task
 
 
-def _taken(result: CohortResult) -> int:
+def _count_points(result: CohortResult) -> int:
     """Returns the largest number of points inside tasks that a learner has."""
     return int((~np.isnan(result.inside[:, :, 0])).sum(axis=1).max(initial=0))
 

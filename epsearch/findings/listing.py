@@ -77,7 +77,7 @@ def statuses(store: Store, storage: LedgerUrl, out: Path) -> list[StudyStatus]:
         status = _status(name, row, summaries.get(name), states.get(name), submission, first.get(name))
         status = replace(status, **labels.get(name, Labels())._asdict())
         # Without those ahead of each, whose number grows with the square of the queue.
-        statuses.append(replace(_in_queue(_described(status, row, submission, storage, out), queue), ahead=()))
+        statuses.append(replace(_in_queue(_describe(status, row, submission, storage, out), queue), ahead=()))
     return sorted(statuses, key=lambda status: (status.created, status.name))
 
 
@@ -89,7 +89,7 @@ def status(store: Store, name: str, storage: LedgerUrl, out: Path) -> StudyStatu
     first = store.queue.first_submitted(name).get(name)
     status = _status(name, row, store.summary(name), current, submission, first)
     status = replace(status, **store.queue.labels(name).get(name, Labels())._asdict())
-    status = _described(status, row, submission, storage, out)
+    status = _describe(status, row, submission, storage, out)
     if submission is not None and submission.open and current is not None and waits(current.state, current.held):
         queue = _queue(store.queue.open_submissions(), store.leases.states(), store.queue.turns())
         status = _in_queue(status, queue)
@@ -195,7 +195,7 @@ def _status(
     )
 
 
-def _described(
+def _describe(
     status: StudyStatus, row: StudyRow | None, submission: Submission | None, storage: LedgerUrl, out: Path
 ) -> StudyStatus:
     """Returns a status with kind, dataset and objective; a row may be damaged or of an older version."""

@@ -143,7 +143,7 @@ class Loop(ABC):
         """Returns A_T [K, R] in [0, 1] of K points or rows and R seeds, NaN if unknown."""
 
     @abstractmethod
-    def _wanted(self) -> list[Run]:
+    def _stage_runs(self) -> list[Run]:
         """Returns all members of the current stage."""
 
     @abstractmethod
@@ -169,7 +169,7 @@ class Loop(ABC):
         if self.done:
             return []
         if not self._jobs:
-            self._jobs = self._opened(self._orders(self.workers))
+            self._jobs = self._number_jobs(self._orders(self.workers))
         return self.claims.of((self._jobs, self._early_jobs), self.workers)
 
     def upcoming(self, workers: int) -> list[Job]:
@@ -257,7 +257,7 @@ class Loop(ABC):
 
     def stage_tasks(self) -> tuple[str, int] | None:
         """Returns stream and tasks of each member of this stage; None without a plug-in trainer."""
-        wanted = self._wanted() if self.study.foreign else []
+        wanted = self._stage_runs() if self.study.foreign else []
         return (wanted[0].phase, len(self.study.stream_tasks(wanted[0].phase))) if wanted else None
 
     def missing(self) -> list[Run]:
@@ -292,14 +292,14 @@ class Loop(ABC):
 
     def _find_members(self, known: int, stage: str) -> tuple[int, list[Run]]:
         """Returns the number of members of the stage, and the missing ones; members with equal keys count once."""
-        wanted = self._wanted()
+        wanted = self._stage_runs()
         return len(set(map(self._key, wanted))), self._unstored(wanted)
 
     @cached_property
     def _early_jobs(self) -> dict[int, Job]:
         """Open jobs of later stages."""
         # Opened once: they are not stored while they are trained, and would be opened again.
-        return self._opened(self._early())
+        return self._number_jobs(self._early())
 
     def _orders(self, workers: int) -> list[Order]:
         """Returns the cohorts of the stage, for a number of workers."""
@@ -342,7 +342,7 @@ class Loop(ABC):
         assert self.fitting is not None
         return self.fitting(self._job(0, (runs, None), self.workers))
 
-    def _opened(self, orders: Iterable[Order]) -> dict[int, Job]:
+    def _number_jobs(self, orders: Iterable[Order]) -> dict[int, Job]:
         """Returns new jobs by number, unique in this loop."""
         # Orders come first in zip, so that no number is drawn after the last one.
         return {n: self._job(n, order, self.workers) for order, n in zip(orders, self._numbers, strict=False)}

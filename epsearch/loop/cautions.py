@@ -54,7 +54,7 @@ def cautions(study: Study, chosen: Mapping[str, object] | None = None, seen: int
     Measured ones are there for the datasets, methods and kinds of study of these measurements alone.
     """
     misleading = of_protocol(cast(OneMethod, study), seen)  # only these kinds see a part of the tasks
-    return (*filter(None, [misleading]), *_measured(study, chosen))
+    return (*filter(None, [misleading]), *_measurement(study, chosen))
 
 
 def of_protocol(study: OneMethod, seen: int | None) -> str:
@@ -73,7 +73,7 @@ def of_protocol(study: OneMethod, seen: int | None) -> str:
     return f"Misleading: on one task {act} only by replaying the same task."
 
 
-def _measured(study: Study, chosen: Mapping[str, object] | None) -> tuple[str, ...]:
+def _measurement(study: Study, chosen: Mapping[str, object] | None) -> tuple[str, ...]:
     """Returns what was measured of searches of ε; for the arguments see `cautions`."""
     if not _searches_epsilon(study):
         return ()

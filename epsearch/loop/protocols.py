@@ -135,7 +135,7 @@ class ProtocolLoop(Loop):
     def _constants(self) -> list[Run]:
         return [run for value in self.study.candidates for run in self.constants(value)]
 
-    def _wanted(self) -> list[Run]:
+    def _stage_runs(self) -> list[Run]:
         trials = [self._trained_as(run) for walk in self._open() for run in walk.wanted()]
         if any(not walk.sees_tests and not walk.done for walk in self.walks.values()):
             return trials
@@ -166,7 +166,7 @@ class ProtocolLoop(Loop):
             return
         moved = True
         while moved:
-            self._read(self._wanted())
+            self._read(self._stage_runs())
             moved = any([walk.advance() for walk in self._open()])
             self._members.cache_clear()  # another question may come with the same words and as many records
 

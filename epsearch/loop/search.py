@@ -399,7 +399,7 @@ class SearchLoop(Loop):
             self._keeps = False
             self._delete_kept(self._scored(self.driver.assigned_seeds()))
 
-    def _wanted(self) -> list[Run]:
+    def _stage_runs(self) -> list[Run]:
         if self._growing:
             return self._along(self._growing, len(self.stages))
         if not self.evaluating:
@@ -481,7 +481,7 @@ class SearchLoop(Loop):
     def _gather(self) -> None:
         """Reads the records of the stage. In a race, reads further seeds too, until a record is missing."""
         runs: list[Run] = []
-        while runs != (now := self._wanted()) and not self._unstored(runs):
+        while runs != (now := self._stage_runs()) and not self._unstored(runs):
             runs = now
             self._read(runs)
 

@@ -225,7 +225,7 @@ class TableLoop(Loop):
         """Returns the runs of rows, with every seed."""
         return [run for row in rows for run in self.runs(row, phase)]
 
-    def _wanted(self) -> list[Run]:
+    def _stage_runs(self) -> list[Run]:
         if not self.tuning:
             return self._runs_of(self.rows)
         # Rows of one method may share candidates: each is trained once.
@@ -234,11 +234,11 @@ class TableLoop(Loop):
     def _advance(self) -> None:
         if self._jobs:  # the stage is open
             return
-        self._read(self._wanted())
+        self._read(self._stage_runs())
         if self.tuning and not self.missing():
             self.rows = tuple(self._tuned(row) for row in self.rows)
             self.tuning = False
-            self._read(self._wanted())
+            self._read(self._stage_runs())
 
     def _tuned(self, row: Row) -> Row:
         """Returns the candidate with the highest mean A_T on the cross-validation stream.

@@ -44,7 +44,7 @@ def build(kind: type[AnyStudy], options: Mapping[str, Any], config: Path | None 
     parsed = parse_options(kind, options, config)
     if "protocol" in kind.options() and not _chooses_by_scores(parsed.get("protocol", CV_TASKS)):
         return cast(AnyStudy, _of_one_protocol(parsed))
-    study, usual = _described(kind, parsed)
+    study, usual = _describe(kind, parsed)
     _check(study)
     _check_idle(study, parsed, usual)
     if study.name is not None:
@@ -73,12 +73,12 @@ def unsearched(options: Mapping[str, Any]) -> Search:
 
     Raises UsageError.
     """
-    study, _ = _described(Search, parse_options(Search, options, None))
+    study, _ = _describe(Search, parse_options(Search, options, None))
     check_stream(study)
     return study
 
 
-def _described(kind: type[AnyStudy], explicit: Mapping[str, Any]) -> tuple[AnyStudy, dict[str, Any]]:
+def _describe(kind: type[AnyStudy], explicit: Mapping[str, Any]) -> tuple[AnyStudy, dict[str, Any]]:
     """Returns an unchecked study, and all defaults; explicit: parsed values. Raises UsageError.
 
     Its name may be None.

@@ -127,11 +127,11 @@ def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
     The report says which images both streams share. Raises UsageError where both have the same permutation, and where
     more than MOST_KNOWN of the test examples are known from the cross-validation, unless the study allows that.
     """
-    stream = _opened(study, "eval")
+    stream = _open(study, "eval")
     if not (study.searches and study.cv_tasks):  # else scored on the evaluation stream itself
         CHECKS[study.kind].check_on(study, {"eval": stream})
         return stream, Disjointness()
-    searched = _opened(study, "cv")
+    searched = _open(study, "cv")
     CHECKS[study.kind].check_on(study, {"cv": searched, "eval": stream})
     with refused(DataError):  # of too few rotations
         # With all tasks that the search may go on to.
@@ -149,7 +149,7 @@ def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
     return stream, Disjointness(disjointness.sound, disjointness.sentence, disjointness.warning)
 
 
-def _opened(study: Study, phase: str) -> TaskStream:
+def _open(study: Study, phase: str) -> TaskStream:
     """Returns the stream of D^CV ("cv") or D^EV ("eval"), after checks of its network and batch size."""
     try:
         stream = study.request(phase).open()

@@ -81,7 +81,7 @@ def save(
     Raises UsageError where another study has the name, code of a plug-in has changed, or the ledger cannot be written
     to; StoreUnavailable where another try may help.
     """
-    described = _described(study, images, disjointness)
+    described = _identity_as_json(study, images, disjointness)
     row = find(store, study.name)
     requests = _requests(study, {} if row is None else row.config)  # no part of the identity: may change with every run
     if row is None:
@@ -91,7 +91,7 @@ def save(
     if (pack := row.config.get(PACK)) is not None and _questions(requests.get(PACK)) != _questions(pack):
         raise UsageError(f"study {study.name!r} is held against pack {pack['name']!r} as it was; choose another --name")
     stored = read(row, study.storage, study.out)
-    before = _described(stored.study, stored.images, stored.disjointness)
+    before = _identity_as_json(stored.study, stored.images, stored.disjointness)
     old, new = ({name: each.get(name) for name in COMPARED} for each in (before, described))
     if old == new:
         config = {**row.config, **requests}
@@ -124,7 +124,7 @@ def _questions(pack: Mapping[str, Any] | None) -> dict[str, Any]:
     return {name: value for name, value in (pack or {}).items() if name != "anomalies"}
 
 
-def _described(study: Study, images: Mapping[str, Any], disjointness: Disjointness) -> dict[str, Any]:
+def _identity_as_json(study: Study, images: Mapping[str, Any], disjointness: Disjointness) -> dict[str, Any]:
     """Returns the identity of a study as JSON: lists in place of tuples."""
     described = {
         "study": study.identity(),

@@ -38,7 +38,7 @@ def publish(publication: Publication, uri: str, files: Path) -> PublishReport:
     study's name that is not ours.
     """
     client = connect(uri)
-    with _refused(uri):
+    with _translate_errors(uri):
         experiment = _Experiment(client, uri, publication.study)
         added = sum(experiment.write(trial) for trial in publication.trials)
         experiment.write_facts(publication.facts)
@@ -54,7 +54,7 @@ def connect(uri: str) -> Any:
         from mlflow import MlflowClient
     except ImportError:
         raise UsageError("MLflow needs its client: pip install 'epsearch[mlflow]'") from None
-    with _refused(uri):
+    with _translate_errors(uri):
         return MlflowClient(tracking_uri=uri)
 
 
@@ -71,7 +71,7 @@ def live_log(uri: str) -> Callable[[Study, str], "_Experiment"]:
 
 
 @contextmanager
-def _refused(uri: str) -> Iterator[None]:
+def _translate_errors(uri: str) -> Iterator[None]:
     """Turns errors of MLflow into a UsageError, without the password of the URI."""
     from mlflow.exceptions import MlflowException
 

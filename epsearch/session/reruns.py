@@ -95,7 +95,7 @@ class Reruns(Loop):
         """Returns a run's key, on the data of this machine."""
         return self._key(run)
 
-    def _wanted(self) -> list[Run]:
+    def _stage_runs(self) -> list[Run]:
         return list(self.runs)
 
     def _advance(self) -> None:

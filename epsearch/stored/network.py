@@ -93,7 +93,7 @@ def save_network(  # noqa: PLR0913  an option each
     state, about = _state(again, run)
     try:
         write_atomically(file, state)
-        write_atomically(saved.described, _json({**_described(saved, loop), **about}))
+        write_atomically(saved.described, _json({**_describe(saved, loop), **about}))
     except OSError as error:
         raise UsageError(f"cannot write {on_one_line(file)}: {error.strerror or error}") from error
     return saved
@@ -174,7 +174,7 @@ def _state(again: Reruns, run: Run) -> tuple[bytes, Mapping[str, Any]]:
     }
 
 
-def _described(saved: SavedNetwork, loop: Loop) -> dict[str, Any]:
+def _describe(saved: SavedNetwork, loop: Loop) -> dict[str, Any]:
     record = saved.record
     return {
         "epsearch": version("epsearch"),

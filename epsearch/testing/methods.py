@@ -152,7 +152,7 @@ def what_is_needed_of_g_ref_is_enough(case: MethodCase) -> str | None:
             sure(
                 mix == (1.0, 0.0, 0.0),
                 f"a rule that needs the sign of g·g_ref alone must take g where it is not negative, got {mix} for "
-                f"g·g, g·g_ref, g_ref·g_ref = {one} with {_shown(values)}; it needs NORM, or ALL",
+                f"g·g, g·g_ref, g_ref·g_ref = {one} with {_format(values)}; it needs NORM, or ALL",
             )
     return None if asked else "no values need the sign alone"
 
@@ -173,7 +173,7 @@ def members_are_the_same_alone_and_together(case: MethodCase) -> None:
         sure(
             same,
             f"a member must have the same result alone and in a cohort; that of seed {one.seed} with "
-            f"{_shown(one.hyperparameters)} has not: the rule uses something of other members",
+            f"{_format(one.hyperparameters)} has not: the rule uses something of other members",
         )
 
 
@@ -324,7 +324,7 @@ def _rows(together: CohortResult, row: int, alone: CohortResult, field: str) -> 
     return (one, other) if one.dtype.kind not in "f" else (np.nan_to_num(one, nan=-1.0), np.nan_to_num(other, nan=-1.0))
 
 
-def _shown(values: Hyperparameters) -> str:
+def _format(values: Hyperparameters) -> str:
     return ", ".join(f"{name} {value}" for name, value in vars(values).items())
 
 

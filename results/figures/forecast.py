@@ -25,7 +25,7 @@ def numbers(results: SearchResults) -> Numbers | None:
     if prediction is None:
         return None
     model = prediction.model
-    measured = [_measured(results, value) for value in prediction.values]
+    measured = [_mean_accuracy(results, value) for value in prediction.values]
     columns = {"seen": model.seen, "mean": model.mean, "low": model.low, "high": model.high}
     percent = {name: 100 * np.clip(column, 0, 1) for name, column in columns.items()}
     return (
@@ -94,7 +94,7 @@ def tables(data: Numbers) -> dict[str, pd.DataFrame]:
     return {"forecast": data[2]}
 
 
-def _measured(results: SearchResults, value: float) -> float:
+def _mean_accuracy(results: SearchResults, value: float) -> float:
     """Returns the mean A_T of a value in the evaluation, in percent; NaN without one."""
     members = results.evaluation_of((value,)) if (value,) in results.evaluated else ()
     scores = [METRICS[A_T].of(one) for one in members if one.status == "ok"]

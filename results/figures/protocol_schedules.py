@@ -62,7 +62,7 @@ def draw(data: Numbers) -> Any:
     best, log, label = hindsight(results), logarithmic(results), parameter_label(results.parameter)
     colours = dict(zip(orders, ordered_colours(len(orders)), strict=True))
     values = table["value"].tolist()
-    apart = _apart(values, len(orders), log)
+    apart = _spacing(values, len(orders), log)
     for row, title in enumerate(titles, start=1):
         for place, order in enumerate(orders):
             part = table[(table["title"] == title) & (table["order"] == order)].sort_values("task")
@@ -121,7 +121,7 @@ def tables(data: Numbers) -> dict[str, pd.DataFrame]:
     return {"protocol_schedules": data[1]}
 
 
-def _apart(values: list[float], orders: int, log: bool) -> float:
+def _spacing(values: list[float], orders: int, log: bool) -> float:
     """Returns the distance between lines of neighbouring orders on the axis."""
     places = sorted({on_axis(value, log) for value in values})
     gaps = [high - low for low, high in pairwise(places)]

@@ -109,7 +109,7 @@ def caption(shrinking: _Shrinking) -> str:
     text += " The ends of an interval stand below its bar."
     if len(rows) > 1:
         text += " The grey funnel shows which part of an interval the next bar searched."
-    text += f" Dots: {_tried(shrinking)}; diamond: best of the repeat; ring: second best."
+    text += f" Dots: {_dots_label(shrinking)}; diamond: best of the repeat; ring: second best."
     if len(chain) < len(every):
         text += " Where there is no funnel, a new search began."
     if len(chain) > 1 and chain[-1].width > 0:
@@ -141,7 +141,7 @@ def _width(low: float, high: float, log: bool) -> float:
     return on_axis(high, log) - on_axis(low, log)
 
 
-def _tried(shrinking: _Shrinking) -> str:
+def _dots_label(shrinking: _Shrinking) -> str:
     return "tried ε" if shrinking.parameter == EPSILON else "tried values"
 
 
@@ -192,7 +192,7 @@ def _add_points(figure: Any, shrinking: _Shrinking, places: dict[int, int], rank
     points = shrinking.points[shrinking.points["repeat"].isin(places)]
     parameter, part = shrinking.parameter, points[points["best"] == rank]
     styles = {
-        0: (_tried(shrinking), {"size": 7, "color": FAINT}),
+        0: (_dots_label(shrinking), {"size": 7, "color": FAINT}),
         1: ("best", {"size": 12, "color": BLUE, "symbol": "diamond"}),
         2: ("second best", {"size": 11, "color": ORANGE, "symbol": "circle-open", "line": {"width": 2.5}}),
     }

@@ -90,7 +90,7 @@ class LedgerUrl:
     @property
     def masked(self) -> bool:
         """True if the password was masked before, so that this URL cannot be used to connect."""
-        return bool(self._written) and not self.secrets
+        return bool(self._secret_texts) and not self.secrets
 
     @property
     def file(self) -> Path | None:
@@ -116,10 +116,12 @@ class LedgerUrl:
     def secrets(self) -> set[str]:
         """All that is masked, except masks themselves, as written in the URL and decoded."""
         # Decoded in both ways: SQLAlchemy reads a + of the login as a +, and a + of the query as a space.
-        return {form for one in self._written for form in (one, unquote(one), unquote_plus(one)) if {*form} - {"*"}}
+        return {
+            form for one in self._secret_texts for form in (one, unquote(one), unquote_plus(one)) if {*form} - {"*"}
+        }
 
     @property
-    def _written(self) -> set[str]:
+    def _secret_texts(self) -> set[str]:
         return {place[2] for place in (*_LOGIN.finditer(self._text), *_secret_values(self._text))} - {""}
 
 

@@ -73,7 +73,7 @@ def with_printed_rows(
     for metric in in_print:
         means, stds = ours[f"{metric}_mean"], ours[f"{metric}_std"]
         rows = [
-            _beside(mean, std, _measured(group, metric), cells.get(metric, Printed()))
+            _beside(mean, std, _count_values(group, metric), cells.get(metric, Printed()))
             for mean, std, group, cells in zip(means, stds, groups, printed, strict=True)
         ]
         blocks.append(pd.DataFrame(rows, columns=[f"{metric}_{name}" for name in IN_PRINT]))
@@ -81,7 +81,7 @@ def with_printed_rows(
     return pd.concat(blocks, axis=1)[["n", "diverged", *names]]
 
 
-def _measured(members: Sequence[RunRecord], metric: str) -> int:
+def _count_values(members: Sequence[RunRecord], metric: str) -> int:
     """Returns how many members have a value: FWT may be missing where A_T is not, and then has fewer seeds."""
     return sum(not math.isnan(METRICS[metric].of(record)) for record in members)
 

@@ -38,7 +38,7 @@ def answer(results: SearchResults, judged: bool = True) -> str:
     """
     verdict, moved = trust(results).verdict, certificates.rounding_warning(results)
     first = (
-        (along_tasks.in_words(results), _tried(results), verdict.text * judged, verdict.advice * judged)
+        (along_tasks.in_words(results), _describe_trials(results), verdict.text * judged, verdict.advice * judged)
         if results.stages
         else (
             _choice(results),
@@ -62,7 +62,7 @@ def answer(results: SearchResults, judged: bool = True) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _tried(results: SearchResults) -> str:
+def _describe_trials(results: SearchResults) -> str:
     """Returns how many values were tried in how many rounds, in a sentence."""
     return f"{wording.tried(results)} were tried in {wording.rounds(results)}."
 

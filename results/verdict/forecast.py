@@ -84,10 +84,10 @@ def in_words(results: SearchResults) -> str:
     mean = number_text(100 * float(model.mean[model.choice]), 1)
     size = f"{prediction.tasks} tasks from {prediction.seen}"
     predicted = f"A_T predicted for {size} is highest at {best}: {mean} % ({low} to {high} %)"
-    parts = [f"{predicted}{_apart(results, prediction)}."]
+    parts = [f"{predicted}{_describe_distance(results, prediction)}."]
     if prediction.doubtful:
         parts[0] = f"The choice may not hold for {prediction.tasks} tasks. {parts[0]}"
-    measured = _measured(results, prediction)
+    measured = _describe_measurements(results, prediction)
     return " ".join([*parts, *([measured] if measured else [])])
 
 
@@ -99,7 +99,7 @@ def caution(results: SearchResults) -> str:
     best = point_text(results.parameters, (prediction.values[prediction.model.choice],))
     return (
         f"The choice may not hold for {prediction.tasks} tasks: predicted from {prediction.seen}, A_T is highest at "
-        f"{best}{_apart(results, prediction)} (docs/along.md). More --cv-tasks would tell."
+        f"{best}{_describe_distance(results, prediction)} (docs/along.md). More --cv-tasks would tell."
     )
 
 
@@ -120,7 +120,7 @@ def as_json(results: SearchResults) -> dict[str, Any] | None:
     return {"seen": prediction.seen, "tasks": prediction.tasks, "best": prediction.values[model.choice], "values": rows}
 
 
-def _apart(results: SearchResults, prediction: Forecast) -> str:
+def _describe_distance(results: SearchResults, prediction: Forecast) -> str:
     """Returns how far the chosen value is predicted to be behind, with its interval; or whether others may be best."""
     model = prediction.model
     if prediction.holds or prediction.chosen is None:
@@ -132,7 +132,7 @@ def _apart(results: SearchResults, prediction: Forecast) -> str:
     return f", {number_text(ahead, 1)} points above {name} (95 % interval {low} to {high})"
 
 
-def _measured(results: SearchResults, prediction: Forecast) -> str:
+def _describe_measurements(results: SearchResults, prediction: Forecast) -> str:
     """Returns the prediction for evaluated values beside what was measured; "" before the evaluation."""
     parts = []
     for point in results.evaluated:

@@ -73,7 +73,7 @@ def summary(results: SearchResults) -> Summary:
         answer=_answer(results, known),
         tasks=_tasks(results),
         metrics=tuple(f"{metric} {METRICS[metric].display_unit}".strip() for metric in metrics),
-        rows=(*_measured(results, metrics), *_difference(results, pair, metrics)),
+        rows=(*_list_measurements(results, metrics), *_difference(results, pair, metrics)),
         trust=_trust(results, pair),
         next_step=_next_step(results, known, pair),
         references=references.in_lines(results),
@@ -144,7 +144,7 @@ def _tasks(results: SearchResults) -> str:
     return f"{tasks}, {wording.units(results.evaluation)}, ± {spread}"
 
 
-def _measured(results: SearchResults, metrics: tuple[str, ...]) -> list[tuple[str, ...]]:
+def _list_measurements(results: SearchResults, metrics: tuple[str, ...]) -> list[tuple[str, ...]]:
     """Returns the evaluated points and the paper's rows, with mean ± standard deviation."""
     rows = evaluation_table(results).to_dict("records") if results.evaluation else []
     return [

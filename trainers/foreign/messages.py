@@ -89,10 +89,10 @@ def take_message(received: bytearray) -> Message | None:
         return None
     described, content = bytes(received[PREFIX.size : ends[0]]), bytes(received[ends[0] : ends[1]])
     del received[: ends[1]]
-    return _opened(described, content)
+    return _open(described, content)
 
 
-def _opened(described: bytes, content: bytes) -> Message:
+def _open(described: bytes, content: bytes) -> Message:
     try:
         header = json.loads(described)
         kinds = [(str(name), [int(one) for one in shape]) for name, shape in header.pop(ARRAYS)]

@@ -198,7 +198,7 @@ class Process:
         self._ends, self._begun = (), True
         self._write()
 
-    def _answered(self) -> None:
+    def _go_on(self) -> None:
         """Goes on with an answer of the server."""
         assert self._server is not None
         server, answer = self._server, self._server.answer()
@@ -317,7 +317,7 @@ class Process:
         if end == self._guard.life.fileno():
             self._heard()
         elif self._server is not None and end == self._server.control.fileno():
-            self._answered()
+            self._go_on()
         elif self._server is not None and end == self._server.printed:
             if not self._server.read(output_log.MOST):
                 self._selector.unregister(end)

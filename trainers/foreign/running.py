@@ -163,7 +163,7 @@ class _Talk:
             "labels": self._labels,
             "reported": self._reported,
             "saved": self._saved,
-            "refused": self._refused,
+            "refused": self._refuse,
             "raised": self._raised,
             "done": self._done,
         }
@@ -238,7 +238,7 @@ class _Talk:
         self._saved_state.save(self._measuring.done, self._state, self._measuring.arrays())
         self._process.send({"kind": "taken"})
 
-    def _refused(self, message: Message) -> None:
+    def _refuse(self, message: Message) -> None:
         raise self._process.error(plain(message.text("line")))
 
     def _raised(self, message: Message) -> None:

@@ -78,7 +78,7 @@ class Runs:
         """Returns the arrays of the run after the task; None for none, or damaged ones."""
         for file in self._files([own]):
             if file.task == task and file.machine == self._machine:
-                content = self._asked(partial(_content, name=self._path(file), mark=self._mark(own, task)))
+                content = self._ask(partial(_content, name=self._path(file), mark=self._mark(own, task)))
                 if content is not None:
                     return unpacked(content)
         return None
@@ -94,7 +94,7 @@ class Runs:
             if before:
                 place.remove([self._path(one) for one in before])
 
-        self._asked(write)
+        self._ask(write)
         self._list([file], before)
 
     def names(self, owns: Iterable[Mapping[str, Any]]) -> set[str]:
@@ -105,13 +105,13 @@ class Runs:
         """Removes what was kept of these runs on any machine; fork points only where those are kept here, too."""
         files = [one for one in self._files(owns) if self._kind in (FORK, one.kind)]
         if files:
-            self._asked(lambda place: place.remove([self._path(one) for one in files]), "they stay there")
+            self._ask(lambda place: place.remove([self._path(one) for one in files]), "they stay there")
             self._list([], files)
 
     def _files(self, owns: Iterable[Mapping[str, Any]]) -> list[_File]:
         """Returns the files of these runs."""
         if self._listed is None:
-            names = self._asked(lambda place: place.names(self._folder)) or []
+            names = self._ask(lambda place: place.names(self._folder)) or []
             matches = (NAME.fullmatch(name) for name in names)
             self._listed = {_File(one[1], int(one[2]), one[3], one[4]) for one in matches if one}
         runs = {_run(own) for own in owns}
@@ -126,9 +126,7 @@ class Runs:
     def _mark(self, own: Mapping[str, Any], task: int) -> str:
         return mark_of([self._common, own, self._machine, task])
 
-    def _asked(
-        self, call: Callable[[Place], Answer], otherwise: str = "training goes on without them"
-    ) -> Answer | None:
+    def _ask(self, call: Callable[[Place], Answer], otherwise: str = "training goes on without them") -> Answer | None:
         """Returns the result of a call of the place; None once it has failed."""
         if self._place is None:
             return None

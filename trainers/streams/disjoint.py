@@ -115,12 +115,12 @@ class _Overlap(NamedTuple):
         return (
             f"{_count(cv.tasks, 'tasks')} × {_count(cv.seeds, 'seeds')} of the cross-validation stream and "
             f"{ev.tasks} × {ev.seeds} of the evaluation stream: {cv.hashes:,} and {ev.hashes:,} different "
-            f"{self.what}, {verdict}{self._apart}{known}{_flaws(self.what, cv, ev)} "
+            f"{self.what}, {verdict}{self._distance_text}{known}{_flaws(self.what, cv, ev)} "
             f"(SHA-256 {cv.digest[:16]}… and {ev.digest[:16]}…)"
         )
 
     @property
-    def _apart(self) -> str:
+    def _distance_text(self) -> str:
         """The distance of the nearest rotations, in words; "" for other tasks."""
         return f", angles of a seed at least {self.angle:.2g}° apart" if math.isfinite(self.angle) else ""
 

@@ -72,7 +72,7 @@ class _MovedPixels(ABC):
         """Returns the training examples at `order`, their pixels [n, P] moved."""
         inputs, labels = self.images.train
         # Rows first: the other way round the whole training set would be copied.
-        return Examples(self._moved(inputs[order], seed, task), labels[order])
+        return Examples(self._move(inputs[order], seed, task), labels[order])
 
     def training_labels(self, order: NDArray[np.int64]) -> NDArray[np.int64]:
         """Returns the labels [n] of the training examples at `order`, the same in every task."""
@@ -81,7 +81,7 @@ class _MovedPixels(ABC):
     def test(self, seed: int, task: int) -> Examples:
         """Returns the whole test set, its pixels [n, P] moved."""
         inputs, labels = self.images.test
-        return Examples(self._moved(inputs, seed, task), labels)
+        return Examples(self._move(inputs, seed, task), labels)
 
     def room(self, rows: int) -> NDArray[np.uint8]:
         """Returns zeros [rows, P] for bytes of pixels."""
@@ -104,7 +104,7 @@ class _MovedPixels(ABC):
     def _fingerprint(self) -> str:
         return self.images.fingerprint()
 
-    def _moved(self, inputs: NDArray[np.uint8], seed: int, task: int) -> NDArray[np.uint8]:
+    def _move(self, inputs: NDArray[np.uint8], seed: int, task: int) -> NDArray[np.uint8]:
         source = self.source(seed, task)
         moved = inputs[:, source]
         moved[:, source == BLANK] = 0

@@ -39,10 +39,12 @@ def usual_points(name: str, space: Space, points: int, repeats: int, seeds: int)
     if not kind.may_repeat or kind.fits_with_torch or any(parameter.choices for parameter in space.parameters):
         return None
     budget = Budget(points, repeats, 0, confidence)
-    return int(np.median([_tried(name, space, budget, seeds, curve) for curve in CURVES]))
+    return int(np.median([_count_points(name, space, budget, seeds, curve) for curve in CURVES]))
 
 
-def _tried(name: str, space: Space, budget: Budget, seeds: int, curve: Callable[[NDArray[np.float64]], float]) -> int:
+def _count_points(
+    name: str, space: Space, budget: Budget, seeds: int, curve: Callable[[NDArray[np.float64]], float]
+) -> int:
     """Returns how many different points a search of a curve tries."""
     search, rng, known = strategy(name)(space, budget), np.random.default_rng(0), dict[Point, tuple[float, ...]]()
     while not search.done:

@@ -322,7 +322,7 @@ class TestLoop:
         assert len(job.cohort.learners) == 10 and len(rates) > 1
         loop.tell([execute(job)])
         assert len(loop.records) == 10
-        for run in loop._wanted():
+        for run in loop._stage_runs():
             if found := loop.records_of([run]):
                 alone = execute(replace(job, cohort=Cohort((run.learner,)))).value
                 assert found[0].fingerprint == alone.fingerprints[0]

@@ -282,12 +282,12 @@ class _Segment:
             self._read, self._source, self._slot, self._some = tensors
 
     def _slots(self, segment: Segment) -> tuple[NDArray[Any], ...]:
-        """(slots [steps, reference] that a seed's rows of the draws are read from, and what `_written` returns)."""
+        """(slots [steps, reference] that rows of the draws are read from, and what `_slots_by_step` returns)."""
         assert segment.read is not None and segment.written is not None
         read = np.zeros((self.steps, self.reference), dtype=np.int64)
         for into, taken in zip(consecutive(self.parts), consecutive(segment.parts), strict=True):
             read[:, into.start : into.start + taken.stop - taken.start] = segment.read[:, taken]
-        return (read, *_written(segment.written))
+        return (read, *_slots_by_step(segment.written))
 
     def stored(self, logits: Tensor, step: Tensor, seed: Tensor) -> Tensor:
         """Returns what is stored [M, reference, outputs] of the step's reference rows; logits [M, slots, outputs]."""
@@ -304,7 +304,7 @@ class _Segment:
         logits.scatter_(1, slot, torch.where(some[:, None, None], seen.gather(1, source), logits.gather(1, slot)))
 
 
-def _written(slots: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+def _slots_by_step(slots: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
     """(examples [steps, current], slots that their logits are written to, whether there are any [steps]).
 
     slots [steps, current]: −1 for no slot. Instead, the step's last one is written once more; slot 0 where there are

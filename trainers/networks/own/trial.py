@@ -38,7 +38,7 @@ def own_network(plugged: Plugged, inputs: Inputs, outputs: int, subtracted: bool
 def facts_of(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
     """Returns the facts of a network; cached for the last networks. Raises NetworkError and ForeignError."""
     with torch.inference_mode(False), torch.no_grad():
-        net = OwnNetwork(_described(plugged, inputs, outputs))
+        net = OwnNetwork(_describe(plugged, inputs, outputs))
         trial = _Trial(net)
         trial.check_randomness()
         trial.check_inference()
@@ -48,7 +48,7 @@ def facts_of(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
         return replace(facts, flop=flop, kept=kept)
 
 
-def _described(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
+def _describe(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
     """Returns parameters and buffers, and which of these training moves."""
     module, other = (make(plugged, inputs, outputs, seed) for seed in (0, 1))
     called = f"network {plugged.name}"
@@ -65,10 +65,10 @@ def _described(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
         if not _same(value, again[name]):
             raise NetworkError(f"{called}: buffer {name!r} starts at random; parameters alone may")
     x = channels_first(_examples(inputs, ROWS)[None])[0]
-    moved = _moved(plugged, module.train(), x)
+    moved = _find_changed_buffers(plugged, module.train(), x)
     for name, value in moved.items():
         _check_moving(called, module, name, value)
-    if still := list(_moved(plugged, module.eval(), x)):
+    if still := list(_find_changed_buffers(plugged, module.eval(), x)):
         raise NetworkError(f"{called}: buffer {still[0]!r} changes in inference mode; training alone may move it")
     moving = Layout(tuple((name, tuple(start[name].shape)) for name in moved if start[name].is_floating_point()))
     state = module.state_dict()
@@ -76,7 +76,7 @@ def _described(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
     return Facts(plugged, inputs, outputs, Layout(shapes), moving, start | rest, tuple(state))
 
 
-def _moved(plugged: Plugged, module: nn.Module, x: Tensor) -> dict[str, Tensor]:
+def _find_changed_buffers(plugged: Plugged, module: nn.Module, x: Tensor) -> dict[str, Tensor]:
     """Returns the buffers that a pass changes, as they were before. Raises NetworkError and ForeignError."""
     before, values = buffers_of(module), {name: value.clone() for name, value in module.named_parameters()}
     with blamed(f"network {plugged.name} failed on a batch {list(x.shape)} with", plugged.source, NetworkError):
@@ -190,9 +190,9 @@ class _Trial:
 
     def _output(self, rows: int, training: bool) -> Tensor:
         """Returns [rows, outputs] of one member that has not been trained."""
-        return self._tried(rows, training)[0][0]
+        return self._try(rows, training)[0][0]
 
-    def _tried(self, rows: int, training: bool) -> tuple[Tensor, Mapping[str, Tensor]]:
+    def _try(self, rows: int, training: bool) -> tuple[Tensor, Mapping[str, Tensor]]:
         params = self._params[:1]
         return self._net.tried(params, self._net.statistics(params), _examples(self._inputs, rows)[None], training)
 
@@ -214,7 +214,7 @@ class _Trial:
 
     def _count(self, rows: int) -> tuple[float, float, float]:
         def forward() -> tuple[Tensor, Iterable[Tensor]]:
-            outputs, leaves = self._tried(rows, True)
+            outputs, leaves = self._try(rows, True)
             return outputs, leaves.values()
 
         return count_passes(forward)
