@@ -161,13 +161,14 @@ def line(row: Figures) -> list[str]:
 
 
 def options(study: Study) -> str:
-    """Returns the size of a study, and its candidates."""
+    """Returns the size of a study, what differs from the dataset's definition, and its candidates."""
     settings, values = study.figures["options"], [value_text(float(one["value"])) for one in study.figures["constants"]]
     units = f"{count_text(settings['orders'], 'order')} × {count_text(settings['seeds'], 'seed')}"
-    return (
-        f"{units}, {settings['examples_per_task']:,} examples a task, of which {100 * settings['validation']:g} % are "
-        f"held out; candidates: {', '.join(values)}."
-    )
+    size = f"{units}, {settings['examples_per_task']:,} examples a task"
+    own = [f"{settings['tasks']} tasks with those of the search"] if "tasks" in settings else []
+    own += [f"reference batches of {settings['memory_batch']}"] if "memory_batch" in settings else []
+    held = f"of which {100 * settings['validation']:g} % are held out"
+    return f"{', '.join([size, held, *own])}; candidates: {', '.join(values)}."
 
 
 def points(study: Study) -> Mapping[str, Point]:

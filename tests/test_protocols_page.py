@@ -1,5 +1,6 @@
 """docs/protocols.md shows what benchmarks/protocols.py has written, however much of it is there."""
 
+import argparse
 import json
 import re
 
@@ -213,3 +214,22 @@ def test_a_study_of_other_options_is_trained_again(tmp_path):
     left = {options["name"] for *_, options in wanted} - protocols.stored(file, wanted).keys()
     assert left == {wanted[1][2]["name"]}
     assert protocols.stored(tmp_path / "none.json", wanted) == {}
+
+
+def test_only_missing_studies_are_trained_and_the_others_stay(monkeypatch, tmp_path):
+    import members
+    import protocols
+
+    file, asked, studies = tmp_path / "protocols.json", [], every()
+
+    def outcomes(makers, arguments):
+        asked.extend(maker.keywords["name"] for maker in makers)
+        return iter([argparse.Namespace(results=made.protocols(made.protocol("first-2", made.always(0.5))))])
+
+    monkeypatch.setattr(members, "outcomes", outcomes)
+    file.write_text(json.dumps({"studies": [studies[0], *studies[2:]]}), encoding="utf-8")
+    protocols.train(file, argparse.Namespace(tiny=None))
+    assert asked == [studies[1]["options"]["name"]]
+    after = json.loads(file.read_text(encoding="utf-8"))["studies"]
+    assert [one for number, one in enumerate(after) if number != 1] == [studies[0], *studies[2:]]
+    assert after[1]["options"] == studies[1]["options"] and len(after[1]["protocols"]) == 1

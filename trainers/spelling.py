@@ -22,10 +22,10 @@ def unknown(kind: str, value: object, allowed: Iterable[str]) -> str:
     names = list(allowed)
     if not names:
         return f"no {kind} {value!r}; there is none"
-    listed, rest = names, ""
+    near, listed, rest = _nearest(str(value), names), names, ""
     if len(names) > MOST:
-        listed, rest = [one for _, one in _nearest(str(value), names)[:NEAREST]], f" and {len(names) - NEAREST} more"
-    return f"no {kind} {value!r}; known: {', '.join(listed)}{rest}{did_you_mean(str(value), names)}"
+        listed, rest = [one for _, one in near[:NEAREST]], f" and {len(names) - NEAREST} more"
+    return f"no {kind} {value!r}; known: {', '.join(listed)}{rest}{_hint(near)}"
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
@@ -34,20 +34,21 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
     >>> did_you_mean("agme", ["agem", "van"]), did_you_mean("x", ["agem"], "it has agem"), did_you_mean("x", ["agem"])
     ("; did you mean 'agem'?", '; it has agem', '')
     """
-    for likeness, one in _nearest(name, known)[:1]:
-        if likeness >= NEAR:
-            return f"; did you mean {one!r}?"
-    return f"; {otherwise}" if otherwise else ""
+    return _hint(_nearest(name, known)) or (f"; {otherwise}" if otherwise else "")
+
+
+def _hint(near: list[tuple[float, str]]) -> str:
+    return f"; did you mean {near[0][1]!r}?" if near and near[0][0] >= NEAR else ""
 
 
 def _nearest(name: str, known: Iterable[str]) -> list[tuple[float, str]]:
     """Returns (likeness, name) of the known names that have the most letters in common, the nearest first."""
     matcher = SequenceMatcher(b=name.casefold())
 
-    def measured(one: str, measure: Callable[[], float]) -> float:
+    def compare(one: str, ratio: Callable[[], float]) -> float:
         matcher.set_seq1(one.casefold())
-        return measure()
+        return ratio()
 
-    few = nlargest(CLOSER_LOOK, known, key=lambda one: measured(one, matcher.quick_ratio))
-    likeness = [(measured(one, matcher.ratio), one) for one in few]
+    few = nlargest(CLOSER_LOOK, known, key=lambda one: compare(one, matcher.quick_ratio))
+    likeness = [(compare(one, matcher.ratio), one) for one in few]
     return sorted(likeness, key=lambda pair: pair[0], reverse=True)
