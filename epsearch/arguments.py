@@ -4,12 +4,14 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
+from typer.models import CommandInfo, TyperInfo
 
 from epsearch.failures.crash_report import SERVER
 from epsearch.failures.errors import UsageError
@@ -182,6 +184,21 @@ class Commands(typer.Typer):
         """
         context = {"obj": here, **settings.pop("context_settings", {})}
         return super().command(name, cls=_Command, context_settings=context, **settings)
+
+    def alone(self, names: Sequence[str]) -> "Commands":
+        """Returns the commands with those of these names alone, or all where none of them has one.
+
+        Typer takes a tenth of a second to make all, and each start of the program needs one.
+        """
+        one = copy(self)
+        one.registered_commands = [each for each in self.registered_commands if name_of(each) in names]
+        one.registered_groups = [each for each in self.registered_groups if name_of(each) in names]
+        return one if one.registered_commands or one.registered_groups else self
+
+
+def name_of(command: CommandInfo | TyperInfo) -> str:
+    """Returns the name of a command, or of a group of commands."""
+    return command.name or str(getattr(command.callback, "__name__", ""))
 
 
 def joined(arguments: Sequence[str]) -> list[str]:

@@ -30,6 +30,7 @@ from epsearch.arguments import (
     Storage,
     WithPrinted,
     joined,
+    name_of,
 )
 from epsearch.commands import checking, publishing, reproducing, service, slurm, stored, studies, training
 from epsearch.commands.printing import err, json_alone, listener, out, printed, url_of, view
@@ -70,7 +71,7 @@ def main() -> None:
 
 def run() -> object:
     """Runs the command line; returns the exit status, or None for 0. Raises errors for `failures.lines`."""
-    command = get_command(app)
+    command = get_command(app.alone(sys.argv[1:2]))
     try:
         # Not through its `main`, which ends silently after Ctrl-C or with a closed pipe.
         alone = json_alone() if "--json" in sys.argv else nullcontext()
@@ -232,8 +233,7 @@ def _group(commands: Sequence[CommandInfo | TyperInfo]) -> None:
     """Puts commands into their groups."""
     groups = {command: panel for panel, names in PANELS.items() for command in names}
     for one in commands:
-        name = one.name or str(getattr(one.callback, "__name__", ""))
-        one.rich_help_panel = groups[name]
+        one.rich_help_panel = groups[name_of(one)]
 
 
 _group([*app.registered_commands, *app.registered_groups])

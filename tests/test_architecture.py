@@ -124,6 +124,7 @@ def test_the_arrow_test_sees_imports():
         ("results", ["torch", "ray", "plotly", "trainers", "search_spaces"]),
         ("epsearch", ["torch", "ray", "pandas", "yaml", "rich", "typer"]),
         ("epsearch.cli", ["torch", "ray", "plotly", "pandas", "sqlalchemy", "scipy", "optuna", "numpy"]),
+        ("results.pages.search.report", ["torch", "ray", "optuna", "scipy.stats"]),
         ("epsearch.findings.listing", ["torch", "ray", "plotly", "pandas", "scipy", "optuna", "numba", "rich"]),
         (
             "epsearch.terminal.lists",

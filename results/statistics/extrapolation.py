@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import Self
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtri, stdtrit
 
 from results.statistics.gaussian_process import Axis, Process, Shape, in_one_thread
 
@@ -103,7 +103,7 @@ class Extrapolation:
         lower, there, x = lower[usable][:, seeds], there[usable][:, seeds], np.asarray(x, float)[usable]
         group, last = _groups(x), np.nanmean(np.where(there, lower[:, :, -k:].mean(axis=2), np.nan), axis=1)
         mean, seen, covariance, level = _forecast(*_pooled(group, x, lower, there), tasks)
-        best, loss, normal = int(np.argmax(mean)), seen - mean, float(stats.norm.ppf((1 + LEVEL) / 2))
+        best, loss, normal = int(np.argmax(mean)), seen - mean, float(ndtri((1 + LEVEL) / 2))
         least = LEAST_ERROR * (tasks - k) / k
         own, apart = np.hypot(OWN_ERROR * loss, least), np.hypot(APART_ERROR * (loss - loss[best]), least)
         half = np.hypot(normal * np.sqrt(np.diag(covariance) + own**2), level)
@@ -188,7 +188,7 @@ def _noise(x: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, float]:
     if count < 2:
         return covariance, math.inf
     effects = np.nanmean(scores - np.nanmean(scores, axis=1, keepdims=True), axis=0)
-    return covariance, float(stats.t.ppf((1 + LEVEL) / 2, count - 1) * effects.std(ddof=1) / math.sqrt(count))
+    return covariance, float(stdtrit(count - 1, (1 + LEVEL) / 2) * effects.std(ddof=1) / math.sqrt(count))
 
 
 def _weights(lower: np.ndarray, there: np.ndarray, k: int) -> np.ndarray:
