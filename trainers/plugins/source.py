@@ -11,6 +11,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib.machinery import ModuleSpec, all_suffixes
 from importlib.util import find_spec
 from pathlib import Path
@@ -158,18 +159,19 @@ def _hidden(name: str, place: Path) -> bool:
     return any(name.endswith(".py") for name in os.listdir(place))  # else it is a folder of other things
 
 
-def _imported(content: bytes) -> set[str]:
+@lru_cache(maxsize=1024)  # a service, and a study of several plug-ins, ask for the same files again and again
+def _imported(content: bytes) -> frozenset[str]:
     """Top-level modules that a source names in import statements; none where it is not Python."""
     try:
         with warnings.catch_warnings(action="ignore"):  # Python says the same when it imports the module
             tree = ast.parse(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
+        return frozenset()
     nodes = list(ast.walk(tree))
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     # Those with a level are relative: of the package, all files of which are hashed anyway.
     names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
-    return {name.partition(".")[0] for name in names}
+    return frozenset(name.partition(".")[0] for name in names)
 
 
 def _read(path: Path) -> bytes:
