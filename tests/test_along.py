@@ -35,6 +35,7 @@ def forgetful(piece, value):
     return np.where(age >= 0, learned * np.exp(-rate * np.maximum(age, 0)), np.nan)
 
 
+@pytest.mark.slow
 def test_every_member_is_trained_once_and_search_and_evaluation_share_no_task():
     import along
 
@@ -66,6 +67,7 @@ def test_what_is_tested_does_not_change_what_is_trained(data_dir):
     np.testing.assert_allclose(along.unpacked(found["accuracies"])[below], expected[below], atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["permuted_mnist, 2000 images, soft_agem", "rotated_mnist, 2000 images, ewc"])
 def test_members_are_those_of_a_search_and_begin_alike_on_fewer_tasks(name, data_dir):
     """The matrix of a search on three tasks is the corner of that on more: so one training judges them all."""
@@ -124,6 +126,7 @@ def judged():
     return row, forecasts.results({"facts": {}, "members": members})
 
 
+@pytest.mark.slow
 def test_the_model_is_judged_by_the_evaluation(judged):
     import forecasts
 
@@ -142,6 +145,7 @@ def test_the_model_is_judged_by_the_evaluation(judged):
     assert better == pytest.approx(first["regret"], abs=0.01) and 0 < error < 0.1
 
 
+@pytest.mark.slow
 def test_the_page_says_what_is_missing_and_by_how_much_aims_are_missed(judged):
     import along
     import along_page
@@ -155,6 +159,7 @@ def test_the_page_says_what_is_missing_and_by_how_much_aims_are_missed(judged):
     assert along_page.section({"streams": []})[0].endswith(f"{len(along.rows())} streams of {len(along.rows())}.")
 
 
+@pytest.mark.slow
 def test_a_judge_is_no_stream_by_which_anything_is_chosen(judged):
     import along_page
 

@@ -64,6 +64,7 @@ def test_compare_sees_a_change_beyond_noise(change, noise, slower):
     assert verdict.change.median == pytest.approx(change, rel=0.05)
 
 
+@pytest.mark.slow
 def test_compare_does_not_call_noise_a_change():
     from compare import judge
 
@@ -123,6 +124,7 @@ def test_compare_refuses_times_below_their_noise():
         _trained(Busy(), {"members": 1}, 60)
 
 
+@pytest.mark.slow
 def test_the_strengths_of_a_penalty_do_not_diverge():
     import candidate
 
@@ -171,6 +173,7 @@ def test_who_answers_for_a_revision(candidate, cohort, answers, tmp_path):
         assert candidate_of(tmp_path) == (tmp_path if "/" in answers else BENCHMARKS) / answers
 
 
+@pytest.mark.slow
 def test_the_engine_agrees_with_float64():
     import agreement
 
@@ -193,6 +196,7 @@ def test_made_up_images_are_zero_where_mnist_is():
     assert 0.6 < used < 0.8  # of MNIST's columns, a batch of 266 uses 71 %
 
 
+@pytest.mark.slow
 def test_the_page_is_made_from_the_results():
     import page
 
@@ -216,6 +220,7 @@ def test_the_page_says_how_to_fill_what_is_missing(tmp_path):
     assert "| whole search | – |" in text
 
 
+@pytest.mark.slow
 def test_grown_ledgers_can_be_made(tmp_path, monkeypatch):
     import grown
 
@@ -265,6 +270,7 @@ def is_module(name):
         return False
 
 
+@pytest.mark.slow
 def test_names_that_benchmarks_import_exist():
     """Most benchmarks run too long for a test, and a rename would show only when somebody measures."""
     ours = ("epsearch", "trainers", "search_spaces", "results")
@@ -278,6 +284,7 @@ def test_names_that_benchmarks_import_exist():
                     assert hasattr(module, name) or is_module(f"{node.module}.{name}"), f"{file.name}: no {name}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "size"), [("reduced_resnet18", 32), ("resnet18", 64)])
 def test_flop_of_residual_networks_are_those_that_torch_counts(name, size):
     import image_steps
@@ -290,6 +297,7 @@ def test_flop_of_residual_networks_are_those_that_torch_counts(name, size):
     assert image_steps.gflop(image_steps.network(name), size) == pytest.approx(counted, rel=0.01)
 
 
+@pytest.mark.slow
 def test_steps_of_residual_networks_can_be_measured():
     import image_steps
 
@@ -302,6 +310,7 @@ def test_steps_of_residual_networks_can_be_measured():
     assert row["members"] == "together" and row["member_steps_per_second"] > 0
 
 
+@pytest.mark.slow
 def test_the_plain_residual_network_is_ours():
     """The same parameters have the same gradients, apart and, as a sum, in one pass."""
     import image_limits
@@ -330,6 +339,7 @@ def test_the_plain_residual_network_is_ours():
             assert (seen_one - own).norm() < 1e-3 * own.norm(), name
 
 
+@pytest.mark.slow
 def test_limits_of_residual_networks_can_be_measured(monkeypatch):
     import image_limits
     import steps_page
@@ -340,6 +350,7 @@ def test_limits_of_residual_networks_can_be_measured(monkeypatch):
     assert "| convolutions alone |" in text and "torch.compile |" not in text
 
 
+@pytest.mark.slow
 def test_workers_in_virtual_time_train_a_study_no_faster_than_its_rounds_allow(tmp_path, monkeypatch):
     import virtual
 

@@ -67,6 +67,7 @@ def test_its_settings_are_options_of_epsearch_with_the_same_defaults(example):
     assert int(example.TEST.sum()) == TEST_IMAGES
 
 
+@pytest.mark.slow
 def test_it_trains_the_same_members_and_chooses_the_same_epsilon(both):
     settings, chosen, ledger, results = both
     first, others = range(settings.cv_tasks), range(settings.cv_tasks, settings.tasks)

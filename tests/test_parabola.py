@@ -176,6 +176,7 @@ def test_bad_input_is_one_line(tmp_path):
     assert "not an IDX" in answer.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_the_whole_page():
     import parabola
     import parabola_page
@@ -195,6 +196,7 @@ def test_the_whole_page():
     )
 
 
+@pytest.mark.slow
 def test_a_page_of_what_is_there_names_what_is_to_come():
     import parabola
     import parabola_page
@@ -210,6 +212,7 @@ def test_a_page_of_what_is_there_names_what_is_to_come():
     assert "Still to come" in text and "###" not in text and plots == {}
 
 
+@pytest.mark.slow
 def test_members_that_diverged_have_no_mean():
     import parabola
     import parabola_page

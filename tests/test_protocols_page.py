@@ -39,6 +39,7 @@ def every(**given):
     return [study(stream, method, **given) for stream, method, _ in protocols.studies()]
 
 
+@pytest.mark.slow
 def test_the_page_can_be_made_without_a_study_with_one_and_with_all():
     import protocols_page
 
@@ -63,6 +64,7 @@ def test_a_file_that_is_not_there_is_named_with_its_command(tmp_path):
     assert f"`{protocols_page.SECTION[1]}` writes `benchmarks/results/protocols.json`" in text
 
 
+@pytest.mark.slow
 def test_the_file_fills_the_page(tmp_path):
     import page
 
@@ -205,6 +207,7 @@ def test_points_of_equal_cost_stand_side_by_side_and_hollow_where_they_peek():
     )
 
 
+@pytest.mark.slow
 def test_a_study_of_other_options_is_trained_again(tmp_path):
     import protocols
 

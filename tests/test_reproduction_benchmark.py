@@ -31,6 +31,7 @@ def test_every_row_is_one_that_can_be_trained():
     assert reproduction.left(stored) == pieces[-1:]
 
 
+@pytest.mark.slow
 def test_a_member_is_that_of_the_row(data_dir):
     import reproduction
 
@@ -44,6 +45,7 @@ def test_a_member_is_that_of_the_row(data_dir):
     assert member["row"] == row.identity and member["seed"] == 1
 
 
+@pytest.mark.slow
 def test_a_member_begins_with_the_authors_weights(data_dir, monkeypatch):
     """One step would differ, too: a run of 60 images a task has another accuracy than with our weights."""
     import reproduction
@@ -57,6 +59,7 @@ def test_a_member_begins_with_the_authors_weights(data_dir, monkeypatch):
     assert members[0]["A_T"] != members[1]["A_T"]
 
 
+@pytest.mark.slow
 def test_a_memory_of_any_class_is_as_large(data_dir):
     import reproduction
 

@@ -29,6 +29,7 @@ def both(store: Store, other: Store) -> None:
     other.leases.acquire("two", FAR)
 
 
+@pytest.mark.slow
 def test_of_what_two_studies_need_each_trains_what_it_claimed(store: Store, other: Store) -> None:
     third = len(MANY) // 3
     assert store.claims.claim(MANY[: 2 * third]) == set(MANY[: 2 * third])
@@ -140,6 +141,7 @@ def test_claims_change_in_one_transaction_at_a_time(store: Store, other: Store) 
     assert other.claims.claim(KEYS[:1]) == set(KEYS[:1])
 
 
+@pytest.mark.slow
 def test_many_studies_claim_and_write_at_once(url: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """In any order of keys; no key is claimed by two, and none waits for another that waits for it."""
     monkeypatch.setattr(lease, "LEASE_SECONDS", float(HANGS))

@@ -92,6 +92,7 @@ def test_the_last_ones_of_a_study_are_kept_and_those_of_others_stay(
     assert ids(other, "another") == before
 
 
+@pytest.mark.slow
 def test_ten_thousand_are_kept(store: Store) -> None:
     lease = store.leases.acquire("demo", here())
     row = {"study": "demo", "token": lease.token, "kind": "note", "data": "{}", "time": 1.0}
@@ -123,6 +124,7 @@ def test_values_of_other_types_are_left_out(store: Store) -> None:
     assert ids(store) == [1]
 
 
+@pytest.mark.slow
 def test_who_has_lost_its_lease_notes_nothing(store: Store, other: Store) -> None:
     store.leases.acquire("demo", FAR)
     expire(store)

@@ -52,6 +52,7 @@ def test_a_clock_before_1970_is_one(store: Store, other: Store, monkeypatch: pyt
     assert other.leases.acquire("demo", here()).token == 2
 
 
+@pytest.mark.slow
 def test_a_study_has_one_holder(store: Store, other: Store) -> None:
     assert store.lease is None
     lease = store.leases.acquire("demo", here())

@@ -70,7 +70,8 @@ def test_promises_on_every_path(promise, method, path):
     promise(case(method, path))
 
 
-@pytest.mark.few(4)
+@pytest.mark.slow
+@pytest.mark.few(8)
 @every_method
 def test_in_tensors_members_are_the_same_up_to_rounding(method):
     members_are_the_same_alone_and_together(case(method, TWIN))
@@ -86,7 +87,8 @@ def test_a_reservoir_alone_is_no_plain_sgd_in_the_first_task():
     assert not np.allclose(found.within[0, 0], plain.within[0, 0])
 
 
-@pytest.mark.few(11)
+@pytest.mark.slow
+@pytest.mark.few(22)
 @on_compiled_paths_by_kind
 @every_method
 def test_learners_are_bit_identical_alone_and_together(method, path):

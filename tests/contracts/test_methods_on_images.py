@@ -71,7 +71,8 @@ def runs():
         yield pytest.param(method, kind, path, marks=[] if few else [pytest.mark.slow], id=name)
 
 
-@pytest.mark.few(6)
+@pytest.mark.slow
+@pytest.mark.few(12)
 @pytest.mark.parametrize(("method", "kind", "path"), [*runs()])
 def test_a_whole_run_agrees_with_a_plain_loop(method, kind, path, monkeypatch):
     """Parameters after every step, and accuracies: masks, heads, order of the passes, statistics, the rules.
@@ -104,7 +105,8 @@ def test_a_whole_run_agrees_with_a_plain_loop(method, kind, path, monkeypatch):
     assert result.steps.tolist() == [len(trace)]
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @of_each_kind
 def test_learners_in_turn_are_bit_identical_alone_and_together(method):
     learners = [small(method, seed, epsilon=epsilon) for seed in (0, 1) for epsilon in (0.0, 0.5)]
@@ -116,6 +118,7 @@ def test_learners_in_turn_are_bit_identical_alone_and_together(method):
         assert np.array_equal(together.params[row], alone.params[0])
 
 
+@pytest.mark.slow
 def test_learners_together_agree_with_learners_in_turn():
     """The stated tolerance between the two ways: rounding alone, as steps are few."""
     learners = [small("soft_agem", epsilon=epsilon) for epsilon in (0.0, 0.3, 0.9)]
@@ -124,7 +127,8 @@ def test_learners_together_agree_with_learners_in_turn():
         assert np.allclose(one, other, atol=1e-4)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @of_each_kind
 def test_a_killed_run_goes_on(method, tmp_path, monkeypatch):
     """Statistics of batch normalisation are kept with the parameters."""

@@ -124,7 +124,8 @@ def test_the_learning_curve_is_that_of_the_first_pass(method, path):
     assert not np.array_equal(once.params[0], twice.params[0])
 
 
-@pytest.mark.few(11)
+@pytest.mark.slow
+@pytest.mark.few(22)
 @in_passes
 @on_paths_by_kind
 @every_method
@@ -137,6 +138,7 @@ def test_a_run_that_was_killed_goes_on_bit_for_bit(method, path, others, tmp_pat
     assert all(rows_equal(whole, row, resumed, row) for row in range(2)) and resumed.saved
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", OFTEN, ids=str)
 def test_first_tasks_of_other_passes_are_kept_apart(path, tmp_path):
     for values in ({}, {"epochs": 2}, {"steps": 14}, {"epochs": 1}, {"epochs": 2}):
@@ -145,7 +147,8 @@ def test_first_tasks_of_other_passes_are_kept_apart(path, tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
 
 
-@pytest.mark.few(7)
+@pytest.mark.slow
+@pytest.mark.few(14)
 @every_method
 def test_seeds_in_one_batch_have_their_own_orders(method):
     together = [small(method, seed, epochs=2) for seed in (0, 1)]

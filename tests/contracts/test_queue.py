@@ -314,6 +314,7 @@ def test_what_is_no_number_says_nothing(store: Store) -> None:
         assert getattr(one, column) in (False, 0, "") and [*sorted(store.queue.submissions())] == ["another", "demo"]
 
 
+@pytest.mark.slow
 def test_of_many_who_submit_take_and_leave_at_once_nothing_is_lost(store: Store, other: Store) -> None:
     """Whatever the order: every change is whole, the numbers of events grow, and nobody waits for ever."""
     failures: list[BaseException] = []

@@ -96,6 +96,7 @@ def test_one_that_is_free_again_is_taken_at_once(store: Store, lost: Callable[[]
     assert store.add(MEMBERS) == len(MEMBERS) - 2 and clock.now == 0 and clock.told == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.0, 60.0])
 def test_retries_end(store: Store, lost: Callable[[], None], seconds: float) -> None:
     clock = Clock()

@@ -159,7 +159,8 @@ def test_the_scenarios_differ(path):
     assert len(set(found)) == len(SCENARIOS)
 
 
-@pytest.mark.few(13)
+@pytest.mark.slow
+@pytest.mark.few(26)
 @pytest.mark.parametrize(
     ("method", "scenario"),
     [(name, scenario) for name in ONE_NETWORK for scenario in METHODS[name].scenarios if scenario != DOMAIN],

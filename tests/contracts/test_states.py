@@ -120,6 +120,7 @@ def test_a_study_is_interrupted_where_nobody_trains_it(store: Store, state: str)
     assert current(store).now == (INTERRUPTED if state in (RUNNING, CANCELLING) else state)
 
 
+@pytest.mark.slow
 @needs_proc
 def test_a_study_is_interrupted_as_soon_as_its_process_is_gone(store: Store) -> None:
     with another_process() as (child, holder):

@@ -92,6 +92,7 @@ def test_a_failing_batch_adds_nothing(store: Store) -> None:
     assert len(store.all_runs()) == 0
 
 
+@pytest.mark.slow
 def test_two_processes_add_at_the_same_time(url: str) -> None:
     """They open a new file together, and half of their keys are the same."""
     body = ("print(sum(store.add([record(seed=s)]) for s in range({0}, {1})))",)
@@ -115,6 +116,7 @@ def test_threads_share_a_store(store: Store) -> None:
     assert sorted(added) == [0, 0, 0, 9]
 
 
+@pytest.mark.slow
 def test_kill_loses_no_committed_record(url: str) -> None:
     lines = ("seed = 0", "while True:", "    store.add([record(seed=seed), record(seed=seed, epsilon=0.5)])")
     writer = process(url, *lines, "    print(seed, flush=True)", "    seed += 1")

@@ -102,6 +102,7 @@ def test_the_command_line_wins_over_either_end_of_a_range(epsearch, tmp_path):
     assert "cv_tasks: 4\n" in printed and "most_cv_tasks: 5\n" in printed
 
 
+@pytest.mark.slow
 def test_the_plan_says_what_further_tasks_may_cost(epsearch):
     plan = epsearch("plan", *arguments(), "--json").json
     ahead = plan["ahead"]
@@ -123,6 +124,7 @@ def test_the_plan_says_what_further_tasks_may_cost(epsearch):
     assert plain["brief"]["members"] == "at most 16 to train, 0 in the ledger"
 
 
+@pytest.mark.slow
 def test_json_has_what_was_measured_and_what_is_predicted(epsearch, runs):
     found = epsearch("report", NAME, "--json").json
     (one,), last = found["rounds"], found["stages"][-1]
@@ -144,6 +146,7 @@ def load_table(runs, name):
     return pd.read_csv(runs / NAME / f"{name}.csv")
 
 
+@pytest.mark.slow
 def test_the_report_says_which_stage_a_figure_shows(epsearch, runs):
     stages = epsearch("report", NAME, "--json").json["stages"]
     last = stages[-1]["tasks"]
@@ -163,6 +166,7 @@ def test_the_report_says_which_stage_a_figure_shows(epsearch, runs):
     assert f"{taken:,}" in page, "steps of the first tasks are not counted again"
 
 
+@pytest.mark.slow
 def test_runs_on_further_tasks_are_verified_like_others(epsearch, runs):
     answer = epsearch("verify", NAME, "--sample", "all", "--json")
     assert answer.status == 0 and answer.json["agrees"]
@@ -170,6 +174,7 @@ def test_runs_on_further_tasks_are_verified_like_others(epsearch, runs):
     assert all(one["same"] and one["same_parameters"] for one in answer.json["runs"])
 
 
+@pytest.mark.slow
 def test_it_moves_and_nothing_is_trained_again(epsearch, runs):
     assert epsearch("export", NAME, "first.zip").status == 0
     assert epsearch("import", "first.zip", "--out", "new", "--json").json["runs"] == len(ledgers.results(runs))
@@ -179,6 +184,7 @@ def test_it_moves_and_nothing_is_trained_again(epsearch, runs):
     assert again.json["stages"] == epsearch("report", NAME, "--json").json["stages"]
 
 
+@pytest.mark.slow
 def test_tools_and_the_web_get_a_point_once(runs):
     loop = load(NAME, LedgerUrl(f"sqlite:///{runs}/epsearch.sqlite"), runs)
     assert loop.grown_records()
@@ -192,6 +198,7 @@ def test_tools_and_the_web_get_a_point_once(runs):
     assert any(label.endswith(", 4 tasks") for _, label in groups)
 
 
+@pytest.mark.slow
 def test_orders_of_tasks(epsearch, tmp_path):
     answer = epsearch("run", *arguments(orders=2, seeds=1, points=3, most_cv_tasks=4), "--name", NAME, "--json")
     assert answer.status == 0, answer.err
@@ -204,6 +211,7 @@ def test_orders_of_tasks(epsearch, tmp_path):
     assert verified.status == 0 and verified.json["sample"] == len(stored)
 
 
+@pytest.mark.slow
 def test_checkpoints_in_a_folder_are_gone_on_with_and_gone_at_the_end(epsearch, runs, tmp_path):
     answer = epsearch("run", *arguments(checkpoints="kept"), "--name", NAME, "--out", "other", "--json")
     assert answer.status == 0, answer.err
@@ -234,6 +242,7 @@ def test_a_run_that_is_killed_on_a_further_task_goes_on_to_the_same_tables(runs,
     assert json.loads(done.stdout)["effort"]["reused"] == len(contents)
 
 
+@pytest.mark.slow
 def test_the_evaluation_speaks_of_the_choice_and_the_first_stage_of_itself(epsearch, runs):
     found = epsearch("report", NAME, "--json").json
     first = "Of 3 tasks alone, which did not choose: "

@@ -124,6 +124,7 @@ class TestBadInput:
         )
         assert not (tmp_path / "runs").exists()
 
+    @pytest.mark.slow
     def test_no_network(self, epsearch, tmp_path, monkeypatch):
         datasets = pytest.importorskip("torchvision.datasets")
         monkeypatch.setattr(datasets.MNIST, "mirrors", [(tmp_path / "nowhere").as_uri() + "/"])
@@ -152,6 +153,7 @@ class TestBadInput:
         one_line(epsearch("show", "--out", "empty"), "empty")
 
 
+@pytest.mark.slow
 def test_datasets(epsearch):
     rows = {row["name"]: row for row in epsearch("datasets", "--json").json}
     assert rows["permuted_digits"]["status"] == "present"
@@ -159,6 +161,7 @@ def test_datasets(epsearch):
     assert "permuted_mnist" in epsearch("datasets").out
 
 
+@pytest.mark.slow
 def test_doctor(epsearch):
     answer = epsearch("doctor", "--json")
     found = {check["subject"]: check for check in answer.json}
@@ -194,6 +197,7 @@ def flags(text):
     return set(re.findall(r"^│ (--[a-z-]+)", text, flags=re.MULTILINE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_the_short_help_has_the_basic_options_and_the_long_one_all(epsearch, kind):
     options = kind.options().values()
@@ -218,6 +222,7 @@ def test_help_says_what_options_take_and_what_they_are_without(epsearch, monkeyp
     assert "<str>" not in shown and "[default: permuted_digits]" in shown
 
 
+@pytest.mark.slow
 def test_help_has_the_values_of_the_dataset(epsearch, monkeypatch):
     monkeypatch.setenv("COLUMNS", "140")
     for dataset, repeats, lr in (("permuted_mnist", 5, 0.1), ("split_cub", 5, 0.1), ("permuted_digits", 4, 0.03)):

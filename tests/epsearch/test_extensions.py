@@ -64,6 +64,7 @@ def test_a_method_with_hyperparameters_of_its_own(extended, tmp_path):
     assert set(states["mine"]["chosen"]) == {"pull"} and states["table"]["status"] == "finished"
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_a_hyperparameter_of_ones_own_is_one_line(extended):
     wrong = {
         ("--pull", "2"): "pull must be a number in [0, 1], got '2'",

@@ -108,6 +108,7 @@ class TestProving:
         with checked_gpu(few("agem"), toy(), SMALL, TWIN) as outcome:
             assert outcome == "" and device.checks == 0
 
+    @pytest.mark.slow
     def test_graphs_alone_that_disagree_are_not_used_and_one_line_says_so(self, device):
         told, device.checked = [], emulated(stands_still)
         with redirect_notes(told.append):
@@ -118,6 +119,7 @@ class TestProving:
             "code they are recorded from"
         ]
 
+    @pytest.mark.slow
     def test_without_graphs_for_another_reason_nothing_is_said_of_them_nor_kept(self, device):
         """As where memory had no room for those of another method, or theirs disagreed."""
         told = []
@@ -130,6 +132,7 @@ class TestProving:
         assert proved().startswith("graphs-") and device.checks == 2 and proved().startswith("graphs-")
         assert device.checks == 2
 
+    @pytest.mark.slow
     def test_steps_that_disagree_are_not_kept(self, device):
         device.checked = with_fault
         for checks in (1, 2):
@@ -147,6 +150,7 @@ class TestStudies:
     def study(self, small_study):
         return replace(small_study(), device="cuda", numeric_path="cuda-float32")
 
+    @pytest.mark.slow
     def test_what_it_says_stands_with_every_run_and_in_the_report(self, small_study, store, device):
         loop = make(self.study(small_study), store)
         finish(loop)
@@ -160,6 +164,7 @@ class TestStudies:
         loop.records[key] = replace(one, cohort="0123.89abcdef.nographs-4e-06")
         assert gpu_checks(loop)["GPUs, with versions of torch"].startswith("2, which may round differently")
 
+    @pytest.mark.slow
     def test_steps_that_disagree_stop_it_and_nothing_is_stored(self, small_study, store, device):
         device.checked = with_fault
         loop = make(self.study(small_study), store)
@@ -172,6 +177,7 @@ class TestStudies:
             loop.tell([JobResult(job.number, None, **failed)])
         assert failure(stopped.value)[1] == 1 and not store.all_runs()
 
+    @pytest.mark.slow
     def test_a_graph_that_disagrees_in_training_fails_its_cohort_alone(self, small_study, store, device):
         device.trained = emulated(stands_still)
         loop = make(self.study(small_study), store)
@@ -183,6 +189,7 @@ class TestStudies:
         result = execute(job)  # goes on without graphs
         assert result.self_check.startswith("nographs-")
 
+    @pytest.mark.slow
     def test_the_ledger_takes_no_run_without_it(self, small_study, store, device):
         loop = make(self.study(small_study), store)
         job, *_ = loop.ask()
@@ -191,6 +198,7 @@ class TestStudies:
             loop.tell([replace(result, self_check="")])
         assert not store.all_runs()
 
+    @pytest.mark.slow
     def test_runs_of_before_are_read(self, small_study, store, device):
         loop = make(self.study(small_study), store)
         finish(loop)
@@ -220,6 +228,7 @@ def test_doctor_says_what_it_finds(device, tmp_path, monkeypatch):
 
 
 class TestSeveral:
+    @pytest.mark.slow
     def test_doctor_asks_a_process_for_each(self, monkeypatch):
         """Processes that find no GPU here."""
         monkeypatch.setattr(doctor, "visible_gpus", lambda: ["0", "MIG-b"])
@@ -261,11 +270,13 @@ class TestApples:
         with pytest.raises(ValueError, match="no numeric path 'mps-tf32'"):
             NumericPath.parse("mps-tf32")
 
+    @pytest.mark.slow
     def test_what_its_check_says_stands_with_every_run(self, small_study, store, device):
         loop = make(replace(small_study(), device="mps", numeric_path="mps-float32"), store)
         finish(loop)
         assert device.checks and all(one.on_gpu and one.self_check for one in store.all_runs())
 
+    @pytest.mark.slow
     def test_steps_that_disagree_stop_the_study(self, small_study, store, device):
         device.checked = with_fault
         job, *_ = make(replace(small_study(), device="mps", numeric_path="mps-float32"), store).ask()

@@ -95,6 +95,7 @@ def test_a_host_that_does_not_answer_costs_a_line():
     assert notice.send(f"http://127.0.0.1:1/{SECRET}", {}) == "127.0.0.1 does not answer: ConnectError"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_run_sends_one_at_its_end(epsearch, fails):
     with hook(200) as (url, came):
@@ -107,6 +108,7 @@ def test_a_run_sends_one_at_its_end(epsearch, fails):
     assert SECRET not in answer.err
 
 
+@pytest.mark.slow
 def test_a_service_sends_one_to_an_allowed_host_and_keeps_its_url_to_itself(tmp_path, monkeypatch):
     monkeypatch.setattr(Scheduler, "_begin_next", lambda *of: None)
     with hook(200) as (url, came):

@@ -87,6 +87,7 @@ def calls_of_one_system(path):
     yield from {name for name, _ in test_architecture.imports(path)} & MODULES
 
 
+@pytest.mark.slow
 def test_code_of_one_system_stands_in_its_places():
     for package in PACKAGES:
         for path in test_architecture.files(package):
@@ -166,6 +167,7 @@ class TestProcesses:
                 with suppress(ProcessLookupError, psutil.NoSuchProcess):
                     one.kill()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("groups", [True, False])
     def test_a_group_is_killed_with_or_without_the_systems_help(self, parent, monkeypatch, groups):
         started, child = parent

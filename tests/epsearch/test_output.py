@@ -48,7 +48,8 @@ def test_json_is_one_document_whatever_plug_ins_print(tmp_path):
     assert json.loads(process(tmp_path, "show", "one", "--json").stdout)["name"] == "one"
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @pytest.mark.parametrize("columns", ["0", "00", "1", "7", "-5", "x", ""])
 def test_tables_have_letters_whatever_columns_says(tmp_path, columns):
     done = process(tmp_path, "datasets", COLUMNS=columns, LINES="0")

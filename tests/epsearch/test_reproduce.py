@@ -31,6 +31,7 @@ def test_packs_are_listed(epsearch):
     assert [one["name"] for one in epsearch("reproduce", "--json").json] != [] and len(packs()) >= 12
 
 
+@pytest.mark.slow
 def test_a_row_is_trained_and_held_against_print(epsearch, pack, tmp_path):
     answer = epsearch("reproduce", pack(), "--quiet")
     lines = answer.out.splitlines()
@@ -54,6 +55,7 @@ def test_a_row_is_trained_and_held_against_print(epsearch, pack, tmp_path):
     assert api.load(found["name"]).answer.startswith("mine: outside ±3 of the printed 90 (n = 2).")
 
 
+@pytest.mark.slow
 def test_members_are_shared_and_the_answer_follows_the_pack(epsearch, pack):
     first = epsearch("reproduce", pack(), "--json").json["reproduction"]
     mean = round(first["mean"], 1)
@@ -68,6 +70,7 @@ def test_members_are_shared_and_the_answer_follows_the_pack(epsearch, pack):
     assert (more["effort"]["trained"], more["effort"]["reused"], more["reproduction"]["n"]) == (1, 2, 3)
 
 
+@pytest.mark.slow
 def test_the_table_has_every_answer_once_and_survives_an_archive(epsearch, pack, tmp_path):
     one_line(epsearch("reproduce", "--table"), "no ledger")
     for more in ((), ("--seeds", "3"), ("--tasks", "2")):
@@ -92,6 +95,7 @@ def test_a_plan_of_a_pack_trains_nothing(epsearch, pack, tmp_path):
     one_line(epsearch("plan", "reproduce"), "plan reproduce needs a pack; `epsearch reproduce` lists them")
 
 
+@pytest.mark.slow
 def test_several_methods_from_a_pack_are_a_comparison(epsearch, pack):
     answer = epsearch("compare", "--from-pack", pack(), "--methods", "er,van", "--quiet")
     lines = answer.out.splitlines()
@@ -100,6 +104,7 @@ def test_several_methods_from_a_pack_are_a_comparison(epsearch, pack):
     one_line(others, "settings of 'er' are given, but the methods are van")
 
 
+@pytest.mark.slow
 def test_a_row_without_a_result_is_open(epsearch, pack):
     answer = epsearch("reproduce", pack(), "--time-budget", "1s", "--quiet", "--print-config")
     assert yaml.safe_load(answer.out)["from_pack"]["printed"]["mean"] == 90.0
@@ -120,6 +125,7 @@ def test_wrong_arguments_are_one_line(epsearch, arguments, line):
     one_line(epsearch("reproduce", *arguments), line)
 
 
+@pytest.mark.slow
 def test_a_stored_answer_keeps_its_pack(epsearch, pack):
     """Neither a margin that is moved after the result nor a command without the pack takes the answer away."""
     name = epsearch("reproduce", pack(), "--json").json["name"]

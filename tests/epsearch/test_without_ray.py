@@ -33,6 +33,7 @@ def test_ray_is_imported_in_places_of_its_own():
             assert relative.startswith(OF_RAY) or "ray" not in {name for name, _ in imports(path)}, relative
 
 
+@pytest.mark.slow
 def test_a_search_is_trained_by_threads_and_says_nothing_of_ray(tmp_path):
     done = epsearch(tmp_path, "run", *SIZES.split())
     assert done.returncode == 0, done.stderr
@@ -41,7 +42,8 @@ def test_a_search_is_trained_by_threads_and_says_nothing_of_ray(tmp_path):
     assert "<html" in report.read_text(encoding="utf-8")
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @pytest.mark.parametrize("command", [["plan", *SIZES.split()], ["plan", "compare", "--device", "cpu"], ["doctor"]])
 def test_neither_plan_nor_doctor_names_it(tmp_path, command):
     done = epsearch(tmp_path, *command)
@@ -55,6 +57,7 @@ def test_doctor_finds_nothing_wrong(tmp_path):
     assert not [row for row in rows if row["ok"] is False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "condition"),
     [
@@ -98,6 +101,7 @@ def test_a_folder_named_ray_is_no_ray(tmp_path, monkeypatch):
     assert not registry.ray_installed()
 
 
+@pytest.mark.slow
 def test_modules_outside_of_its_places_import_without_it(tmp_path):
     names = sorted(_modules())
     lines = (

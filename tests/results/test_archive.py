@@ -131,6 +131,7 @@ def test_a_failure_in_the_middle_adds_nothing(file: Path, store: Store) -> None:
     assert store.all_runs() == [] and store.studies() == []
 
 
+@pytest.mark.slow
 def test_more_rows_than_a_query_has_values(tmp_path: Path) -> None:
     runs = [record(seed=seed) for seed in range(KEYS_PER_QUERY + 2)]
     with Store.open(f"sqlite:///{tmp_path}/many.db") as store, Store.open(f"sqlite:///{tmp_path}/to.db") as target:

@@ -159,6 +159,7 @@ matrices = st.integers(2, 6).flatmap(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(matrices)
 def test_identities_and_ranges(a: np.ndarray) -> None:

@@ -79,6 +79,7 @@ def test_tables_name_the_parameters() -> None:
     assert difference_table(results)["n"].tolist() == [3] * 7
 
 
+@pytest.mark.slow
 def test_a_curve_over_a_logarithmic_axis() -> None:
     results = learning_rates(seeds=5)
     curve = parameter_curve.numbers(results, "A_T")
@@ -126,6 +127,7 @@ def test_best_so_far_skips_what_has_no_score() -> None:
     assert narrowing["members"].iloc[-1] == len(study(repeats=3, seeds=2).search)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score_on", ["cv", "eval"])
 def test_words_of_a_search_of_the_learning_rate(tmp_path: Path, score_on: str) -> None:
     results = replace(learning_rates(), score_on=score_on)
@@ -140,6 +142,7 @@ def test_words_of_a_search_of_the_learning_rate(tmp_path: Path, score_on: str) -
     assert "lr" in columns and "epsilon" not in columns
 
 
+@pytest.mark.slow
 def test_words_of_a_search_of_several(tmp_path: Path) -> None:
     results = mixed(baseline=(0.0, 0.1, 25, "raw"))
     text = text_of(results, tmp_path)
@@ -153,6 +156,7 @@ def test_words_of_a_search_of_several(tmp_path: Path) -> None:
     assert "figures/shrinking_points.csv" not in names
 
 
+@pytest.mark.slow
 def test_without_a_baseline_nothing_is_compared(tmp_path: Path) -> None:
     results = mixed()
     assert results.baseline is None and difference_table(results).empty
@@ -161,6 +165,7 @@ def test_without_a_baseline_nothing_is_compared(tmp_path: Path) -> None:
     assert "Against" not in answer(results)
 
 
+@pytest.mark.slow
 def test_a_search_of_one_choice_has_no_curve(tmp_path: Path) -> None:
     results = search(("scale",), [("raw",), ("unit",)], baseline=("unit",))
     assert not results.is_curve

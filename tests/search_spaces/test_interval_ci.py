@@ -225,6 +225,7 @@ def test_it_closes_in_on_a_parabola_under_noise_and_leaves_out_what_is_apart():
     assert all(len(one.rounds) > 1 for one in found)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.floats(-0.5, 1.5), st.floats(0, 1)), min_size=1, max_size=6), st.integers(2, 12))
 def test_rounds_stay_inside_shrink_and_end(hulls, points):
     strategy = search_with(Answers(*((low, low + width) for low, width in hulls)), points=points, repeats=5)

@@ -38,6 +38,7 @@ class TestSharedFirstTask:
             assert rows_equal(plain, row, first, row) and rows_equal(plain, row, again, 5 - row)
         assert (plain.saved, first.saved, again.saved) == (4 * 6, 4 * 6, 6 * 6)  # 6 steps a task
 
+    @pytest.mark.slow
     def test_methods_share_it(self, tmp_path):
         for method in (name for name, method in METHODS.items() if method.first_task_is_sgd):
             plain = train([few(method)], toy(), MKL)
@@ -133,7 +134,8 @@ class TestResume:
         """Trains until the checkpoint of a seed's task `after` is written, and no further."""
         train_until_kept(monkeypatch, after, learners, toy(range(4)), path, folder=folder)
 
-    @pytest.mark.few(12)
+    @pytest.mark.slow
+    @pytest.mark.few(24)
     @on_paths_by_kind
     @pytest.mark.parametrize("values", OPTIMIZERS, ids=str)
     @pytest.mark.parametrize("method", ["van", "ewc", "gem", "soft_agem", "er", "prognn"])
@@ -145,7 +147,8 @@ class TestResume:
             again = train(learners, toy(range(4)), path, folder=tmp_path)
             assert all(rows_equal(whole, row, again, row) for row in range(2)) and again.saved >= 6 * (after + 1)
 
-    @pytest.mark.few(11)
+    @pytest.mark.slow
+    @pytest.mark.few(22)
     @on_paths_by_kind
     @pytest.mark.parametrize("method", IN_SEQUENCE)
     def test_every_method_goes_on_bit_for_bit(self, method, path, tmp_path, monkeypatch):

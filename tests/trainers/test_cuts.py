@@ -94,7 +94,8 @@ def test_with_an_optimizer(method, values, path):
     is_cut(of(method, **values), path, 3, 5)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @pytest.mark.parametrize("method", ["agem", "ewc", "prognn"])
 def test_of_residual_networks(method, monkeypatch):
     monkeypatch.setattr(trainers.networks, "REDUCED", (8, 8, 16, 16))

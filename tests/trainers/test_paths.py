@@ -51,7 +51,8 @@ def same(result, other, count):
     return np.array_equal(result.steps, other.steps)
 
 
-@pytest.mark.few(4)
+@pytest.mark.slow
+@pytest.mark.few(8)
 @pytest.mark.parametrize("path", PATHS, ids=str)
 @pytest.mark.parametrize("method", IN_SEQUENCE)
 def test_it_is_the_same_bit_for_bit_kept_or_not(method, path, tmp_path):
@@ -77,7 +78,8 @@ def test_what_an_optimizer_remembers_is_handed_over(method, values, path):
     assert again.fingerprints[1] != whole.fingerprints[0]
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
+@pytest.mark.few(4)
 @pytest.mark.parametrize("method", ["agem", "ewc", "er", "prognn"])
 def test_residual_networks_have_their_averages(method, tmp_path, monkeypatch):
     monkeypatch.setattr(trainers.networks, "REDUCED", (8, 8, 16, 16))
@@ -202,6 +204,7 @@ def test_a_fork_that_was_trained_further_begins_with_its_origin_all_the_same(tmp
     assert same(train([changed], STREAM, MKL, store=tmp_path, keep="newest", until=2), expected, 1)
 
 
+@pytest.mark.slow
 def test_origins_that_do_not_fit_together_say_so():
     """What is trained last does not say it: these learners begin after different tasks, each alone."""
     first, second = learner("ewc", lr=0.02), learner("ewc", lr=0.03)

@@ -41,6 +41,7 @@ def test_a_learner_is_bit_identical_in_any_cohort_of_1_to_55_in_any_order(path, 
             assert np.array_equal(together.params[row], alone[one].params[0])
 
 
+@pytest.mark.slow
 def test_epsilon_and_seed_change_the_result():
     chosen = [learner("soft_agem", seed, epsilon=value, memory=5) for value, seed in ((0.0, 0), (0.9, 0), (0.9, 1))]
     result = train(chosen, digits(examples=200), architecture=WIDE)
@@ -50,6 +51,7 @@ def test_epsilon_and_seed_change_the_result():
     assert not np.array_equal(second, third, equal_nan=True)
 
 
+@pytest.mark.slow
 def test_epsilon_zero_is_agem():
     stream = digits(examples=200)
     soft = train([learner("soft_agem", epsilon=0.0)], stream, architecture=WIDE)

@@ -1,6 +1,7 @@
 """ER's memory: who is stored, and that the pool's rows are those examples."""
 
 import numpy as np
+import pytest
 
 from tests.support.learners import learner
 from tests.support.toy_streams import toy
@@ -22,6 +23,7 @@ def stored_after(seed, tasks):
     return number[:CAPACITY]
 
 
+@pytest.mark.slow
 def test_every_example_is_stored_with_the_same_probability():
     """12 of 80, so p = 0.15. Over 3,000 seeds the standard error of a frequency is 0.0065; the largest of the 80
     deviations was 0.021 when this was written, and 0.03 is allowed."""

@@ -54,6 +54,7 @@ def same(one, other):
     ] and one.inert == other.inert
 
 
+@pytest.mark.slow
 def test_it_goes_on_where_it_stopped(trained, cache):
     whole = checked()
     assert len(trained) == 5 and len([*(cache / "checked").iterdir()]) == 1, "only the report is left"
@@ -74,10 +75,11 @@ def test_it_goes_on_where_it_stopped(trained, cache):
     assert len(trained) == 5, "a check that came to its end is made anew"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change", [{"set": "memory=6"}, {"search": "lr=log:0.02..1"}, {"seeds": "3,4"}, {"examples_per_task": 70}, "edited"]
 )
-@pytest.mark.few(1)
+@pytest.mark.few(2)
 def test_other_arguments_and_an_edited_trainer_begin_anew(trained, change):
     with pytest.raises(Interrupted):
         checked(Interrupting(2))
@@ -103,6 +105,7 @@ def test_damage_of_what_is_stored_is_told_and_not_believed(trained, cache):
     assert len(trained) == 5 and any("it is damaged: it is trained again" in line for line in events.warnings)
 
 
+@pytest.mark.slow
 def test_rows_are_printed_one_by_one(epsearch, trained, monkeypatch):
     """Also those of a check that ends in the middle, with the line that says that it goes on."""
     original = checking.train

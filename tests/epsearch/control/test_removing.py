@@ -35,6 +35,7 @@ def keys(study):
         return {record.key for record in store.all_runs()}
 
 
+@pytest.mark.slow
 def test_a_deleted_study_leaves_what_another_one_uses(two, epsearch):
     first, second, _, before = two
     all_of_both = keys(first)
@@ -93,6 +94,7 @@ def test_a_study_is_stored_before_it_takes_members(small_study, monkeypatch):
     assert keys(second) == before
 
 
+@pytest.mark.slow
 def test_members_that_are_claimed_stay(small_study):
     first = small_study(**OPTIONS, name="first")
     run(first)
@@ -158,6 +160,7 @@ def test_beside_a_study_that_cannot_be_read_all_members_stay(two):
     assert removal.unreadable == ("second",) and not removal.runs and keys(first) == before
 
 
+@pytest.mark.slow
 def test_members_that_no_study_has_are_cleaned_away(two, epsearch):
     first, second, *_ = two
     removed = delete("first", first.storage, first.out, yes).runs
@@ -175,6 +178,7 @@ def test_members_that_no_study_has_are_cleaned_away(two, epsearch):
     assert kept and not [file for file in (cache_folder() / LEARNERS).rglob("*") if file.is_file()]
 
 
+@pytest.mark.slow
 def test_bad_ages_are_one_line(epsearch):
     for age in ("30", "-1d", "0d", "d", ""):
         answer = epsearch("clean", "--older-than", age, "--yes")

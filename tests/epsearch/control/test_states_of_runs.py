@@ -84,6 +84,7 @@ def another_thread(work):
     assert not thread.is_alive()
 
 
+@pytest.mark.slow
 def test_a_run_is_running_and_then_finished(study):
     slow = Slow()
     with another_thread(lambda: run(study, slow)):
@@ -93,6 +94,7 @@ def test_a_run_is_running_and_then_finished(study):
     assert current(study).now == "finished"
 
 
+@pytest.mark.slow
 def test_a_study_is_cancelled_from_outside_and_keeps_what_is_finished(study, epsearch):
     slow = Slow()
     with another_thread(lambda: run(study, slow)) as came:
@@ -112,6 +114,7 @@ def test_a_study_is_cancelled_from_outside_and_keeps_what_is_finished(study, eps
     assert outcome.effort.reused >= len(kept) and current(study).now == "finished"
 
 
+@pytest.mark.slow
 def test_a_process_that_does_not_stop_is_killed_with_its_children(study):
     study.out.mkdir(parents=True)
     command = [sys.executable, "-c", HOLDS, study.storage.revealed]
@@ -123,6 +126,7 @@ def test_a_process_that_does_not_stop_is_killed_with_its_children(study):
         assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_left_is_cancelled_at_once(study):
     study.out.mkdir(parents=True)
     command = [sys.executable, "-c", HOLDS, study.storage.revealed]
@@ -145,6 +149,7 @@ def test_a_process_of_another_machine_cannot_be_killed_from_here(study):
         assert store.leases.state_of("mine").state == "cancelling"
 
 
+@pytest.mark.slow
 def test_what_has_ended_or_is_not_there_cannot_be_cancelled(study):
     run(study)
     with pytest.raises(UsageError, match=r"^study 'mine' is finished: there is nothing to cancel$"):
@@ -153,6 +158,7 @@ def test_what_has_ended_or_is_not_there_cannot_be_cancelled(study):
         cancel("mene", study.storage, study.out, 1.0)
 
 
+@pytest.mark.slow
 def test_a_study_that_failed_says_why_and_can_be_resumed(study, monkeypatch, epsearch):
     with monkeypatch.context() as broken:
         broken.setattr(local, "execute", lambda job, progress: JobResult(job.number, None, error="no luck"))
@@ -167,6 +173,7 @@ def test_a_study_that_failed_says_why_and_can_be_resumed(study, monkeypatch, eps
     assert epsearch("resume", "--failed").err == f"epsearch: no study in {study.storage} has failed\n"
 
 
+@pytest.mark.slow
 def test_a_refused_command_changes_no_state(study, small_study):
     run(study)
     before = current(study)
@@ -200,6 +207,7 @@ def test_a_time_budget_ends_after_the_running_cohorts(small_study):
     assert run(small_study(**OPTIONS)).effort.reused == len(late.stored)
 
 
+@pytest.mark.slow
 def test_a_run_is_followed_from_another_terminal(study):
     slow, seen = Slow(), Recorded()
     with another_thread(lambda: run(study, slow)):
@@ -213,6 +221,7 @@ def test_a_run_is_followed_from_another_terminal(study):
     assert seen.seen and seen.seen[-1].member_steps == slow.seen[-1].member_steps
 
 
+@pytest.mark.slow
 def test_watching_what_is_over_tells_its_last_run_and_ends(study, epsearch):
     run(study)
     seen = Recorded()
@@ -221,6 +230,7 @@ def test_watching_what_is_over_tells_its_last_run_and_ends(study, epsearch):
     assert epsearch("watch", "mine").status == 0
 
 
+@pytest.mark.slow
 def test_events_stay_few(study):
     """At most one of progress a second."""
     run(study)

@@ -34,7 +34,8 @@ def here(epsearch, monkeypatch, *arguments):
         return epsearch(*arguments)
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
+@pytest.mark.few(4)
 @pytest.mark.parametrize("arguments", [["list"], ["list", "--json"], ["show"], ["show", ledgers.NAME, "--json"]])
 def test_what_is_only_read_is_said_in_the_same_words(served, epsearch, monkeypatch, arguments):
     there = epsearch(*arguments)
@@ -59,6 +60,7 @@ def hidden(text, served):
     return text.replace(f"{served}/data", "DATA").replace(str(served), "OUT")
 
 
+@pytest.mark.slow
 def test_a_command_of_an_answer_begins_as_the_last_one_did(served, epsearch, monkeypatch, tmp_path):
     """In a checkout alone `uv run` makes it work; a command that is found without it needs none."""
     monkeypatch.setenv(UV, "1")
@@ -70,6 +72,7 @@ def test_a_command_of_an_answer_begins_as_the_last_one_did(served, epsearch, mon
     assert "uv run" not in here(epsearch, monkeypatch, "report", ledgers.NAME, "--out", served).out
 
 
+@pytest.mark.slow
 def test_a_report_is_downloaded_and_what_it_says_is_printed(served, epsearch, monkeypatch, tmp_path):
     there = epsearch("report", ledgers.NAME, "--out", "mine")
     assert there.status == 0 and f"report  mine/{ledgers.NAME}/report.html" in there.out
@@ -81,6 +84,7 @@ def test_a_report_is_downloaded_and_what_it_says_is_printed(served, epsearch, mo
     assert epsearch("report", "--json").json["report"] == f"runs/{ledgers.NAME}/report.html"
 
 
+@pytest.mark.slow
 def test_what_is_refused_there_is_one_line_here(served, epsearch):
     for arguments, line in (
         (["run", "--points", "2"], "epsearch: points must be >= 3, got 2\n"),
@@ -107,6 +111,7 @@ def test_nobody_answers(epsearch):
     assert answer.status == 1 and answer.err.startswith("epsearch: the service http://127.0.0.1:1 does not answer: ")
 
 
+@pytest.mark.slow
 def test_a_study_is_submitted_followed_and_cancelled(served, epsearch, monkeypatch):
     """While it waits in the queue: nobody works on that here."""
     with Store.open(service.settings(served).storage) as store:
@@ -126,6 +131,7 @@ def test_a_study_is_submitted_followed_and_cancelled(served, epsearch, monkeypat
         assert epsearch("resume", "mine", "--quiet").status == 130
 
 
+@pytest.mark.slow
 def test_a_study_of_the_queue_is_cancelled(served, epsearch):
     with Client(remote_url()) as client:
         client.post("/studies", service.STUDY | {"name": "waits"})
@@ -222,6 +228,7 @@ def test_a_service_that_never_answered_is_not_waited_for():
         waiting(client.url, Recorded(), pause=0.0)(lambda: client.get("/studies/mine/standing"))
 
 
+@pytest.mark.slow
 def test_a_study_is_deleted_there_by_somebody_who_is_sure(served, epsearch):
     alone = epsearch("delete", ledgers.NAME)
     assert alone.status == 2 and "without a terminal, --yes says so" in alone.err
@@ -233,6 +240,7 @@ def test_a_study_is_deleted_there_by_somebody_who_is_sure(served, epsearch):
     assert epsearch("list", "--json").json == []
 
 
+@pytest.mark.slow
 def test_a_study_is_planned_there(served, epsearch, monkeypatch):
     from epsearch.service.work.planning import Planner
 
@@ -277,6 +285,7 @@ def test_what_only_reads_a_ledger_here_says_so(epsearch, monkeypatch):
         assert "no ledger" in failed
 
 
+@pytest.mark.slow
 def test_a_study_that_is_finished_is_not_trained_again(served, epsearch):
     answer = epsearch("run", *ledgers.ARGUMENTS, "--name", ledgers.NAME, "--out", "far")
     assert answer.status == 0 and ledgers.NAME in answer.err and answer.err.count("\n") == 1

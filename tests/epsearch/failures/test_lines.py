@@ -197,6 +197,7 @@ def test_a_database_that_cannot_be_reached_is_of_the_surroundings(epsearch, monk
     assert answer.status == 1 and "connection refused" in answer.err and answer.err.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "read"), [("list", "summaries"), ("show", "get"), ("report", "get")])
 def test_a_database_that_goes_while_it_is_read_is_not_damage(epsearch, monkeypatch, tmp_path, command, read):
     def fail(store, keys=(), damage=None):
@@ -208,6 +209,7 @@ def test_a_database_that_goes_while_it_is_read_is_not_damage(epsearch, monkeypat
     assert answer.status == 1 and "connection lost" in answer.err and "damaged" not in answer.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("goes", "of"), [("read", LedgerUrl), ("_undamaged", Store)], ids=["opened", "read"])
 def test_the_final_report_waits_for_a_database_that_has_gone(epsearch, monkeypatch, tmp_path, goes, of):
     """Both when the ledger is opened for it, and when its runs are read."""
@@ -264,6 +266,7 @@ def test_what_ends_a_cohort(epsearch, small_options, monkeypatch, error, status,
         assert "in execute" in report_of(answer).read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_output_that_nobody_reads(tmp_path):
     """As `epsearch datasets | head -0`: the reader has gone before anything is written."""
     reader, writer = os.pipe()

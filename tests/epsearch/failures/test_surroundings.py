@@ -76,7 +76,8 @@ def closures():
             yield pytest.param(arguments, status, closed, marks=marks, id=f"{' '.join(arguments)} {closed}")
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("arguments", "status", "closed"), [*closures()])
 def test_streams_that_are_closed(tmp_path, arguments, status, closed):
     place = [] if arguments[0] in ("--help", "datasets") else ["--out", tmp_path]
@@ -100,7 +101,8 @@ def gone(tmp_path):
     return leave
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @pytest.mark.skipif(sys.platform != "linux", reason="others do not let a folder go that somebody works in")
 @pytest.mark.parametrize(
     "arguments", [["list"], ["show", NAME], ["report", NAME], ["run", *ARGUMENTS, "--name", NAME], ["plan", *ARGUMENTS]]

@@ -22,6 +22,7 @@ def search(tmp_path, **options):
     return arguments("run", SEARCH | {"out": tmp_path}, **options)
 
 
+@pytest.mark.slow
 def test_a_claim_is_answered_in_every_place(epsearch, tmp_path):
     done = epsearch(*comparison(tmp_path, claim="er>agem-90", name="one"), "--json")
     assert done.status == 0, done.err
@@ -35,12 +36,14 @@ def test_a_claim_is_answered_in_every_place(epsearch, tmp_path):
     assert "claim   er > agem - 90: cannot tell" in again.out
 
 
+@pytest.mark.slow
 def test_the_first_row_of_a_method_is_meant(epsearch, tmp_path):
     done = epsearch(*comparison(tmp_path, claim="er > agem"), "--json").json
     er, agem = (next(row for row in done["rows"] if row["method"] == name) for name in ("er", "agem"))
     assert done["claim"]["excess"] == pytest.approx(er["A_T_mean"] - agem["A_T_mean"])
 
 
+@pytest.mark.slow
 def test_a_claim_about_the_chosen_value_and_the_baseline(epsearch, tmp_path):
     done = epsearch(*search(tmp_path, claim="soft_agem > agem + 1", name="one"), "--json")
     assert done.status == 0, done.err
@@ -59,6 +62,7 @@ def test_a_claim_about_the_chosen_value_and_the_baseline(epsearch, tmp_path):
     assert other.status == 2 and "claim is soft_agem > agem + 1 there" in other.err
 
 
+@pytest.mark.slow
 def test_a_claim_after_the_evaluation_is_refused(epsearch, tmp_path):
     """Also of a study that began: under its own name, under another one, and where the plan is asked alone."""
     assert epsearch(*comparison(tmp_path, name="one")).status == 0
@@ -73,6 +77,7 @@ def test_a_claim_after_the_evaluation_is_refused(epsearch, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_claim_that_a_tuning_hides_is_answered_as_too_late(epsearch, tmp_path, monkeypatch):
     """Before the tuning nobody knows which members will be evaluated: here those that are known already."""
     assert epsearch(*comparison(tmp_path, name="one", methods="agem,van")).status == 0
@@ -91,12 +96,14 @@ def test_a_claim_that_a_tuning_hides_is_answered_as_too_late(epsearch, tmp_path,
     assert "are older than the claim: it is not tested." in page
 
 
+@pytest.mark.slow
 def test_an_evaluated_baseline_is_enough_to_refuse(epsearch, tmp_path):
     assert epsearch(*search(tmp_path, name="one")).status == 0
     again = epsearch(*search(tmp_path, name="two", strategy="random", claim="soft_agem > agem"))
     assert again.status == 2 and "claim must be stored before the evaluation" in again.err
 
 
+@pytest.mark.slow
 def test_the_same_command_goes_on_with_its_claim(epsearch, tmp_path):
     first = epsearch(*comparison(tmp_path, name="one", claim="er > agem"), "--json").json
     again = epsearch(*comparison(tmp_path, name="one", claim="er > agem"), "--json").json
@@ -117,12 +124,14 @@ def test_wrong_claims_are_one_line(epsearch, tmp_path, command, claim, line):
     assert answer.status == 2 and line in answer.err and len(answer.err.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_another_claim_is_another_study_with_the_same_members(epsearch, tmp_path):
     """No key depends on a claim: without one, the members of a study with one are read."""
     assert epsearch(*comparison(tmp_path, claim="er > agem")).status == 0
     assert epsearch(*comparison(tmp_path), "--json").json["effort"]["trained"] == 0
 
 
+@pytest.mark.slow
 def test_a_claim_survives_an_archive(epsearch, tmp_path):
     """Times come along: what was stored before its members is so elsewhere, too."""
     first = epsearch(*comparison(tmp_path, name="one", claim="er > agem"), "--json").json

@@ -57,6 +57,7 @@ def told(study, store):
     return [look.point.partition(", ")[2] for look in found if not look.mine]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
@@ -75,6 +76,7 @@ def test_only_the_same_tasks_and_sizes_count(small_study, store, changed, expect
     assert told(small_study(**cut | changed), store) == expected
 
 
+@pytest.mark.slow
 def test_other_images_begin_it_anew(small_study, store, monkeypatch):
     finish(make(small_study(tasks=4), store), PEAK)
     monkeypatch.setattr("trainers.streams.base.Images.fingerprint", lambda images: "others")
@@ -103,6 +105,7 @@ def test_another_network_is_another_choice_on_the_same_data(other, same):
 
 
 class TestAnotherLedger:
+    @pytest.mark.slow
     def test_it_does_not_forget(self, tiny, file, tmp_path):
         train(tiny(name="first"))
         lines = [json.loads(line) for line in file.read_text().splitlines()]
@@ -121,6 +124,7 @@ class TestAnotherLedger:
         train(second)
         assert len(file.read_text().splitlines()) == 2
 
+    @pytest.mark.slow
     def test_a_service_counts_by_its_ledger_alone(self, tiny, file, tmp_path):
         study = tiny(name="one")
         train(study)
@@ -129,6 +133,7 @@ class TestAnotherLedger:
             service = stored_loop(store.study("one"), store, study.storage, study.out)
         assert file.exists() and service.evaluation_log.read() == []
 
+    @pytest.mark.slow
     def test_a_file_that_cannot_be_used_costs_one_line_and_a_note(self, tiny, monkeypatch, tmp_path):
         monkeypatch.setenv(VARIABLE, str(tmp_path))
         events = Recorded()
@@ -152,6 +157,7 @@ def test_of_many_looks_the_last_are_told_and_the_others_counted():
     assert note.count("ε = ") == 5 and "earlier" not in note
 
 
+@pytest.mark.slow
 def test_a_study_that_an_earlier_rule_finished_says_so(tiny, file, monkeypatch):
     """Its curve names another value today, whose members are not there."""
     study = tiny(points=5, name="old")

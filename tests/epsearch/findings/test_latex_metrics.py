@@ -13,6 +13,7 @@ def heads(page):
     return [head.partition(" ")[0] for head in line.split(" & ") if "arrow" in head]
 
 
+@pytest.mark.slow
 def test_metrics_of_a_comparison(epsearch, tmp_path):
     command = ["compare", "--methods", "van,agem", *OPTIONS, "--name", "table"]
     page = tmp_path / "runs" / "table" / "comparison.html"
@@ -35,6 +36,7 @@ def test_metrics_of_a_memory_study(epsearch):
     assert answer.status == 2 and "no metric 'BWT'; known: A_T, a_1, a_t, F_T" in answer.err
 
 
+@pytest.mark.slow
 def test_a_search_has_no_such_table(epsearch, small_options):
     answer = epsearch("report", "one", "two", "--metrics", "A_T")
     assert answer.status == 2 and "--metrics is for the report of one study, got 2" in answer.err

@@ -78,7 +78,8 @@ SEARCHES = {
 }
 
 
-@pytest.mark.few(3)
+@pytest.mark.slow
+@pytest.mark.few(6)
 @pytest.mark.parametrize("options", SEARCHES.values(), ids=SEARCHES)
 def test_a_search_is_listed_as_its_records_have_it(small_study, options):
     found = follow(small_study(name="one", certify=1, **options))
@@ -87,6 +88,7 @@ def test_a_search_is_listed_as_its_records_have_it(small_study, options):
     assert len({status for status, *_ in found}) > 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "own"),
     [
@@ -104,6 +106,7 @@ def test_a_table_is_listed_as_its_records_have_it(tmp_path, kind, own):
     assert found[-1] == ("finished", None, None, False) and len(found) > 4
 
 
+@pytest.mark.slow
 def test_a_study_that_grows_is_listed_as_it_is_now(small_study):
     study = small_study(name="one", certify=0)
     follow(study)
@@ -111,10 +114,12 @@ def test_a_study_that_grows_is_listed_as_it_is_now(small_study):
     assert after[0][0].startswith("repeat 1 of 2: ") and after[-1][0] == "finished"
 
 
+@pytest.mark.slow
 def test_equal_scores_have_no_best(small_study):
     assert follow(small_study(name="one", certify=0), FLAT)[-1][3] is True
 
 
+@pytest.mark.slow
 def test_no_loop_is_made(small_study, monkeypatch):
     study = small_study(name="one", certify=0)
     before = follow(study)[-1]
@@ -151,7 +156,8 @@ LOST = {
 }
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @pytest.mark.parametrize("statement", LOST.values(), ids=LOST)
 def test_without_a_summary_show_replays_and_a_run_writes_it(epsearch, out, statement):
     before, kept = epsearch("list", "--json").json, summaries(out)
@@ -167,6 +173,7 @@ def test_without_a_summary_show_replays_and_a_run_writes_it(epsearch, out, state
     assert epsearch("list", "--json").json == before and kept[0] in summaries(out)
 
 
+@pytest.mark.slow
 def test_a_run_mends_a_summary_that_is_wrong(epsearch, out):
     kept = summaries(out)
     wrong(out)
@@ -175,6 +182,7 @@ def test_a_run_mends_a_summary_that_is_wrong(epsearch, out):
     assert summaries(out) == kept
 
 
+@pytest.mark.slow
 def test_the_command_sums_up_what_is_not(epsearch, out):
     before = epsearch("list", "--json").json
     execute(out, "DELETE FROM epsearch_summaries")
@@ -185,6 +193,7 @@ def test_the_command_sums_up_what_is_not(epsearch, out):
     assert upgrade(ledger_url(out), out, None)["summed_up"] == 0
 
 
+@pytest.mark.slow
 def test_a_study_that_cannot_be_read_is_not_summed_up(epsearch, out):
     execute(out, "UPDATE epsearch_studies SET config = '{'", "DELETE FROM epsearch_summaries")
     assert epsearch("db", "upgrade", "--json").json["summed_up"] == 0
@@ -271,6 +280,7 @@ sys.exit(status)
 """
 
 
+@pytest.mark.slow
 def test_a_list_needs_no_arrays(out):
     """Neither when its modules are imported nor when it is printed: it is there at once."""
     command = [sys.executable, "-c", LIGHT, "list", "--out", str(out)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from epsearch.findings.search import search_results, search_so_far
 from epsearch.preparation.build import extend_search
 from results.ledger.store import Store
@@ -18,6 +20,7 @@ def one_job_more(loop):
         loop.tell([PEAK(loop.ask()[0])])
 
 
+@pytest.mark.slow
 def test_members_of_an_open_round_count_for_figures_alone(small_study):
     study = small_study(points=5, repeats=2, seeds=2, choose="tried")
     study.out.mkdir()

@@ -8,6 +8,7 @@ from tests.epsearch.conftest import TINY
 OPTIONS = [part for name, value in TINY.items() for part in ("--" + name.replace("_", "-"), str(value))]
 
 
+@pytest.mark.slow
 def test_intransigence_is_that_of_each_seed(epsearch, tmp_path):
     run = ["compare", *OPTIONS, "--seeds", "2"]
     assert epsearch(*run, "--methods", "van,agem,joint,iid", "--name", "both").status == 0
@@ -21,6 +22,7 @@ def test_intransigence_is_that_of_each_seed(epsearch, tmp_path):
     assert "I_T" not in pd.read_csv(tmp_path / "runs" / "without" / "runs.csv").columns
 
 
+@pytest.mark.slow
 def test_reference_rows_have_the_settings_of_plain_sgd(epsearch, tmp_path):
     assert epsearch("compare", *OPTIONS, "--methods", "van,joint,iid", "--name", "rows").status == 0
     table = pd.read_csv(tmp_path / "runs" / "rows" / "comparison.csv")

@@ -44,6 +44,7 @@ def refused(answer, *words):
         assert word in answer.err
 
 
+@pytest.mark.slow
 def test_searches_on_other_streams_are_refused_in_one_line(run, epsearch, tmp_path):
     run("two")
     run("three", cv_tasks=3)
@@ -58,6 +59,7 @@ def test_searches_on_other_streams_are_refused_in_one_line(run, epsearch, tmp_pa
     assert not (tmp_path / "runs" / "strategies").exists()
 
 
+@pytest.mark.slow
 def test_searches_for_other_things_are_compared(run, epsearch):
     run("epsilon")
     run("rates", search="lr=0.01..0.1")
@@ -71,6 +73,7 @@ def test_searches_for_other_things_are_compared(run, epsearch):
     assert shown.status == 0 and "interval narrowing (penalty)" in shown.out
 
 
+@pytest.mark.slow
 def test_what_is_no_finished_search_is_refused_in_one_line(run, epsearch, store, small_study, tmp_path):
     run("whole")
     given = TINY | {"methods": "van", "out": tmp_path / "runs", "name": "methods"}
@@ -82,6 +85,7 @@ def test_what_is_no_finished_search_is_refused_in_one_line(run, epsearch, store,
     refused(epsearch("report", "whole", "whale"), "no study 'whale'", "did you mean 'whole'?")
 
 
+@pytest.mark.slow
 def test_figures_that_cannot_be_drawn_leave_the_report(run, epsearch, tmp_path, monkeypatch):
     run("one")
     monkeypatch.setenv("BROWSER_PATH", str(tmp_path / "none"))

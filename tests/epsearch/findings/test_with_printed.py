@@ -30,6 +30,7 @@ def flat(text):
     return " ".join(text.split())
 
 
+@pytest.mark.slow
 def test_a_comparison_of_another_size(epsearch, tmp_path):
     options = [part for name, value in TINY.items() for part in ("--" + name.replace("_", "-"), str(value))]
     command = ["compare", "--methods", "van,agem", *options, "--name", "table"]
@@ -53,6 +54,7 @@ def test_a_comparison_of_another_size(epsearch, tmp_path):
     assert [row["A_T_printed"] for row in rows] == ["", ""], "the next report leaves them out again"
 
 
+@pytest.mark.slow
 def test_a_search_of_another_size(epsearch, small_study, tmp_path):
     (tmp_path / "runs").mkdir()
     study = small_study(name="small", repeats=1, points=3, certify=0)
@@ -73,6 +75,7 @@ def test_several_searches_have_no_printed_rows(epsearch):
     assert answer.status == 2 and "--with-printed is for the report of one study, got 2" in answer.err
 
 
+@pytest.mark.slow
 def test_a_service_leaves_them_out(epsearch):
     for command in (["report", "one"], ["run"], ["compare"]):
         answer = epsearch(*command, "--with-printed", "--server", "http://127.0.0.1:9")

@@ -97,7 +97,8 @@ def test_list_shows_all_other_studies(epsearch, folder, name, share):
         assert "bug" not in answer.err, (at, junk, answer.err)
 
 
-@pytest.mark.few(3)
+@pytest.mark.slow
+@pytest.mark.few(6)
 @pytest.mark.parametrize("table", [schema.studies, schema.runs, schema.certificates], ids=lambda table: table.name)
 @pytest.mark.parametrize("text", ["", "yesterday", "9999-99-99T00:00:00", "2026", "1e400", "\x00"])
 def test_times_that_are_none_are_no_bug(epsearch, folder, table, text):

@@ -64,7 +64,8 @@ STUDIES = {
 }
 
 
-@pytest.mark.few(4)
+@pytest.mark.slow
+@pytest.mark.few(8)
 @pytest.mark.parametrize(("config", "why"), STUDIES.values(), ids=STUDIES)
 def test_a_study_that_cannot_be_read_is_one_line(epsearch, out, config, why):
     add_study(out, config=config(out))
@@ -92,6 +93,7 @@ def test_a_changed_study_is_damaged(epsearch, out, change):
     one_line(epsearch(*RUN), "damaged: ", "choose another --name")
 
 
+@pytest.mark.slow
 def test_beside_a_damaged_study_its_members_serve_another(epsearch, out):
     execute(out, "UPDATE epsearch_studies SET config = '{'")
     assert epsearch(*RUN, "--name", "other", "--json").json["effort"]["trained"] == 0
@@ -115,7 +117,8 @@ RECORDS = {
 }
 
 
-@pytest.mark.few(4)
+@pytest.mark.slow
+@pytest.mark.few(8)
 @pytest.mark.parametrize("change", RECORDS.values(), ids=RECORDS)
 def test_a_damaged_record_is_not_used(epsearch, out, change):
     check_that_it_is_not_used(epsearch, out, f"UPDATE epsearch_runs SET {change}")
@@ -131,6 +134,7 @@ def check_that_it_is_not_used(epsearch, out, change):
     one_line(epsearch("report"), "no finished round yet", key[:12])
 
 
+@pytest.mark.slow
 def test_a_run_trains_it_again_and_says_so(epsearch, out):
     before = results(out)
     assert len({key for key, *_ in before}) == len(before)
@@ -149,6 +153,7 @@ def test_a_run_trains_it_again_and_says_so(epsearch, out):
     assert again.json["effort"]["trained"] == 0 and again.err == ""
 
 
+@pytest.mark.slow
 def test_a_damaged_certificate_is_made_again(epsearch, out):
     before = query(out, "SELECT key, accuracy_difference FROM epsearch_certificates ORDER BY key")
     execute(out, f"UPDATE epsearch_certificates SET accuracy_difference = 0.5 WHERE key = '{before[0][0]}'")
@@ -174,6 +179,7 @@ LEDGERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("statements", "why"), LEDGERS.values(), ids=LEDGERS)
 def test_a_ledger_that_is_none_is_one_line(epsearch, out, statements, why):
     execute(out, *statements)
@@ -193,6 +199,7 @@ def test_a_view_can_be_read_but_not_written_to(epsearch, out):
     one_line(epsearch(*RUN), "epsearch_runs is a view, not a table")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("select", "why"),
     [
@@ -216,6 +223,7 @@ def test_nothing_is_trained_for_a_table_that_would_lose_it(epsearch, out, select
     assert results(out) == before and epsearch("list").status == 0
 
 
+@pytest.mark.slow
 def test_files_that_are_no_ledger(epsearch, out):
     file = out / "epsearch.sqlite"
     whole = file.read_bytes()

@@ -41,6 +41,7 @@ for number in range(20):
 """
 
 
+@pytest.mark.slow
 def test_processes_that_append_at_once_lose_and_repeat_nothing(tmp_path):
     file = tmp_path / "looks.jsonl"
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, file, str(one)]) for one in (1, 2)]

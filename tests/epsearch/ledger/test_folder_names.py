@@ -33,7 +33,8 @@ NAMES = {
 }
 
 
-@pytest.mark.few(6)
+@pytest.mark.slow
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_every_command_takes_it(epsearch, tmp_path, monkeypatch, name):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))

@@ -108,6 +108,7 @@ def test_no_file_and_no_command_shows_it(epsearch, tmp_path, monkeypatch, given,
         assert written["storage"] == "postgresql://me:***@db.example/ledger"
 
 
+@pytest.mark.slow
 def test_a_url_of_the_environment_stands_nowhere_else(epsearch, tmp_path, monkeypatch):
     """Not even without its password: in no file, no answer, no line of an error, no event."""
     url, lines = URLS["parameter"], []

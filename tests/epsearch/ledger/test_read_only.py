@@ -111,6 +111,7 @@ def test_list_and_show_need_no_permission_to_write(epsearch, locked, change, nam
     assert files(folder) == before
 
 
+@pytest.mark.slow
 def test_plan_and_report_need_no_permission_to_write_to_the_ledger(epsearch, locked, tmp_path):
     folder = locked()
     tmp_path.chmod(0o777)
@@ -140,6 +141,7 @@ def test_run_says_what_it_cannot_write_to(epsearch, locked):
     assert answer.status == 2 and answer.err.count("\n") == 1 and "cannot write to the out folder" in answer.err
 
 
+@pytest.mark.slow
 def test_a_ledger_of_an_older_version_is_read_as_it_is(epsearch, locked):
     folder = locked(of_development)
     before = files(folder)

@@ -22,6 +22,7 @@ def version(out):
     return query(out, "SELECT version FROM epsearch_schema")
 
 
+@pytest.mark.slow
 def test_who_reads_leaves_it_as_it_is(epsearch, out):
     before = (out / "epsearch.sqlite").read_bytes()
     for arguments in (["list"], ["show"], ["report"], ["plan", *RUN[1:]]):
@@ -31,6 +32,7 @@ def test_who_reads_leaves_it_as_it_is(epsearch, out):
     assert not list(out.glob("epsearch.sqlite?*"))
 
 
+@pytest.mark.slow
 def test_a_run_brings_it_up_to_date_and_says_where_the_copy_is(epsearch, out):
     before = results(out)
     answer = epsearch(*RUN, "--json")
@@ -44,6 +46,7 @@ def test_a_run_brings_it_up_to_date_and_says_where_the_copy_is(epsearch, out):
     assert version(out) == [(7,)] and results(out) == before
 
 
+@pytest.mark.slow
 def test_the_command_brings_it_up_to_date(epsearch, out):
     before = results(out)
     answer = epsearch("db", "upgrade", "--json")

@@ -55,6 +55,7 @@ def forgets(epsilon):
     return 0.06 * (1 - epsilon)
 
 
+@pytest.mark.slow
 def test_the_prediction_chooses_another_value_than_few_tasks(small_study, tmp_path):
     chosen = {}
     for protocol in ("cv-tasks", "extrapolated"):
@@ -65,6 +66,7 @@ def test_the_prediction_chooses_another_value_than_few_tasks(small_study, tmp_pa
     assert chosen["cv-tasks"] < 0.5 < chosen["extrapolated"], "A_3 is highest near 0, A_9 near 1"
 
 
+@pytest.mark.slow
 def test_it_goes_on_while_others_may_be_better_and_drops_the_rest(small_study, store):
     loop = make(small_study(**ALONG), store)
     jobs = finish(loop, fake_matrices(matrix(forgets, noise=0.01)))
@@ -92,6 +94,7 @@ def test_it_ends_where_nothing_is_open(small_study, store):
     assert len(loop.stages) == 1 and loop.stages[0].resolved and not any(job.more for job in jobs)
 
 
+@pytest.mark.slow
 def test_reopened_after_every_job_it_asks_for_nothing_twice(small_study, store):
     study = small_study(**ALONG | {"tasks": 9, "points": 4, "most_cv_tasks": 5})
     train, seen = fake_matrices(matrix(forgets, noise=0.01)), []
@@ -107,6 +110,7 @@ def test_reopened_after_every_job_it_asks_for_nothing_twice(small_study, store):
     assert loop.stage == "evaluation" and loop.state() == "finished"
 
 
+@pytest.mark.slow
 def test_its_first_tasks_are_those_of_a_plain_study(small_study, tmp_path):
     with Store.open(f"sqlite:///{tmp_path / 'one'}") as one, Store.open(f"sqlite:///{tmp_path / 'two'}") as two:
         plain, along = make(small_study(**ALONG | {"protocol": "cv-tasks"}), one), make(small_study(**ALONG), two)
@@ -125,6 +129,7 @@ def test_its_first_tasks_are_those_of_a_plain_study(small_study, tmp_path):
         assert len({record.key for record in known} & along.records.keys()) >= 10
 
 
+@pytest.mark.slow
 def test_a_member_goes_on_from_what_was_kept(small_study, store, cache):
     loop = make(small_study(**ALONG), store)
     grown = 0
@@ -141,6 +146,7 @@ def test_a_member_goes_on_from_what_was_kept(small_study, store, cache):
     assert not list((cache / "learners").rglob("runs/*")), "what was kept is removed once the search is over"
 
 
+@pytest.mark.slow
 def test_contents_name_further_tasks_and_runs_come_back(small_study, store):
     study, plain = small_study(**ALONG), small_study(**ALONG | {"protocol": "cv-tasks"})
     images, learner = open_evaluation(plain)[0].describe(), plain.learner((0.5,), 1)
@@ -173,6 +179,7 @@ def test_no_task_of_the_search_is_one_of_the_evaluation(small_study, monkeypatch
         open_evaluation(study)
 
 
+@pytest.mark.slow
 def test_the_report_says_from_how_many_tasks_it_chose(small_study, tmp_path):
     study = small_study(**ALONG)
     study.out.mkdir()
@@ -200,6 +207,7 @@ def test_a_stream_with_an_end_has_no_further_tasks(small_study, store):
     assert not small_study(**ALONG | split | {"examples_per_task": 60}).further_tasks
 
 
+@pytest.mark.slow
 def test_the_plan_counts_further_tasks_apart(small_study, store):
     loop = make(small_study(**ALONG), store)
     counts, study = loop.counts(), loop.study

@@ -37,6 +37,7 @@ def costs(folder):
 
 
 class TestBytes:
+    @pytest.mark.slow
     def test_every_memory_is_the_largest_that_fits(self, epsearch, tmp_path):
         """A reservoir takes in the last task, so that of equal bytes it has fewer examples of each."""
         done = epsearch(
@@ -53,6 +54,7 @@ class TestBytes:
         table = (tmp_path / "one" / "comparison.md").read_text(encoding="utf-8")
         assert "memory = 4" in table, "which bytes have set"
 
+    @pytest.mark.slow
     def test_members_are_those_of_the_same_memory(self, epsearch, tmp_path):
         """The bytes are no part of a key."""
         one = arguments("compare", OF_BYTES, methods="er", memory_bytes="6KB", out=tmp_path, seeds=1)
@@ -108,6 +110,7 @@ class TestSteps:
                 assert row.hyperparameters.lr == nearest and row.short_values()["lr"] == nearest
             assert loop.untuned == []
 
+    @pytest.mark.slow
     def test_the_page_has_the_steps_of_the_tuning(self, epsearch, tmp_path):
         given = arguments("compare", methods="agem,ewc", budget=3 * STEPS, name="one", out=tmp_path)
         done = epsearch(*given, "--json")
@@ -119,6 +122,7 @@ class TestSteps:
         assert "member-steps of tuning (" not in page and "learning rate (" not in page, "as the tuning was alike"
         assert epsearch("show", "one", "--out", str(tmp_path)).status == 0
 
+    @pytest.mark.slow
     def test_a_published_member_has_the_name_of_its_tuned_row(self, epsearch, tmp_path):
         """A title has the value of ε, which the tuning chose."""
         given = arguments("compare", methods="soft_agem", budget=3 * STEPS, name="one", out=tmp_path)
@@ -129,6 +133,7 @@ class TestSteps:
             assert len(members) == 2 and {trial_of(loop.study, member).label for member in members} == {label}
             assert [trial.label for trial in publication(loop).trials] == [label]
 
+    @pytest.mark.slow
     def test_grids_of_different_sizes_are_named(self, epsearch, tmp_path):
         given = arguments("compare", methods="agem,mas", name="one", out=tmp_path, seeds=1)
         assert epsearch(*given, "--tune").status == 0

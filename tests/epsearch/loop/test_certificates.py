@@ -92,6 +92,7 @@ def test_what_is_still_to_be_certified_is_said(one, run):
     assert status in note
 
 
+@pytest.mark.slow
 def test_a_study_that_grows_keeps_it(one, run):
     run(one(certify=0))
     before = listing.load("mine", one().storage, one().out).study

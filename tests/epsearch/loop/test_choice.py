@@ -40,6 +40,7 @@ def test_it_lies_in_the_interval_of_the_verdict(seed):
     assert known.low <= choose(SIMPLE, points, scores).point[0] <= known.high
 
 
+@pytest.mark.slow
 def test_it_is_where_the_curve_of_the_report_is_highest():
     for seed in range(4):
         points = over(11)
@@ -58,7 +59,8 @@ SHAPES = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
+@pytest.mark.few(4)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_on_no_shape_it_loses_much_to_the_best_tried_mean(shape):
     """At most 0.1 points in the mean of 12 searches, with the noise of Permuted MNIST."""
@@ -136,6 +138,7 @@ def test_logarithmic_and_whole_axes_give_short_values():
     assert isinstance(whole, int) and abs(whole - 23) <= 3
 
 
+@pytest.mark.slow
 def test_several_parameters_and_choices_beside_them():
     space = Space((Parameter("a", 0, 1), Parameter("b", 0.01, 1, log=True), Parameter("kind", choices=("x", "y"))))
     rng = np.random.default_rng(0)

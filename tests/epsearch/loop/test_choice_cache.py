@@ -31,6 +31,7 @@ def computed(monkeypatch):
     return calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flat", [False, True])
 def test_it_is_computed_once(computed, cache, flat):
     points, scores = made(120)
@@ -40,6 +41,7 @@ def test_it_is_computed_once(computed, cache, flat):
     assert len(list(cache.iterdir())) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changed", ["score", "point", "space", "version", "damage"])
 def test_anything_else_is_computed_anew(computed, cache, monkeypatch, changed):
     points, scores = made(120)
@@ -67,6 +69,7 @@ def test_few_points_are_not_kept(computed, cache):
     assert len(computed) == 2 and not cache.exists()
 
 
+@pytest.mark.slow
 def test_a_cache_that_takes_nothing_costs_nothing_but_time(computed, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "file"))

@@ -52,6 +52,7 @@ def alternate(loops, train):
     raise AssertionError("they wait for each other for ever")
 
 
+@pytest.mark.slow
 def test_no_member_is_trained_by_both(two):
     runs = alternate(two, TRAIN)
     keys = [[loop._key(run) for run in own] for loop, own in zip(two, runs, strict=True)]

@@ -34,6 +34,7 @@ def opened(study):
     return Store.open(str(study.storage))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", SCORES)
 def test_a_search_maximises_what_it_measures_inside_tasks(objective, small_study):
     study = small_study(objective=objective, measure_images=20, choose="tried", certify=1)
@@ -53,6 +54,7 @@ def test_a_search_maximises_what_it_measures_inside_tasks(objective, small_study
     assert all(one.within(0.0) for one in loop.certificates.values())
 
 
+@pytest.mark.slow
 def test_reports_have_the_objective_and_the_metrics_by_name(small_options, small_study, epsearch):
     names = ",".join(map(short_name, INSIDE_METRICS))
     options = [*small_options, "--objective", "WC-ACC", "--measure-images", "20", "--name", "inside"]
@@ -69,6 +71,7 @@ def test_reports_have_the_objective_and_the_metrics_by_name(small_options, small
     assert found["WC-ACC_mean"].between(0, 100).all() and (found["min-ACC_mean"] <= found["A_T_mean"]).any()
 
 
+@pytest.mark.slow
 def test_without_them_metrics_say_why_they_are_missing(small_study):
     study = small_study(add_metrics=[short_name(name) for name in INSIDE_METRICS], certify=0)
     with opened(study) as store:
@@ -81,6 +84,7 @@ def test_without_them_metrics_say_why_they_are_missing(small_study):
     ]
 
 
+@pytest.mark.slow
 def test_results_are_those_without_them(small_study, tmp_path):
     plain, measured = small_study(certify=0, out=tmp_path / "a"), small_study(certify=0, out=tmp_path / "b", **MEASURED)
     found = []
@@ -97,6 +101,7 @@ def test_results_are_those_without_them(small_study, tmp_path):
         assert same_result(one, replace(other, inside=None, key=one.key, content=one.content))
 
 
+@pytest.mark.slow
 def test_a_killed_job_goes_on_with_the_same_points(small_study, monkeypatch):
     monkeypatch.setattr("trainers.checkpoints.AT_MOST_EVERY", 0.0)
     study = small_study(certify=0, **MEASURED)
@@ -151,6 +156,7 @@ def test_certificates_compare_points(small_study):
     assert compare(replace(record, inside=None), nothing).accuracy_difference == 0.0
 
 
+@pytest.mark.slow
 def test_a_comparison_measures_all_methods_but_joint_training(epsearch, small_study):
     options = [
         "--methods",

@@ -56,6 +56,7 @@ def test_a_search_that_was_stopped_between_them_trains_what_is_missing_and_gets_
     assert len(moved(study.storage)[0]) == 2 and results(study.out) == results(whole.out)
 
 
+@pytest.mark.slow
 def test_it_changes_no_result_of_a_cohort_and_first_tasks_stay_those_of_the_plain_start(study, small_study, tmp_path):
     run(small_study(**OPTIONS | {"moved_starts": 0}, out=tmp_path / "plain"))
     run(study)  # from first tasks that are kept by now
@@ -63,6 +64,7 @@ def test_it_changes_no_result_of_a_cohort_and_first_tasks_stay_those_of_the_plai
     assert results(study.out) == results(tmp_path / "plain") == results(tmp_path / "after")
 
 
+@pytest.mark.slow
 def test_they_move_with_their_study_and_are_deleted_with_it(study, epsearch, tmp_path):
     run(study)
     before = moved(study.storage)

@@ -42,6 +42,7 @@ def study(small_study, url):
     return one
 
 
+@pytest.mark.slow
 def test_the_named_value_is_trained_with_every_seed_and_evaluated(study, store):
     loop = make(study(), store)
     assert loop.counts().most == 4 and loop.counts().least == 0
@@ -56,6 +57,7 @@ def test_the_named_value_is_trained_with_every_seed_and_evaluated(study, store):
     assert again.done and again.best == loop.best and again.driver.choice == loop.driver.choice
 
 
+@pytest.mark.slow
 def test_it_goes_on_where_it_was_killed(study, store, tmp_path):
     whole = make(study(), store)
     jobs = len(finish(whole, LUCKY))
@@ -79,6 +81,7 @@ def test_the_best_tried_value_is_there_for_who_wants_it(study, store):
     assert by_curve.trained == 4 * 2, "the named value, on both streams; all else is in the ledger"
 
 
+@pytest.mark.slow
 def test_the_report_says_both_values_and_what_the_other_one_costs(study, store):
     loop = make(study(), store)
     finish(loop, LUCKY)
@@ -147,6 +150,7 @@ class TestStored:
     def test_names_that_nobody_chose_are_those_of_before(self, study):
         assert study(choose="curve").name == study().name != study(choose="tried").name
 
+    @pytest.mark.slow
     def test_it_may_grow_to_the_curve(self, study, store):
         old = study(choose="tried", name="old")
         finish(make(old, store), LUCKY)

@@ -72,6 +72,7 @@ def test_what_is_maximised_chooses_and_members_are_the_same(small_study, epsearc
     assert both.status == 0 and "worst task" in both.out, both.err
 
 
+@pytest.mark.slow
 def test_results_speak_of_it(small_study, epsearch, small_options):
     """As a whole: the number that chose is that of the tables, and they are as before without it."""
     epsearch("run", *small_options, "--name", "mixed", "--objective", "A_T-0.5F_T", "--choose", "tried")
@@ -87,6 +88,7 @@ def test_results_speak_of_it(small_study, epsearch, small_options):
     assert results.objective not in METRICS
 
 
+@pytest.mark.slow
 def test_a_function_of_ones_own(own, small_study, epsearch, small_options):
     options = [*small_options, "--repeats", "1", "--name", "mine", "--objective", "own_objectives:first"]
     answered = epsearch("run", *options, "--json")

@@ -30,6 +30,7 @@ def store(tmp_path):
         yield opened
 
 
+@pytest.mark.slow
 def test_every_seed_is_trained_in_every_order(small_study, store):
     study = small_study(seeds="0,3", orders=2, certify=0)
     assert study.units == (0, Unit(1, 0), 3, Unit(1, 3)) and [str(unit) for unit in study.units][1] == "0 in order 1"
@@ -43,6 +44,7 @@ def test_every_seed_is_trained_in_every_order(small_study, store):
     assert all(units == {0, Unit(1, 0), 3, Unit(1, 3)} for units in of_point.values())
 
 
+@pytest.mark.slow
 def test_the_streams_own_order_keeps_its_runs(small_study, store):
     plain = make(small_study(certify=0), store)
     finish(plain)
@@ -79,6 +81,7 @@ def test_contents_name_an_order_and_runs_come_back(small_study):
     assert member_name(Run("cv", learner, 2)).endswith("_seed=1_order=2_cv")
 
 
+@pytest.mark.slow
 def test_records_know_their_unit(small_study, store):
     loop = make(small_study(orders=2, certify=0), store)
     finish(loop)
@@ -179,6 +182,7 @@ def test_a_unit_of_the_streams_own_order_is_its_seed():
     assert (unit.order, unit.seed, f"{unit}") == (2, 7, "7 in order 2") and sorted([unit, Unit(0, 9)])[0] == 9
 
 
+@pytest.mark.slow
 def test_a_search_says_what_orders_do(epsearch, tmp_path):
     """From the command line to `show --why` and the report: units, shares of the variance, a figure."""
     options = [f"--{name.replace('_', '-')}={value}" for name, value in SMALL.items() if name != "repeats"]
@@ -195,6 +199,7 @@ def test_a_search_says_what_orders_do(epsearch, tmp_path):
     assert "by order of tasks" in page and "Orders of tasks" in page
 
 
+@pytest.mark.slow
 def test_a_table_says_what_orders_do(epsearch, tmp_path):
     options = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
     ran = epsearch("compare", *options, "--methods=van,er", "--orders=2", "--name=rows")

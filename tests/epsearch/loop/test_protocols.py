@@ -59,6 +59,7 @@ def results(loop):
     return {row.name: row for row in protocol_results(loop, {}).rows}
 
 
+@pytest.mark.slow
 def test_every_protocol_runs_to_its_end_and_is_judged_on_every_unit(study, store):
     loop = make(study(protocols=f"{ONCE},{PER_TASK},default,50-percent", orders=2), store)
     finish(loop)
@@ -70,6 +71,7 @@ def test_every_protocol_runs_to_its_end_and_is_judged_on_every_unit(study, store
     assert again.done and results(again)["chf"].choices == results(loop)["chf"].choices, "resuming trains nothing"
 
 
+@pytest.mark.slow
 def test_trials_of_a_constant_continue_it_bit_for_bit(study, store):
     """Every trial that goes on with its value equals the first tasks of the run without an interruption."""
     loop = make(study(protocols="current-task,seen-tasks,seen-tasks-on-memory,chf,hindsight"), store)
@@ -88,6 +90,7 @@ def test_trials_of_a_constant_continue_it_bit_for_bit(study, store):
     assert compared > 3
 
 
+@pytest.mark.slow
 def test_a_fork_goes_on_where_its_states_are_gone(study, store, tmp_path, monkeypatch):
     loop = make(study(protocols="chf"), store)
     finish(loop)
@@ -183,6 +186,7 @@ def test_a_selection_that_peeks_is_caught(study, store, monkeypatch):
     assert results(loop)["end-of-training"].evidence.peeks
 
 
+@pytest.mark.slow
 def test_a_fork_that_drifts_is_caught(study, store):
     """Trained once more from its first task, it ends with other parameters."""
 
@@ -205,6 +209,7 @@ def test_a_fork_that_drifts_is_caught(study, store):
     )
 
 
+@pytest.mark.slow
 def test_an_order_learns_nothing_from_another(study, store, tmp_path):
     """Other accuracies in order 1 leave the choices in order 0 as they are."""
 
@@ -224,6 +229,7 @@ def test_an_order_learns_nothing_from_another(study, store, tmp_path):
     assert any(chosen[0][name][1] != chosen[1][name][1] for name in chosen[0]), "order 1 has other choices"
 
 
+@pytest.mark.slow
 def test_an_order_that_leaks_is_caught(study, store, monkeypatch):
     """Trials of order 1 with the members of order 0: the judged members of that order are then not of its choices."""
     real = walks.Walk._prefixed
@@ -264,6 +270,7 @@ def test_a_value_that_was_never_trained_is_refused(study, store, monkeypatch):
         finish(loop, fake_matrices(matrix))
 
 
+@pytest.mark.slow
 def test_choices_follow_the_view(study, store):
     """By hand: learned alone favours ε = 0, all tasks so far ε = 1."""
     loop = make(study(protocols=f"{ONCE},{PER_TASK}"), store)
@@ -275,6 +282,7 @@ def test_choices_follow_the_view(study, store):
     assert rows["chf"].choices[0] == ((0, 1.0),), "0.8 is within a fifth of 0.9"
 
 
+@pytest.mark.slow
 def test_test_sets_are_seen_after_every_other_choice(study, store):
     loop = make(study(protocols=f"{ONCE},{PER_TASK}"), store)
     phases = []
@@ -287,6 +295,7 @@ def test_test_sets_are_seen_after_every_other_choice(study, store):
     assert first > 2
 
 
+@pytest.mark.slow
 def test_costs_by_hand(study, store):
     """3 values × 2 seeds; 10 steps a task (9 where a tenth is held out); choices at tasks 2, 3, 4."""
     loop = make(study(protocols="cv-tasks,first-k,end-of-training,current-task,seen-tasks,default,40-percent"), store)
@@ -384,6 +393,7 @@ def test_a_share_that_ends_with_a_task_is_the_same_run(study, store):
     assert keys[0] == keys[1] and len(keys[0]) == 3 * 2
 
 
+@pytest.mark.slow
 def test_a_choice_that_is_missing_at_a_later_task_is_no_choice(study, store):
     """All values diverge at the third task of order 1: what was chosen before is no answer for the stream."""
 
@@ -426,6 +436,7 @@ def test_what_was_kept_is_removed_at_the_end(study, store, tmp_path):
     assert most > 10 and not [path for path in kept.rglob("*") if path.is_file()]
 
 
+@pytest.mark.slow
 def test_a_choice_has_a_network_with_any_seed(study, store):
     loop = make(study(protocols="chf"), store)
     finish(loop)
@@ -479,6 +490,7 @@ def test_counts_by_hand_before_anything_is_trained(study, store):
     assert (both.now, both.final) == (6, 6 + 2 + 2), "first tasks are those of whole runs"
 
 
+@pytest.mark.slow
 def test_only_what_a_whole_run_measures_is_read_from_it(study, store):
     """A view that ends inside a task has members of its own; decayed values and forks are trained no further."""
     loop = make(study(protocols="60-percent,end-of-training,chf", points=2), store)

@@ -60,6 +60,7 @@ def test_every_protocol_that_chooses_by_scores_is_tried_here():
     assert {name for name in PROTOCOLS if chooses_by_scores(name)} == {*ONCE} - {"first-3", "50-percent"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ONCE)
 def test_points_are_scored_on_what_the_protocol_sees(name, small_study, store):
     options = {"search": {"lr": "log:0.01..0.1"}, "strategy": "narrowing"} if name == "extrapolated" else {}
@@ -83,6 +84,7 @@ def test_points_are_scored_on_what_the_protocol_sees(name, small_study, store):
     assert misleading == []  # a learning rate acts on the first task by itself
 
 
+@pytest.mark.slow
 def test_first_tasks_are_those_of_whole_runs_bit_for_bit(small_study, store):
     part, whole = (searched(small_study, store, name) for name in ("first-k", "end-of-training"))
     members = {(one.unit, str(one.content["config"])): one for one in whole.search_records()}
@@ -107,6 +109,7 @@ def test_the_older_option_has_the_same_members_and_keys(small_study, store):
     assert again.reused == len(loop.records) and not again.missing()
 
 
+@pytest.mark.slow
 def test_what_acts_by_replaying_the_same_task_is_a_caution(small_study, store):
     space = {"search": {"memory": "1,2,3"}, "examples_per_task": 400}
     for name, misleads in (("first-task", True), ("10-percent", True), ("first-k", False)):
@@ -132,6 +135,7 @@ def load_plugin_of_nothing(load):
     return lambda kind, name: load(kind, name) if not name.startswith("mine:") else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in PROTOCOLS if not chooses_by_scores(name)])
 def test_other_protocols_run_as_a_study_of_their_own(name, tmp_path, store):
     given = {name: value for name, value in ONE.items() if name not in ("repeats", "certify")}
@@ -159,6 +163,7 @@ def test_other_protocols_run_as_a_study_of_their_own(name, tmp_path, store):
     assert loop.done and loop.finals(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["first-3", "k-percent"])
 def test_nothing_is_kept_of_first_parts(name, small_study, store, tmp_path):
     """Nobody goes on with them."""

@@ -50,6 +50,7 @@ def is_reference(record: RunRecord) -> bool:
     return record.method in ("joint", "iid")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", STREAMS.values(), ids=STREAMS)
 def test_rows_stand_on_the_stream_and_the_seeds_of_the_curve(small_study, store, tmp_path, options):
     study = small_study(**ROWS, **options)
@@ -99,6 +100,7 @@ def assert_same_answer(loop, plain):
     assert all(trial_of(loop.study, record) is None for record in ours.beside)
 
 
+@pytest.mark.slow
 def test_members_and_work_of_the_plan_are_those_that_are_trained(small_study, store):
     options = {"strategy": "grid", "repeats": 1, "certify": 1, "choose": "tried"}
     plain, study = small_study(**options), small_study(**options, **ROWS)
@@ -119,6 +121,7 @@ def test_members_and_work_of_the_plan_are_those_that_are_trained(small_study, st
     assert make_plan(make(study, store)).steps == 0 and loop.trained == len(store.all_runs())
 
 
+@pytest.mark.slow
 def test_they_are_trained_in_the_evaluation_and_once(small_study, store):
     study = small_study(**ROWS)
     seen = []

@@ -21,6 +21,7 @@ def store(tmp_path):
         yield opened
 
 
+@pytest.mark.slow
 def test_a_study_runs_to_its_end(small_study, store):
     loop = make(small_study(), store)
     jobs = finish(loop)
@@ -54,6 +55,7 @@ def test_making_a_loop_reads_nothing(small_study, store):
         loop.catch_up()
 
 
+@pytest.mark.slow
 def test_records_of_earlier_loops_need_not_be_in_the_ledger(small_study, store, tmp_path):
     first = make(small_study(certify=0), store)
     finish(first)
@@ -64,6 +66,7 @@ def test_records_of_earlier_loops_need_not_be_in_the_ledger(small_study, store, 
         assert loop.reused == len(first.search_records()) > 0 and loop.rounds() == first.rounds()
 
 
+@pytest.mark.slow
 def test_looking_at_what_is_upcoming_opens_nothing(small_study, store):
     """At every stage of a search, the jobs that are then handed out are those that were seen."""
     study, stages = small_study(), set()
@@ -82,6 +85,7 @@ def content(job):
     return str(replace(job, number=0))
 
 
+@pytest.mark.slow
 def test_what_the_ledger_holds_is_never_trained_again(small_study, store):
     first = make(small_study(), store)
     finish(first)
@@ -91,6 +95,7 @@ def test_what_the_ledger_holds_is_never_trained_again(small_study, store):
     assert {member.seed for job in other.ask() for member in job.cohort.learners} == {2}
 
 
+@pytest.mark.slow
 def test_agem_is_known_by_one_key_in_every_reading(small_study, store):
     finish(make(small_study(), store))
     other = make(small_study(trigger="epsilon"), store)
@@ -98,6 +103,7 @@ def test_agem_is_known_by_one_key_in_every_reading(small_study, store):
     assert 0.0 not in asked and 1.0 in asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [{"lr": 0.2}, {"memory": 4}, {"memory_batch": 9}, {"batch_size": 5}, {"cv_tasks": 3}, {"examples_per_task": 70}],
@@ -108,11 +114,13 @@ def test_whatever_changes_a_result_changes_every_key(small_study, store, change)
     assert other.reused == 0
 
 
+@pytest.mark.slow
 def test_the_search_stream_does_not_know_how_many_tasks_follow(small_study, store):
     finish(make(small_study(), store))
     assert make(small_study(tasks=5), store).reused > 0
 
 
+@pytest.mark.slow
 def test_scoring_on_the_evaluation_stream_reuses_its_members(small_study, store):
     loop = make(small_study(score_on="eval"), store)
     jobs = finish(loop)
@@ -153,6 +161,7 @@ def test_cohorts_fill_the_workers_and_keep_seeds_together(small_study, store):
     assert [len(job.cohort.learners) for job in few.ask() if job.phase == "cv"] == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_a_waiting_worker_evaluates_agem_ahead(small_study, store):
     """What the evaluation needs in any case comes after the stage's own jobs, each member once, over all stages."""
     loop = make(small_study(choose="tried"), store)
@@ -229,6 +238,7 @@ def test_a_cohort_of_code_from_outside_ends_the_study_at_once(small_study, store
     assert len(store.all_runs()) == len(other.runs) and lines == ["a note of the worker"]
 
 
+@pytest.mark.slow
 def test_remaining_work_reach_zero(small_study, store):
     loop = make(small_study(), store)
     seen = [loop.work_of(loop.counts())[1]]
@@ -250,6 +260,7 @@ def test_results_survive_the_transport(small_study, store):
             np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.slow
 def test_cohort_sizes_do_not_change_results(small_study, tmp_path):
     ledgers = []
     for workers in (1, 3):
@@ -264,6 +275,7 @@ def test_cohort_sizes_do_not_change_results(small_study, tmp_path):
 class TestCertificates:
     """A few members of the search are trained again, alone, and compared with what the ledger has of them."""
 
+    @pytest.mark.slow
     def test_on_a_cpu_nothing_differs(self, small_study, store):
         loop = make(small_study(certify=3, points=8, repeats=1, choose="tried"), store, workers=1)
         jobs = [job for job in finish(loop) if job.certify]
@@ -274,6 +286,7 @@ class TestCertificates:
             assert (found.accuracy_difference, found.parameter_difference) == (0.0, 0.0), key
         assert loop.stage == "evaluation" and loop.stage_members() == (4, 4)
 
+    @pytest.mark.slow
     def test_they_are_made_once(self, small_study, store):
         finish(make(small_study(), store))
         again = make(small_study(), store)
@@ -285,6 +298,7 @@ class TestCertificates:
         loop = make(small_study(certify=0), store)
         assert not any(job.certify for job in finish(loop)) and loop.certificates == {}
 
+    @pytest.mark.slow
     def test_a_difference_of_accuracies_is_seen(self, small_study, store):
         def flawed(job):
             result = execute(job)
@@ -296,6 +310,7 @@ class TestCertificates:
         finish(loop, flawed)
         assert [one.accuracy_difference for one in loop.certificates.values()] == [pytest.approx(0.125)] * 2
 
+    @pytest.mark.slow
     def test_what_only_one_of_them_measured_is_an_infinite_difference(self, small_study, store):
         def lost(job):
             result = execute(job)
@@ -307,6 +322,7 @@ class TestCertificates:
         finish(loop, lost)
         assert {one.accuracy_difference for one in loop.certificates.values()} == {np.inf}
 
+    @pytest.mark.slow
     def test_other_parameters_are_measured_against_the_same_cohort(self, small_study, store, monkeypatch):
         """Where the fingerprints differ, the cohort is trained again too, to say by how much."""
         import trainers.paths
@@ -330,6 +346,7 @@ class TestCertificates:
         assert trained[-2] == 1 and trained[-1] > 1
 
 
+@pytest.mark.slow
 def test_the_first_task_is_shared_between_rounds_and_studies(small_study, store, cache):
     loop = make(small_study(), store)
     finish(loop)
@@ -343,6 +360,7 @@ def test_the_first_task_is_shared_between_rounds_and_studies(small_study, store,
     assert other.saved == 6 * other.trained
 
 
+@pytest.mark.slow
 def test_a_shared_first_task_changes_no_record(small_study, tmp_path, monkeypatch):
     ledgers = []
     for cache in ("one", "one", "two"):  # the second finds every first task, the others none

@@ -88,6 +88,7 @@ class TestSpaces:
         assert loop.best.point == (10.0,)
         assert {record.content["strength"] for record in loop.evaluation_records()} == {10.0}
 
+    @pytest.mark.slow
     def test_really_trained_over_learning_rate_and_memory(self, small_study, store):
         study = small_study(search="lr=log:0.01..0.1 memory=2,4 epsilon=0..1", strategy="random", points=3, repeats=1)
         loop = make(study, store)
@@ -105,6 +106,7 @@ class TestSpaces:
             record.key for record in store.all_runs() if record.method == "agem" and record.phase == "eval"
         }
 
+    @pytest.mark.slow
     def test_a_learning_rate_of_its_own_gives_the_same_result_as_that_of_the_study(
         self, small_study, store, other_store
     ):
@@ -196,6 +198,7 @@ class TestRace:
         found = race.assign_seeds(np.where(lost, np.nan, scores), lost, enough=5)
         assert found == [(2, True), (5, False), (2, False)]
 
+    @pytest.mark.slow
     def test_undecided_values_get_more_seeds_and_rounds_stay_comparable(self, small_study, store):
         # Seeds beyond the third are 0.3 higher: whoever gets them must not win by that.
         late = fake(
@@ -240,6 +243,7 @@ class TestRace:
             small_study(**options)
         assert message in str(error.value) and "\n" not in str(error.value)
 
+    @pytest.mark.slow
     def test_a_race_stores_what_a_plain_run_stores(self, small_study, store, other_store):
         raced, plain = (small_study(seeds=4, points=5, repeats=1, race=race) for race in (True, False))
         loop = make(raced, store)
@@ -249,6 +253,7 @@ class TestRace:
         assert len(pairs) >= 10 and all(same_result(*pair) for pair in pairs)
         assert sum(map(len, loop.driver.assigned_seeds().values())) <= 20
 
+    @pytest.mark.slow
     def test_members_are_saved_and_the_choice_is_the_plain_one(self, small_study, store, other_store):
         raced, plain = (make(small_study(seeds=5, points=7, race=race), into) for race, into in
                         ((True, store), (False, other_store)))  # fmt: skip
@@ -279,6 +284,7 @@ class TestRace:
 
 
 class TestGrowth:
+    @pytest.mark.slow
     def test_more_repeats_and_seeds_reuse_every_run(self, small_study, store, other_store):
         first = small_study(points=4, repeats=1)
         finish(make(first, store))
@@ -303,6 +309,7 @@ class TestGrowth:
         assert {record.key for record in before.search_records()} < {record.key for record in loop.search_records()}
         assert [one.number for one in loop.rounds()] == [1, 2, 3, 4]
 
+    @pytest.mark.slow
     def test_rounds_that_are_gone_through_again_stand_there_once(self, small_study, store):
         first = small_study(points=11, repeats=2)
         finish(make(first, store), PEAK)
@@ -369,6 +376,7 @@ class TestEvaluation:
         found = evaluations.evaluations(zero, store)
         assert [look.mine for look in found].count(True) == 1 and len(found) == 2
 
+    @pytest.mark.slow
     def test_where_agem_itself_is_searched_its_other_choices_are_looks(self, small_study, store):
         finish(make(small_study(), store), PEAK)  # another method's choice is none
         first, second = (small_study(method="agem", search=f"lr={ends}") for ends in ("0.05..0.1", "0.1..0.2"))
@@ -391,6 +399,7 @@ class TestEvaluation:
         assert {record.seed for record in loop.evaluation_records()} == {5, 6, 7}
         assert {record.seed for record in loop.search_records()} == {0, 1}
 
+    @pytest.mark.slow
     def test_every_choice_that_was_looked_at_counts(self, small_study, store):
         first = make(small_study(), store)
         finish(first, PEAK)
@@ -402,6 +411,7 @@ class TestEvaluation:
 
 
 class TestCommands:
+    @pytest.mark.slow
     def test_a_search_over_several_hyperparameters(self, epsearch, small_options, tmp_path):
         options = [*small_options, "--strategy", "random", "--repeats", "1", "--name", "several"]
         answer = epsearch("run", *options, "--search", "lr=log:0.01..0.1", "memory=2,4", "--race", "--json")
@@ -443,6 +453,7 @@ class TestCommands:
         again = epsearch(*extend, "--strategy", "random")
         assert again.json["effort"]["reused"] >= 15 and again.json["strategy"] == "random"
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("options", "message"),
         [
@@ -479,6 +490,7 @@ class TestCommands:
         assert "no study 'gone'" in epsearch("report", "narrowing", "gone").err
         assert "must be different ones" in epsearch("report", "random", "random").err
 
+    @pytest.mark.slow
     def test_a_run_shows_the_plan_first(self, epsearch, small_options):
         answer = epsearch("run", *small_options)
         lines = answer.err.splitlines()

@@ -88,6 +88,7 @@ class TestRows:
         study = build(Comparison, {"methods": "ewc,agem", "settings": "ewc.lr=0.5"})
         assert study.shown()["settings"] == {"ewc.lr": 0.5, "ewc.strength": 10.0, "agem.lr": 0.03}
 
+    @pytest.mark.slow
     def test_a_plug_in_has_the_datasets_learning_rate(self):
         """At its declared rate of 0.1 it would be compared with methods at the 0.03 of the digits."""
         plug_in = "trainers.methods.agem:AGEM"
@@ -225,6 +226,7 @@ class TestKeys:
 
 
 class TestLoop:
+    @pytest.mark.slow
     def test_it_trains_every_row_and_seed_once(self, tmp_path, store):
         loop = make(small(Comparison, tmp_path), store)
         jobs = finish(loop)
@@ -245,6 +247,7 @@ class TestLoop:
         finish(loop)
         assert loop.trained == 2 and [len(loop.records_of(loop.runs(row))) for row in loop.rows] == [2, 2]
 
+    @pytest.mark.slow
     def test_a_search_has_trained_some_of_it_already(self, tmp_path, store, small_study):
         """A-GEM's members are those of ε = 0 of a search of the same sizes."""
         from epsearch.loop.search import open_search
@@ -276,6 +279,7 @@ class TestLoop:
         steps, work = map(sum, zip(*told, strict=True))
         assert steps == count and work == pytest.approx(left + firsts, rel=1e-9)
 
+    @pytest.mark.slow
     def test_what_is_left_falls_to_zero(self, tmp_path, store):
         loop = make(small(Comparison, tmp_path, seeds=1), store)
         seen = [loop.work_of(loop.counts())[1]]
@@ -351,6 +355,7 @@ def options(**changes):
     return [part for name, value in given.items() for part in ("--" + name.replace("_", "-"), str(value))]
 
 
+@pytest.mark.slow
 def test_the_command_compares_all_methods(epsearch, tmp_path):
     answer = epsearch("compare", *options(), "--name", "first")
     assert answer.status == 0, answer.err
@@ -381,6 +386,7 @@ def test_ray_tune_trains_the_same(epsearch):
     assert tune["effort"]["trained"] == 4 and tune["rows"] == threads["rows"]
 
 
+@pytest.mark.slow
 def test_the_command_studies_the_memory(epsearch, tmp_path):
     answer = epsearch("memory", *options(memory=None), "--sizes", "2,4", "--name", "sizes")
     assert answer.status == 0, answer.err

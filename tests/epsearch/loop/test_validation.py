@@ -42,6 +42,7 @@ def searched(options, folder):
     return loop
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", STUDIES.values(), ids=STUDIES)
 def test_wrong_labels_of_test_sets_change_no_choice(options, tmp_path, monkeypatch):
     (tmp_path / "wrong").mkdir()

@@ -55,6 +55,7 @@ def parameters(name, folder):
     return {one.name: one for one in declared(f"avalanche:{name}", folder).parameters}
 
 
+@pytest.mark.slow
 def test_its_hyperparameters_are_those_of_the_signature(here):
     found = parameters("AGEM", here)
     own = ["patterns_per_exp", "sample_size", "train_mb_size", "train_epochs"]
@@ -94,6 +95,7 @@ def test_a_strategy_that_cannot_be_is_one_line(name, here):
     assert WRONG[name] in str(caught.value) and "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("avalanche") is not None, reason="it is installed here")
 def test_without_it_there_is_a_hint(here, monkeypatch):
     monkeypatch.delenv("PYTHONPATH")
@@ -111,7 +113,8 @@ OPTIONS_WRONG = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
+@pytest.mark.few(4)
 @pytest.mark.parametrize("values", OPTIONS_WRONG, ids=" ".join)
 def test_a_value_that_cannot_be_is_one_line(values, epsearch):
     one_line(epsearch("run", *OPTIONS, *AGEM, "--set", *values, "--quiet"), OPTIONS_WRONG[values])

@@ -75,6 +75,7 @@ def test_a_search_has_them_in_json_pages_and_files_and_trains_nothing_again(
         assert r"Forgetting (Avalanche) $\downarrow$ (\%)" in paper.read(table).decode()
 
 
+@pytest.mark.slow
 def test_a_comparison_has_them_and_its_latex_table_takes_their_names(epsearch, small_options, tmp_path):
     pairs = zip(small_options[::2], small_options[1::2], strict=True)
     tiny = [part for pair in pairs if pair[0] not in ("--points", "--repeats") for part in pair]

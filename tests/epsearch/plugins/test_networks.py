@@ -57,6 +57,7 @@ def keys(study):
         return [content["stream"] for content, _ in store.described("cv")]
 
 
+@pytest.mark.slow
 def test_its_members_are_keyed_and_bit_identical_alone(nets, small_study):
     study = small_study(**SEARCH, network="nets:small")
     loop, _ = train(study)
@@ -74,6 +75,7 @@ def test_its_members_are_keyed_and_bit_identical_alone(nets, small_study):
     assert train(again)[1].reused == 0 and {one["network_parts"] for one in keys(again)} > {parts}
 
 
+@pytest.mark.slow
 def test_what_cannot_be_batched_is_told(small_study):
     loop, _ = train(small_study(**SEARCH | {"certify": 0}, network="nets:Branch"))
     assert "torch.func cannot batch them" in facts(loop, None)["network"]

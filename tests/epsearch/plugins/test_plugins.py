@@ -41,6 +41,7 @@ def contents(study):
 
 
 class TestMethod:
+    @pytest.mark.slow
     def test_its_hyperparameters_are_searched_set_and_keyed(self, mine, small_study):
         study = small_study(**SEARCH, set="pull_when=odd")
         assert dict(study.set) == {"pull": 0.5, "pull_when": "odd"}, "declared defaults, too"
@@ -102,6 +103,7 @@ class TestMethod:
         assert resumed.json["effort"]["trained"] > 0 and resumed.json["config"]["method"] == "mine:PULLED"
 
 
+@pytest.mark.slow
 def test_a_strategy_a_metric_and_a_figure(mine, epsearch, small_options, tmp_path):
     told = ["run", *small_options, "--strategy", "mine:ENDS", "--name", "ends", "--out", tmp_path]
     added = ["--add-metrics", "mine:worst", "--add-figures", "mine:first_task"]
@@ -261,6 +263,7 @@ class TestEntryPoints:
         assert "no installed package provides a plug-in" in epsearch("plugins").out
 
 
+@pytest.mark.slow
 def test_code_that_has_gone_is_said(mine, small_study, epsearch, tmp_path):
     train(small_study(**SEARCH))
     (tmp_path / "mine.py").unlink()

@@ -63,6 +63,7 @@ def records(study):
     return found
 
 
+@pytest.mark.slow
 def test_it_is_searched_evaluated_and_certified(study):
     loop, effort = train(study())
     assert effort.trained == 6 + 2
@@ -82,6 +83,7 @@ def test_it_is_searched_evaluated_and_certified(study):
 COUNTS = f"{TEXT}\nwith open('imports', 'a') as file:\n    file.write('x')\n"
 
 
+@pytest.mark.slow
 def test_members_are_copies_of_one_import_and_certificates_are_not(mine, study, tmp_path, monkeypatch):
     """Their results, keys and certificates are those of members that import it anew, and the plan knows the import."""
     imports, results = tmp_path / "imports", []
@@ -101,6 +103,7 @@ def test_members_are_copies_of_one_import_and_certificates_are_not(mine, study, 
     assert imported > 0 and eta.start == pytest.approx(LOCAL.overhead + imported * (1 + 1))
 
 
+@pytest.mark.slow
 def test_a_run_imports_it_once_for_its_declaration_and_its_members(mine, epsearch, tmp_path):
     mine(COUNTS)
     more = ["--workers", "1", "--certify", "1", "--quiet", "--out", str(tmp_path / "runs")]
@@ -108,6 +111,7 @@ def test_a_run_imports_it_once_for_its_declaration_and_its_members(mine, epsearc
     assert (tmp_path / "imports").read_text() == "x" * 2, "and once for the certificate"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not fork_servers.POSSIBLE, reason="nothing is copied here")
 @pytest.mark.parametrize("here", [True, False])
 def test_the_server_of_the_declaration_is_ended_where_a_cluster_trains(study, monkeypatch, here):
@@ -119,6 +123,7 @@ def test_the_server_of_the_declaration_is_ended_where_a_cluster_trains(study, mo
             assert len(fork_servers._kept.idle) == here
 
 
+@pytest.mark.slow
 def test_an_import_that_is_made_anew_is_said_once(mine, study):
     mine(f"{TEXT}\nKEPT = open(__file__)\n")
     events = Recorded()
@@ -140,6 +145,7 @@ def prints(values, stream, seed, report):
 )
 
 
+@pytest.mark.slow
 def test_what_it_prints_is_in_a_log_of_the_member_and_its_tasks_are_counted(mine, study, tmp_path):
     mine(PRINTS)
     events, logs = Recorded(), tmp_path / "runs" / "one" / "logs"
@@ -228,6 +234,7 @@ class TestDeclared:
         assert "It is declared to repeat itself, and does not." in " ".join(epsearch("show", "--why").out.split())
 
 
+@pytest.mark.slow
 def test_values_to_compare_with(study):
     assert study(against="lr=0.1").baseline == (0.1,)
     assert study().baseline is None
@@ -274,7 +281,8 @@ WRONG = {
 }
 
 
-@pytest.mark.few(5)
+@pytest.mark.slow
+@pytest.mark.few(10)
 @pytest.mark.parametrize("options", WRONG, ids=" ".join)
 def test_what_cannot_be_is_one_line(options, epsearch, tmp_path):
     one_line(epsearch("run", *OPTIONS, *options, "--quiet"), WRONG[options])
@@ -288,7 +296,8 @@ HOSTILE = {
 }
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_misbehaves_ends_the_study_in_one_line(name, epsearch):
     options, line = HOSTILE[name]
@@ -383,6 +392,7 @@ def test_truth_values_and_none_reach_one_that_declares_nothing(mine, study, epse
     assert "0 members trained" in epsearch("run", "--config", "runs/one/study.yaml").out.replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_modules_with_the_name_of_a_package_of_ours_are_refused(mine, study, epsearch, tmp_path):
     for name in ("trainers", "results", "search_spaces", "epsearch"):
         (tmp_path / name).mkdir()
@@ -398,6 +408,7 @@ def test_modules_with_the_name_of_a_package_of_ours_are_refused(mine, study, eps
     study("train", search="augment=1,2", strategy="grid")
 
 
+@pytest.mark.slow
 def test_none_is_no_accuracy(mine, epsearch):
     mine(SHOWS.replace("* (task + 1)", "* task + [None]"))
     options = [*OPTIONS, "--trainer", "mine:train", "--search", "augment=1,2", "--strategy", "grid", "--points", "2"]

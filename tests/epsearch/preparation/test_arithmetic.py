@@ -197,6 +197,7 @@ def test_a_given_path_wins(small_study):
     assert arithmetic.numeric_path(study, open_evaluation(study)[0], "cpu-float32-onednn") == "cpu-float32-mkl-sparse"
 
 
+@pytest.mark.slow
 def test_a_study_keeps_the_path_it_began_with(small_study, epsearch, tmp_path):
     study = small_study(numeric_path="cpu-float32-mkl-sparse", name="mine")
     first = api.run(study)
@@ -207,6 +208,7 @@ def test_a_study_keeps_the_path_it_began_with(small_study, epsearch, tmp_path):
     assert loop.done and loop.study.numeric_path == "cpu-float32-mkl-sparse"
 
 
+@pytest.mark.slow
 def test_another_path_under_the_same_name_is_refused(small_study):
     api.run(small_study(name="mine"))
     with pytest.raises(UsageError, match="numeric_path"):
@@ -231,6 +233,7 @@ def test_lists_of_more_pixels_than_they_can_number_are_refused(small_study, kind
         without_zeros(np.zeros((1, most + 1), dtype=np.uint8), np.zeros(256, dtype=np.float32))
 
 
+@pytest.mark.slow
 def test_lists_that_cannot_be_are_not_measured(timed):
     from trainers.engines.pixel_choice import fastest_path
 

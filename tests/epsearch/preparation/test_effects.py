@@ -236,7 +236,8 @@ def test_a_search_of_old_is_inert_wherever_it_is_told(of_old, epsearch, tmp_path
     assert 'class="banner inert"' in page and "brings no benefit" not in page
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "options",
     [

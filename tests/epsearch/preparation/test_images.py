@@ -52,6 +52,7 @@ def taken(monkeypatch):
     return seconds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("together", "path"), [(0.8, "cpu-float32-torch"), (0.95, "cpu-float32-onednn")])
 def test_members_are_trained_together_where_that_is_clearly_faster_only(taken, together, path):
     taken["together"] = together
@@ -83,6 +84,7 @@ def test_a_search_on_the_published_layouts(dataset, data, epsearch, tmp_path):
     assert again.json["effort"]["trained"] == 0
 
 
+@pytest.mark.slow
 def test_what_is_said_before_a_run(data, epsearch):
     answer = epsearch("run", "--dataset", "split_cub", "--data-dir", data, *SEARCH)
     assert "one member takes about 0.0034 GiB" in answer.err and "GiB are free" in answer.err
@@ -151,6 +153,7 @@ OWN = (
 )
 
 
+@pytest.mark.slow
 def test_ones_own_stream_runs(tmp_path, epsearch):
     """From a module beside the study."""
     (tmp_path / "mine.py").write_text(MINE)
@@ -246,6 +249,7 @@ def test_a_python_session_trains_on_the_files_as_they_are_now(data, epsearch, tm
 
 
 class TestDatasets:
+    @pytest.mark.slow
     def test_prepare_and_check(self, data, epsearch):
         told = ("split_cub_je", "--data-dir", data)
         found = epsearch("datasets", "prepare", *told, "--image-size", "16", "--json").json
@@ -258,6 +262,7 @@ class TestDatasets:
         answer = epsearch("datasets", "check", f"folder:{data / 'mine'}", "--json")
         assert answer.status == 0 and answer.json["counts"] == {"train": 48, "test": 16}
 
+    @pytest.mark.slow
     def test_corrupt_images_are_named_refused_or_left_out(self, data, epsearch):
         (data / "mine" / "train" / "bat" / "0.png").write_bytes(b"no picture")
         folder = f"folder:{data / 'mine'}"

@@ -100,6 +100,7 @@ def points(client):
     return {(one.data.tags["stream"], one.data.tags[ours.NAME]): one for one in found if "stream" in one.data.tags}
 
 
+@pytest.mark.slow
 def test_a_point_is_a_run_with_means_and_a_run_for_each_seed(studies, publish, tracked):
     loop = studies.trained(name="one")
     told = publish("one")
@@ -117,6 +118,7 @@ def test_a_point_is_a_run_with_means_and_a_run_for_each_seed(studies, publish, t
     assert study.data.tags["state"] == "finished" and "report.html" in tracked.files[study.info.run_id]
 
 
+@pytest.mark.slow
 def test_names_of_metrics_have_no_parentheses_which_mlflow_refuses(studies, publish, tracked):
     studies.trained(name="one", add_metrics="forgetting-avalanche")
     publish("one")

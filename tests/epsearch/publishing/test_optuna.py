@@ -29,6 +29,7 @@ def publish(studies, tmp_path):
     return one
 
 
+@pytest.mark.slow
 def test_a_point_is_a_trial_with_its_mean_its_seeds_and_its_curve(studies, publish):
     loop = studies.trained(name="one")
     told, found = publish("one")
@@ -132,6 +133,7 @@ def test_rows_of_tables_are_trials(studies, publish, command, options, names):
     assert publish("table")[0].added == 0
 
 
+@pytest.mark.slow
 def test_what_is_not_ours_is_left_alone(studies, publish):
     studies.trained(name="one")
     optuna.create_study(study_name="one", storage=publish.url)

@@ -22,6 +22,7 @@ def publish(studies, tmp_path):
     return lambda name: epsearch.publish(name, "tensorboard", str(tmp_path / "logs"), studies.out)
 
 
+@pytest.mark.slow
 def test_a_point_is_a_run_with_a_run_for_each_seed_and_is_written_once(studies, publish, tmp_path):
     studies.trained(name="one", jobs=1)
     unfinished = publish("one")
@@ -63,6 +64,7 @@ def test_a_folder_that_cannot_be_written_to_and_a_missing_package_are_one_line(
     assert not (tmp_path / "logs").exists()
 
 
+@pytest.mark.slow
 def test_a_training_is_logged_as_it_goes_and_completed_at_its_end(epsearch, small_options, tmp_path):
     answer = epsearch("run", *small_options, "--name", "one", "--live", "tensorboard:logs", "--quiet")
     assert answer.status == 0, answer.err

@@ -61,6 +61,7 @@ def test_who_begins(small_study, options, first):
     assert runner_of(small_study(**options)).name == first
 
 
+@pytest.mark.slow
 def test_a_study_that_is_over_sooner_never_starts_ray_and_says_so(small_study, soon, plain, monkeypatch):
     soon(False)
     monkeypatch.setattr(tune, "_start", lambda *_: pytest.fail("it was started"))
@@ -71,6 +72,7 @@ def test_a_study_that_is_over_sooner_never_starts_ray_and_says_so(small_study, s
     assert [one for one in told.notes if "in about 1:40: Ray would take 16:40 to start" in one]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("needed", "starts"), [(24.0, True), (26.0, False)])
 def test_it_pays_where_four_times_its_start_is_left(small_study, monkeypatch, needed, starts):
     monkeypatch.setattr(auto.Monitor, "seconds_left", 100.0)
@@ -134,7 +136,8 @@ def test_a_ray_that_cannot_be_had_is_done_without(small_study, soon, plain, monk
     assert told.notes.count("threads of this process go on: Ray does not start here (why not); try --runner local") == 1
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @pytest.mark.parametrize("place", ["_start", "ready"])
 def test_threads_go_on_without_room_for_ray(small_study, soon, plain, monkeypatch, place):
     """Whether it is its folder that cannot be made, or a file of its own."""
@@ -192,6 +195,7 @@ def report_of(result):
     return told | {name: getattr(result, name) for name in fields}
 
 
+@pytest.mark.slow
 def test_ray_takes_over_what_no_thread_has_begun(small_study, soon, plain, monkeypatch):
     soon(True)
     tuned = Tuned(monkeypatch)
@@ -201,6 +205,7 @@ def test_ray_takes_over_what_no_thread_has_begun(small_study, soon, plain, monke
     assert tuned.trained and len(set(tuned.trained)) == len(tuned.trained)
 
 
+@pytest.mark.slow
 def test_a_cohort_that_a_thread_trains_is_trained_once_and_waited_for(small_study, soon, plain, monkeypatch):
     soon(True)
     execute, begun = local.execute, []
@@ -220,6 +225,7 @@ def test_a_cohort_that_a_thread_trains_is_trained_once_and_waited_for(small_stud
     assert 1 in tuned.beside, "Tune had one place, as a thread was still at work"
 
 
+@pytest.mark.slow
 def test_what_threads_raise_beside_tune_ends_the_search(small_study, soon, monkeypatch):
     soon(True)
     execute, begun = local.execute, []

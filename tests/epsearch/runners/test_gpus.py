@@ -146,6 +146,7 @@ def ctrl_c():
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_processes_that_start(monkeypatch, ctrl_c):
     """Before the time is over in which they may start, after which no GPU could be used."""
     loop = without_jobs(monkeypatch, SILENT, "0", "1")
@@ -157,6 +158,7 @@ def test_ctrl_c_ends_processes_that_start(monkeypatch, ctrl_c):
     assert set(descendants(os.getpid())) <= set(before)
 
 
+@pytest.mark.slow
 def test_a_job_that_waits_for_a_gpu_reports_nothing_and_ends_with_the_training(monkeypatch):
     """Reports would count the wait as time of its cohort, so that others seem not to fit into what is left."""
     loop, reports = without_jobs(monkeypatch, BUSY, "0"), []

@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+import pytest
+
 from epsearch.events import Progress
 from epsearch.loop.estimates import Eta, MemberCounts
 from epsearch.preparation.build import build
@@ -66,6 +68,7 @@ def test_until_there_is_a_speed_the_plan_is_believed(monkeypatch):
     assert monitor.at_work == 5.0 and monitor.beginning == 22.0
 
 
+@pytest.mark.slow
 def test_a_run_without_a_plan_ends_with_its_report(small_study, monkeypatch):
     """The time to go ends with what reports took here, not with nothing."""
     monkeypatch.setattr(overheads, "expected", {overheads.REPORT: 1234.0}.get)

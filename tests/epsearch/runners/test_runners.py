@@ -43,6 +43,7 @@ FIRST = "narrowing"
 TABLES = ("chosen", "chosen_score", "rounds", "evaluation")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -167,6 +168,7 @@ def test_a_termination_of_many_processes_is_no_loss_of_ray(whom, tmp_path):
     assert "Ray was lost" not in err.decode() and rows(tmp_path) >= 4
 
 
+@pytest.mark.slow
 def test_cohorts_that_fail_end_the_run_behind_all_others(small_study, monkeypatch):
     """Two of the first round, one after the other: the third of its jobs is trained, and what is trained ahead."""
     study, events, begun = small_study(points=6, workers=1), Recorded(), []
@@ -343,6 +345,7 @@ def test_nothing_of_a_killed_run_outlives_it(tmp_path):
         time.sleep(0.1)
 
 
+@pytest.mark.slow
 def test_interrupting_the_local_runner_stops_its_threads(small_study, monkeypatch):
     study = small_study(examples_per_task=1000)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -415,6 +418,7 @@ own.end()"""
     assert int(found.stdout) == 7
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere niceness is that of the whole process")
 def test_threads_stand_back_and_their_process_does_not(small_study, monkeypatch):
     seen, execute = set(), local.execute
@@ -429,6 +433,7 @@ def test_threads_stand_back_and_their_process_does_not(small_study, monkeypatch)
     assert seen == {min(before + 5, 19)} and os.getpriority(os.PRIO_PROCESS, 0) == before
 
 
+@pytest.mark.slow
 @on_both_runners
 def test_a_listener_can_stop_a_cohort_that_has_just_begun(small_study, ray_address, runner):
     """Cohorts of minutes, stopped at their first report of steps, do not go on to the end: nothing of them is kept."""

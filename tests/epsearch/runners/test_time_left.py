@@ -126,6 +126,7 @@ def test_a_wrong_time_is_one_line(epsearch, monkeypatch, value, line):
     assert (answer.status, answer.err.strip()) == (2, f"epsearch: {line}")
 
 
+@pytest.mark.slow
 def test_a_run_without_time_asks_for_another_one(epsearch, small_study):
     answer = epsearch("run", *SIZES.split(), "--runner", "local", "--name", "mine", "--time-left", "1s", "--quiet")
     assert answer.status == 75 and answer.err.startswith("epsearch: stopped: the time of this machine is over; ")
@@ -133,6 +134,7 @@ def test_a_run_without_time_asks_for_another_one(epsearch, small_study):
     assert epsearch("run", *SIZES.split(), "--runner", "local", "--name", "mine", "--time-left", "1h").status == 0
 
 
+@pytest.mark.slow
 def test_a_study_ends_where_no_cohort_fits_and_another_run_goes_on(small_study, monkeypatch, again):
     """All cohorts but the first are said to take longer than what is left."""
     first = Recorded()
@@ -148,6 +150,7 @@ def test_a_study_ends_where_no_cohort_fits_and_another_run_goes_on(small_study, 
     assert effort.reused == len(first.stored)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(stopping.TIME_SIGNAL is None, reason="a signal that Windows does not have")
 @pytest.mark.parametrize("runner", ["local", pytest.param("tune", marks=pytest.mark.cluster)])
 def test_the_signal_of_a_scheduler_ends_a_run_as_ctrl_c_does(tmp_path, runner):

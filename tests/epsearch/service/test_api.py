@@ -104,12 +104,14 @@ def test_what_the_schema_describes_is_accepted(guarded):
     assert guarded.get(answer.headers["location"], headers=bearer("read")).json()["config"]["seeds"] == [3, 5]
 
 
+@pytest.mark.slow
 def test_the_place_of_a_new_study_is_below_the_path_of_a_proxy(tmp_path):
     with asked(settings(tmp_path / "runs", url=parse("https://lab.example/epsearch"))) as client:
         answer = client.post(f"{API}/studies", json=STUDY | {"name": "first"})
         assert answer.status_code == 201 and answer.headers["location"] == "/epsearch/api/v1/studies/first"
 
 
+@pytest.mark.slow
 def test_an_answer_that_has_not_changed_is_not_sent_again(guarded):
     own = bearer("write")
     for path in (f"/studies/{ledgers.NAME}", f"/studies/{ledgers.NAME}/runs?format=csv", "/studies", "/openapi.json"):
@@ -127,6 +129,7 @@ def test_an_answer_that_has_not_changed_is_not_sent_again(guarded):
     assert "etag" not in guarded.get(f"{API}/studies/nobody", headers=own).headers
 
 
+@pytest.mark.slow
 def test_pages_go_on_where_the_last_one_ended(tmp_path):
     with asked(settings(tmp_path / "runs")) as client:
         for number in range(7):

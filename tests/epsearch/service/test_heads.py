@@ -44,7 +44,8 @@ def said(url, *parts, wait=0.0):
     return got
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "parts", [[], [b"G"], [ASK], [ASK, b"X: y"], [b"\r\n"], [ASK + b"\r\n", b"GET /he"], [ASK + b"\r\n", b"\r\n"]]
 )
@@ -59,6 +60,7 @@ def test_a_byte_now_and_then_makes_no_time(url, quick):
     assert not got or b" 408 " in got, "a client that is still sending may not see it"
 
 
+@pytest.mark.slow
 def test_a_body_that_does_not_end_is_ended(url, monkeypatch):
     monkeypatch.setattr(protocol, "BODY_SECONDS", 0.3)
     form = b"application/x-www-form-urlencoded"
@@ -93,6 +95,7 @@ def test_usual_heads_and_bodies_are_read(url):
     assert said(url, both).count(b'{"status":"ok"}') == 2, "one behind the other"
 
 
+@pytest.mark.slow
 def test_many_slow_heads_keep_nobody_from_an_answer(url):
     """More connections than may wait, without a byte, or with half a head each."""
     host, port = url.removeprefix("http://").split(":")
@@ -112,6 +115,7 @@ def test_many_slow_heads_keep_nobody_from_an_answer(url):
     assert {one.status_code for one in asyncio.run(all_of_them())} == {200}
 
 
+@pytest.mark.slow
 def test_wrong_tokens_are_counted_told_and_slowed(tmp_path, monkeypatch, capsys):
     waited, real = [], Attempts.wrong
 

@@ -37,6 +37,7 @@ def get(client, path, /, **query):
     return answer
 
 
+@pytest.mark.slow
 def test_lists_are_filtered_and_paged(client):
     every = get(client, "studies").json()
     assert every["total"] == 3 and [one["name"] for one in every["studies"]] == ["cancelled", "waiting", NAME]
@@ -89,6 +90,7 @@ def test_a_body_that_cannot_be_read_is_refused_in_words(client, body, headers, l
     assert answer.status_code == 422 and answer.json()["detail"].startswith(line), answer.text
 
 
+@pytest.mark.slow
 def test_state_and_detail_never_contradict_each_other(tmp_path):
     """Of a study that was finished, and is in the queue again."""
     with asked(with_a_finished_study(tmp_path / "runs")) as client:
@@ -105,6 +107,7 @@ def test_state_and_detail_never_contradict_each_other(tmp_path):
         assert get(client, f"studies/{NAME}").json()["created"] == created
 
 
+@pytest.mark.slow
 def test_a_study_of_the_queue_says_its_place_and_keeps_the_time_of_its_first_submission(tmp_path):
     with asked(settings(tmp_path / "runs")) as client:
         for name in ("one", "two", "three"):
@@ -127,6 +130,7 @@ def test_a_study_of_the_queue_says_its_place_and_keeps_the_time_of_its_first_sub
         assert shown("one")["created"] > created, "another study of that name"
 
 
+@pytest.mark.slow
 def test_a_name_that_was_given_before_it_was_too_long_can_be_cancelled_and_deleted(tmp_path):
     long = "n" * 300
     with asked(settings(tmp_path / "runs")) as client:
@@ -205,6 +209,7 @@ def test_runs_are_the_same_in_every_form(client):
                 assert [*table[column].astype(str)] == [*first[column].astype(str)], (name, column)
 
 
+@pytest.mark.slow
 def test_figures_have_their_data(client):
     figures = get(client, f"studies/{NAME}/figures").json()
     assert len({one["name"] for one in figures}) == len(figures) > 2
@@ -215,6 +220,7 @@ def test_figures_have_their_data(client):
     assert answer.status_code == 404 and "has no figure 'nothing'; it has: " in answer.json()["detail"]
 
 
+@pytest.mark.slow
 def test_the_report_may_run_the_scripts_that_stand_in_it_alone(client):
     report = get(client, f"studies/{NAME}/report")
     said = report.headers["content-security-policy"]
@@ -367,6 +373,7 @@ def test_a_whole_life(tmp_path, monkeypatch):
         assert json.loads(get(client, "audit", most=1).json()[0]["detail"]) == {"members": members}
 
 
+@pytest.mark.slow
 def test_a_study_that_is_trained_is_not_submitted_extended_resumed_or_deleted(tmp_path):
     from tests.support.leases import FAR
 
@@ -406,6 +413,7 @@ def test_two_searches_side_by_side(tmp_path):
         assert shared["shared"] and shared["shared"][0]["studies"] == sorted([NAME, "other"])
 
 
+@pytest.mark.slow
 def test_what_is_damaged_in_the_ledger_is_told_and_ends_nothing(tmp_path):
     own = with_a_finished_study(tmp_path / "runs")
     ledgers.execute(own.out, "UPDATE epsearch_studies SET config = '['")

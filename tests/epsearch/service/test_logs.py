@@ -78,6 +78,7 @@ def test_every_line_of_a_service_is_one_object(told):
     assert told[-1]["exit_status"] == stopping.STATUS
 
 
+@pytest.mark.slow
 def test_each_change_has_a_line_with_who_made_it(told):
     changes = [(line["event"], line["study"], line["token"]) for line in told if "token" in line]
     assert changes == [
@@ -117,6 +118,7 @@ def test_a_service_that_cannot_start_says_so_in_one_object(tmp_path):
     assert line["message"].startswith("host must be 127.0.0.1 without tokens")
 
 
+@pytest.mark.slow
 def test_an_unknown_format_is_refused(tmp_path):
     service = Process(tmp_path, "--log-format", "xml")
     assert service.process.wait(HANGS) == 2

@@ -45,6 +45,7 @@ def values(families, name, label):
     return {sample.labels[label]: sample.value for sample in families[name].samples}
 
 
+@pytest.mark.slow
 def test_every_family_has_one_help_and_one_type_before_its_samples(text, families):
     heads = Counter(tuple(line.split()[1:3]) for line in text.splitlines() if line.startswith("#"))
     assert set(heads.values()) == {1} and len(heads) == 2 * len(families)

@@ -61,7 +61,8 @@ def states(client):
     }
 
 
-@pytest.mark.few(15)
+@pytest.mark.slow
+@pytest.mark.few(30)
 @pytest.mark.parametrize("study", OWNERS)
 @pytest.mark.parametrize("name", PEOPLE)
 @pytest.mark.parametrize("change", CHANGES)
@@ -83,7 +84,8 @@ def test_a_study_is_changed_by_its_owner_and_by_admins(client, change, name, stu
         assert ("may only read" if PEOPLE[name] == READ else whose) in answer.json()["detail"]
 
 
-@pytest.mark.few(15)
+@pytest.mark.slow
+@pytest.mark.few(30)
 @pytest.mark.parametrize("study", OWNERS)
 @pytest.mark.parametrize("name", PEOPLE)
 @pytest.mark.parametrize("change", FORMS)
@@ -101,6 +103,7 @@ def test_so_do_the_forms_of_pages(client, change, name, study):
     assert PEOPLE[name] == READ or allowed or "or an admin may change it." in page or "only an admin" in page
 
 
+@pytest.mark.slow
 def test_an_owner_stays_when_an_admin_changes_the_study(client):
     client.post(f"{API}/of_ann/cancel", headers=bearer("root"))
     assert states(client)["of_ann"] == ("cancelled", "ann")
@@ -109,11 +112,13 @@ def test_an_owner_stays_when_an_admin_changes_the_study(client):
     assert [(one["who"], one["action"]) for one in audit] == [("root", "resume"), ("root", "cancel"), ("ann", "submit")]
 
 
+@pytest.mark.slow
 def test_somebody_else_may_ask_for_the_same_study(client):
     answer = client.post(API, json=STUDY | {"name": "of_ann"}, headers=bearer("ben"))
     assert answer.status_code == 200 and "nothing was changed" in answer.json()["note"]
 
 
+@pytest.mark.slow
 def test_what_was_changed_is_in_the_audit_and_on_its_page(client):
     client.post(f"{API}/of_ann/cancel", headers=bearer("ann"))
     client.post(API, json=STUDY | {"name": "of_ann", "points": 7}, headers=bearer("ann/laptop"))
@@ -123,6 +128,7 @@ def test_what_was_changed_is_in_the_audit_and_on_its_page(client):
     assert f"points {STUDY['points']} → 7" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "priority", "status"), [("ann", 1, 403), ("ann", 0, 201), ("ann", -5, 201), ("root", 9, 201)]
 )
@@ -134,6 +140,7 @@ def test_only_an_admin_lets_a_study_go_first(client, name, priority, status):
         assert "new" not in states(client)
 
 
+@pytest.mark.slow
 def test_people_see_themselves_and_admins_see_all(client):
     def seen(name):
         return {one["name"]: one for one in client.get("/api/v1/people", headers=bearer(name)).json()}
@@ -152,6 +159,7 @@ def test_people_see_themselves_and_admins_see_all(client):
     assert not any(token.digest in seen_by_admins for token in TOKENS.valid)
 
 
+@pytest.mark.slow
 def test_a_full_queue_is_a_refusal_that_passes(tmp_path):
     own = service.settings(tmp_path / "runs", tokens=TOKENS, limits=Limits(each=1))
     with service.asked(own) as client:
@@ -277,6 +285,7 @@ def test_turns_outlast_the_service(tmp_path, monkeypatch):
     assert [each.name for each in begun] == ["ann-0", "ben-0", "ann-1", "ben-1", "ann-2", "ben-2"]
 
 
+@pytest.mark.slow
 def test_places_are_those_of_the_turns(client):
     for name in ("second", "third"):
         assert client.post(API, json=STUDY | {"name": name}, headers=bearer("ann")).status_code == 201

@@ -72,6 +72,7 @@ def test_other_urls_are_refused_in_one_line_without_a_password(text):
         parse(text)
 
 
+@pytest.mark.slow
 def test_the_names_that_end_a_root_are_those_of_all_routes(app):
     firsts = {one.path.split("/")[1] for one in iter_route_contexts(app.routes)} - {""}
     assert firsts == set(PAGES)
@@ -131,6 +132,7 @@ def test_head_answers_as_get_without_a_body(app):
     assert ask(app, "HEAD", "/api/v1/plan", PASSES | bearer()).status == 405
 
 
+@pytest.mark.slow
 def test_head_of_a_stream_ends_at_once(tmp_path):
     with listening(settings(tmp_path / "runs")) as (url, _):
         answer = httpx.head(f"{url}/api/v1/events")
@@ -149,6 +151,7 @@ def test_probes_use_any_address_and_programs_with_a_token_any_name(app, host):
     assert ask(app, "GET", "/", {"Host": host, "Cookie": f"{COOKIE}={session}"}).status == 421
 
 
+@pytest.mark.slow
 def test_without_its_url_the_refusal_names_the_host_header(tmp_path):
     with asked(settings(tmp_path / "runs", names=("lab.example",))) as client:
         answer = client.post(
@@ -175,6 +178,7 @@ def test_the_description_of_the_api_has_its_url(app):
     ).body.replace(b"&#39;", b"'")
 
 
+@pytest.mark.slow
 def test_the_client_asks_below_the_path_and_needs_no_proxy_for_this_machine(monkeypatch, tmp_path):
     seen = []
 

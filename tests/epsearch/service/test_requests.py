@@ -93,6 +93,7 @@ def client(tmp_path_factory):
         yield made
 
 
+@pytest.mark.slow
 def test_a_pack_of_a_client_is_kept_as_it_is_and_opens_nothing_here(client, tmp_path):
     """The command sends what is in the file; a form made of the study names a pack that everybody has, alone."""
     service, asked_for = client.app.state.service, PLAIN | {"kind": "compare"}
@@ -226,7 +227,8 @@ def curl_lines():
     return [line for block in blocks for line in block.replace("\\\n", " ").splitlines() if line.startswith("curl ")]
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
+@pytest.mark.few(4)
 @pytest.mark.parametrize("line", curl_lines())
 def test_the_lines_of_the_docs_work(tmp_path, line):
     own = with_a_finished_study(tmp_path / "runs")

@@ -90,6 +90,7 @@ def headers(role=None, host="right", origin="none", cookie=None, **more):
     return {name: value for name, value in (own | more).items() if value is not None}
 
 
+@pytest.mark.slow
 def test_every_route_answers_as_the_rule_says(closed):
     wrong, seen = [], 0
 
@@ -115,6 +116,7 @@ def test_every_route_answers_as_the_rule_says(closed):
     assert not wrong, wrong[:5]
 
 
+@pytest.mark.slow
 def test_without_tokens_everybody_may_who_is_not_sent_by_a_page_elsewhere(opened):
     async def all_of_them(app):
         for path, method, host, origin in itertools.product(paths(app), ("GET", "POST"), HOSTS, ORIGINS):
@@ -178,6 +180,7 @@ def test_a_cookie_is_worth_a_token_where_a_page_of_ours_sends_it(closed):
     assert status("GET", '"; =;;\\') == 401
 
 
+@pytest.mark.slow
 def test_the_secret_signs_in_and_out(tmp_path):
     with asked(settings(tmp_path / "runs", tokens=TOKENS)) as client:
         page = client.get("/?a=b", headers={"accept": "text/html"}, follow_redirects=False)
@@ -269,6 +272,7 @@ def test_weights_of_this_machine_are_not_for_clients(client, pretrained):
     assert answer.status_code == 422 and "pretrained must be none or imagenet" in answer.json()["detail"]
 
 
+@pytest.mark.slow
 def test_code_of_this_machine_runs_only_where_that_is_allowed(tmp_path):
     given = STUDY | {"dataset": "tests.support.toy_streams:digits"}
     for dataset in (given["dataset"], "Folder:/etc", " folder:/etc", "os:system", "x:"):
@@ -310,6 +314,7 @@ def test_metrics_of_other_tools_are_no_code_of_this_machine(client):
     assert answer.status_code in (200, 201), answer.text
 
 
+@pytest.mark.slow
 def test_folders_of_images_lie_below_those_of_the_service(tmp_path):
     inside, outside = tmp_path / "images", tmp_path / "outside"
     for folder in (inside / "birds", outside / "cats"):
@@ -339,6 +344,7 @@ def test_whether_a_folder_is_there_is_not_told(client, name):
     assert answer.status_code == 422 and answer.json()["detail"].startswith(f"no dataset {name!r}; known: ")
 
 
+@pytest.mark.slow
 def test_a_bug_is_one_line_with_all_headers_and_its_secrets_are_nowhere(tmp_path, monkeypatch, capfd):
     password, token = "s3cr3t-word", SECRETS[WRITE]
     url = f"postgresql://me:{password}@db.example/ledger"

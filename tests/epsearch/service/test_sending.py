@@ -27,6 +27,7 @@ def test_folders_of_the_machine_are_named_by_their_options(tmp_path):
         assert hide(text.encode()).decode() == wanted
 
 
+@pytest.mark.slow
 def test_no_answer_has_a_folder_of_the_machine(tmp_path):
     own = with_a_finished_study(tmp_path / "runs")
     with asked(own, raises=False) as client:

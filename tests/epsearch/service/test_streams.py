@@ -68,6 +68,7 @@ async def heard(stream, count):
     return found
 
 
+@pytest.mark.slow
 def test_whoever_comes_again_misses_nothing_and_hears_nothing_twice(store, quick):
     """Also where more than a page was missed, and while more are stored all the time."""
     store.leases.acquire("demo", here())
@@ -90,6 +91,7 @@ def test_whoever_comes_again_misses_nothing_and_hears_nothing_twice(store, quick
     assert ids == [one.id for one in store.events.read("demo", 0)] and len(ids) == total + 1 and still == 0
 
 
+@pytest.mark.slow
 def test_from_now_on_means_none_of_before_and_every_one_behind(store, quick, asked):
     store.leases.acquire("demo", here())
     note(store, 3 * MOST_WAITING)
@@ -108,6 +110,7 @@ def test_from_now_on_means_none_of_before_and_every_one_behind(store, quick, ask
     assert [one.study for one in every] == ["another", "demo"]
 
 
+@pytest.mark.slow
 def test_many_events_at_once_cut_nobody_off_who_keeps_up(store, quick):
     store.leases.acquire("demo", here())
 
@@ -123,6 +126,7 @@ def test_many_events_at_once_cut_nobody_off_who_keeps_up(store, quick):
     assert ids == [one.id for one in store.events.read(None, 0, len(ids))]
 
 
+@pytest.mark.slow
 def test_a_slow_listener_is_cut_off_and_comes_again(store, quick, asked):
     store.leases.acquire("demo", here())
 
@@ -202,6 +206,7 @@ def checked_out(store):
     return store._engine.pool.checkedout()
 
 
+@pytest.mark.slow
 def test_a_hundred_streams_hold_no_connection(store, url, tmp_path, quick):
     """On either database; and a client that is gone is no listener any more."""
     own = settings(tmp_path / "runs", storage=LedgerUrl.of(url))

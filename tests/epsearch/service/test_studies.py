@@ -49,6 +49,7 @@ def test_the_same_study_once_more_is_the_one_that_is_being_trained(tmp_path):
             studies.submit(studies.build(STUDY | {"points": 7}), BEN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("priority", ["", "?priority=1000", "?priority=-5"])
 def test_the_same_study_once_more_keeps_its_place(client, priority):
     before = client.get(f"{API}/mine").json()
@@ -58,7 +59,8 @@ def test_the_same_study_once_more_keeps_its_place(client, priority):
     assert [one["action"] for one in client.get("/api/v1/audit").json()] == ["submit", "submit"]
 
 
-@pytest.mark.few(3)
+@pytest.mark.slow
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     "change",
     [
@@ -101,6 +103,7 @@ def test_who_submitted_it_is_named(tmp_path):
             studies.submit(studies.build(STUDY | {"points": 7}), ADMINISTRATOR)
 
 
+@pytest.mark.slow
 def test_resuming_what_waits_changes_nothing(client):
     before = client.get(f"{API}/mine").json()
     answer = client.post(f"{API}/mine/resume?priority=1000")
@@ -108,6 +111,7 @@ def test_resuming_what_waits_changes_nothing(client):
     assert client.get(f"{API}/mine").json() == before
 
 
+@pytest.mark.slow
 def test_what_has_ended_is_submitted_again_by_anybody_and_resumed(client):
     assert client.post(f"{API}/mine/cancel").status_code == 200
     answer = client.post(f"{API}?priority=5", json=STUDY | {"points": 7})
@@ -118,6 +122,7 @@ def test_what_has_ended_is_submitted_again_by_anybody_and_resumed(client):
     assert (answer["state"], answer["priority"], answer["note"]) == ("queued", 2, "")
 
 
+@pytest.mark.slow
 def test_an_extension_that_waits_is_not_replaced(tmp_path):
     own = service.with_a_finished_study(tmp_path / "runs")
     with service.asked(own) as client:

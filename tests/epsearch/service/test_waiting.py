@@ -94,6 +94,7 @@ def test_plans_of_all_tokens_together_are_bounded():
     own.check("person 0", 1.0)
 
 
+@pytest.mark.slow
 def test_a_plan_that_failed_frees_its_place(tmp_path, monkeypatch):
     monkeypatch.setattr(planning.sys, "executable", "/bin/false")
     with asked(settings(tmp_path / "runs")) as client:
@@ -101,6 +102,7 @@ def test_a_plan_that_failed_frees_its_place(tmp_path, monkeypatch):
             assert client.post(f"{API}/plan", json=STUDY).status_code == 503
 
 
+@pytest.mark.slow
 def test_the_form_has_the_same_places(tmp_path, endless):
     with listening(settings(tmp_path / "runs")) as (url, app):
         form = {name: str(value) for name, value in STUDY.items()} | {"do": "plan"}
@@ -206,6 +208,7 @@ def test_findings_that_take_long_keep_nobody_from_lists(tmp_path, monkeypatch):
         assert {one.status_code for some in answers for one in some} == {200}
 
 
+@pytest.mark.slow
 def test_ready_says_when_the_out_folder_takes_no_write(tmp_path, monkeypatch):
     own = settings(tmp_path / "runs")
     with asked(own, works=True) as client:
@@ -223,6 +226,7 @@ def test_ready_says_when_the_out_folder_takes_no_write(tmp_path, monkeypatch):
         assert client.get("/ready").status_code == 200
 
 
+@pytest.mark.slow
 def test_ready_says_when_the_ledger_takes_no_write(tmp_path, monkeypatch):
     own = settings(tmp_path / "runs")
     with asked(own, works=True) as client:
@@ -242,6 +246,7 @@ def test_ready_says_when_the_ledger_takes_no_write(tmp_path, monkeypatch):
         assert client.get("/ready").status_code == 200
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_by_ready(tmp_path):
     """A file system without a byte, where this user may make one."""
     place = tmp_path / "small"
@@ -265,6 +270,7 @@ def test_a_full_disk_is_told_by_ready(tmp_path):
         subprocess.run(["umount", "-l", place], check=True)
 
 
+@pytest.mark.slow
 def test_many_who_ask_whether_it_is_ready_have_one_look(tmp_path, monkeypatch):
     own, looks = settings(tmp_path / "runs"), []
     with listening(own, works=True) as (url, app):
@@ -275,6 +281,7 @@ def test_many_who_ask_whether_it_is_ready_have_one_look(tmp_path, monkeypatch):
         assert {one.status_code for one in answers} == {200} and len(looks) < 25
 
 
+@pytest.mark.slow
 def test_a_token_may_have_so_many_streams(tmp_path, monkeypatch):
     from epsearch.service import monitoring
 

@@ -41,6 +41,7 @@ def scores(loop):
     return {key: record.fingerprint for key, record in loop.records.items()}
 
 
+@pytest.mark.slow
 def test_they_change_nothing_and_are_gone_once_the_runs_are_in_the_ledger(where, one_round, tmp_path, monkeypatch):
     plain, _ = session.train(one_round(out=tmp_path / "plain"))
     there, original = [], Store.add
@@ -57,6 +58,7 @@ def test_they_change_nothing_and_are_gone_once_the_runs_are_in_the_ledger(where,
     assert files(where, tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_run_whose_result_never_reached_the_ledger_is_not_trained_again(one_round, tmp_path, monkeypatch):
     def lost(self, records, summary):
         raise Interrupted
@@ -109,6 +111,7 @@ def test_what_cannot_be_used_is_told_before_anything_is_trained(where, line, eps
     assert not (tmp_path / "runs" / "epsearch.sqlite").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Folder, Remote])
 def test_a_store_that_fails_on_the_way_loses_nothing(kind, one_round, tmp_path, monkeypatch):
     where = str(tmp_path / "checkpoints") if kind is Folder else "memory://session/failing"

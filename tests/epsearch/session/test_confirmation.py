@@ -95,7 +95,8 @@ def harms():
             yield pytest.param(harm, after, marks=marks, id=f"{name}, {place}")
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("harm", "after"), [*harms()])
 def test_what_the_ledger_has_lost_is_stored_again(small_study, undisturbed, harm, after):
     study = small_study(**OPTIONS)
@@ -212,6 +213,7 @@ def test_a_run_that_fails_elsewhere_says_that_results_are_stored(small_study):
     assert not (study.out / "mine" / SAVED).exists()
 
 
+@pytest.mark.slow
 def test_nothing_is_saved_where_nothing_was_trained(small_study, broken):
     study = small_study(**OPTIONS)
     run(study)

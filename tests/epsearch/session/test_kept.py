@@ -1,9 +1,12 @@
 """Damaged files in the cache, as a study meets them: the same results, and a line for each file."""
 
+import pytest
+
 from epsearch.session import session
 from tests.support.events import Recorded
 
 
+@pytest.mark.slow
 def test_damaged_first_tasks_are_trained_again_and_said_so(small_study, cache, tmp_path):
     def train(folder):
         events = Recorded()

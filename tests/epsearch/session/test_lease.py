@@ -33,6 +33,7 @@ def other(study):
         yield store
 
 
+@pytest.mark.slow
 def test_another_run_of_the_study_is_refused_in_one_line(other, study, small_study):
     with pytest.raises(
         UsageError, match=r"^study 'mine' is being trained by pid \d+ on host .* --wait waits for its end$"
@@ -44,6 +45,7 @@ def test_another_run_of_the_study_is_refused_in_one_line(other, study, small_stu
     assert run(study).effort.trained == 0, "the other one has trained the same members"
 
 
+@pytest.mark.slow
 def test_a_run_can_wait_for_the_end_of_another(other, study, monkeypatch):
     monkeypatch.setattr(lease, "POLL_SECONDS", 0.01)
 
@@ -64,6 +66,7 @@ def test_a_run_that_waits_can_be_stopped(other, study):
         run(study, Recorded(stop_after=0), wait=True)
 
 
+@pytest.mark.slow
 def test_the_same_command_after_a_kill_never_waits(study):
     code = f"""
 import sys
@@ -84,6 +87,7 @@ sys.stdin.read()
     assert run(study).effort.trained > 0
 
 
+@pytest.mark.slow
 def test_a_lease_is_renewed_and_given_back(study, monkeypatch):
     monkeypatch.setattr(lease, "LEASE_SECONDS", 0.03)
     renewed, renew = threading.Event(), Leases.renew

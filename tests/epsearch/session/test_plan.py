@@ -23,6 +23,7 @@ def store(tmp_path):
         yield opened
 
 
+@pytest.mark.slow
 def test_members_and_steps_are_those_that_are_then_trained(small_study, store):
     study = small_study(strategy="random", repeats=3, points=4, seeds=3, certify=0, choose="tried")
     plan = make_plan(make(study, store))
@@ -67,6 +68,7 @@ def test_a_long_search_of_intervals_is_told_of_a_shorter_one(small_study, store)
         assert "suggestion" not in in_words(make_plan(make(small_study(**long | other), store)))
 
 
+@pytest.mark.slow
 def test_a_stage_can_use_as_many_workers_as_it_has_members(small_study, store):
     study = small_study(strategy="grid", repeats=2, points=5, seeds=3, certify=2)
     plan = make_plan(make(study, store))
@@ -95,6 +97,7 @@ def test_flop_follow_members_and_tasks(small_study, store):
     assert two.flop == pytest.approx(2 * one.flop) and two.steps == 2 * one.steps > 0
 
 
+@pytest.mark.slow
 def test_a_probe_gives_a_time_with_an_interval(small_study, store, monkeypatch):
     monkeypatch.setattr("epsearch.session.plan.WORTH_A_PROBE", 0.0)
     monkeypatch.setattr("epsearch.session.plan.PROBE_SECONDS", 0.5)
@@ -132,6 +135,7 @@ def test_beside_other_programs_all_takes_longer_and_the_plan_says_so(small_study
     )
 
 
+@pytest.mark.slow
 def test_a_comparison_has_a_plan(store, tmp_path):
     options = {"tasks": 4, "cv_tasks": 2, "seeds": 2, "examples_per_task": 60, "memory": 3, "tune": True}
     options |= {"methods": "van,agem,ewc", "out": str(tmp_path), "numeric_path": "cpu-float32-mkl"}
@@ -155,6 +159,7 @@ def test_noise_is_known_once_something_was_trained(small_study, store):
     assert found.seeds == 2 and found.smallest_p == 0.5 and found.points >= 0
 
 
+@pytest.mark.slow
 def test_the_command_trains_and_leaves_nothing(epsearch, small_options, tmp_path):
     answer = epsearch("plan", *small_options)
     assert answer.status == 0 and not (tmp_path / "runs").exists()
@@ -170,6 +175,7 @@ def test_the_command_trains_and_leaves_nothing(epsearch, small_options, tmp_path
     assert epsearch("plan", *small_options, "--name", "ran", "--json").json["ahead"]["now"] == 0
 
 
+@pytest.mark.slow
 def test_a_grid_knows_its_points(small_study, store):
     study = small_study(search="memory=2,4,6", strategy="grid", points=5, repeats=4, certify=0)
     loop = make(study, store)

@@ -51,12 +51,14 @@ def test_one_node_trains_in_threads(epsearch):
     assert own["--checkpoints"] == "runs/checkpoints" and "--wait" in words and "ray start" not in script
 
 
+@pytest.mark.slow
 def test_what_the_command_says_itself_is_not_said_again(epsearch):
     given = ("--workers", "3", "--out", "results", "--time-left", "slurm-9m", "--runner", "tune", "--wait")
     words = driver(epsearch(*JOB, *STUDY, *given).out)
     assert words[1 + len(STUDY) :] == [*given, "--checkpoints", "results/checkpoints"]
 
 
+@pytest.mark.slow
 def test_what_a_file_says_is_not_said_again(epsearch, tmp_path):
     (tmp_path / "own.yaml").write_text("name: mine\nworkers: 3\ncheckpoints: s3://ours/runs\n")
     own = driver(epsearch(*JOB, "run", "--config", "own.yaml").out)
@@ -98,6 +100,7 @@ def test_a_login_node_needs_no_gpu(epsearch):
     assert refused.status == 2 and "precision tf32 is arithmetic of NVIDIA GPUs" in refused.err
 
 
+@pytest.mark.slow
 def test_the_help_of_a_job_is_that_of_its_command(epsearch):
     answer = epsearch(*JOB, "run", "--help")
     assert answer.status == 0 and "--points" in answer.out and "#SBATCH" not in answer.out
@@ -123,6 +126,7 @@ def test_an_array_has_a_task_for_each_file(epsearch, tmp_path):
     assert (other["--config"], other["--checkpoints"]) == ("b c.yaml", "of b/checkpoints")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="needs shellcheck")
 @pytest.mark.parametrize("more", [(), ("--nodes", "3", *OTHERS), ("--array", "a.yaml")], ids=["one", "nodes", "array"])
 def test_shellcheck_has_nothing_to_say(epsearch, tmp_path, more):
@@ -209,6 +213,7 @@ def test_a_script_is_submitted(epsearch, monkeypatch, tmp_path):
     assert (tmp_path / "received").read_text() == epsearch(*JOB, *STUDY).out
 
 
+@pytest.mark.slow
 def test_a_script_is_printed_also_for_a_job_that_prints_json(monkeypatch, tmp_path):
     command = [sys.executable, "-m", "epsearch", *JOB, *STUDY, "--json"]
     script = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout

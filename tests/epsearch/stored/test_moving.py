@@ -20,6 +20,7 @@ def runs(tmp_path, monkeypatch):
     return shutil.copytree(ledgers.finished(), tmp_path / "runs")
 
 
+@pytest.mark.slow
 def test_a_study_moves_and_nothing_of_it_is_trained_again(epsearch, runs):
     written = epsearch("export", NAME, "first.zip", "--json")
     assert written.status == 0 and (written.json["studies"], written.json["runs"]) == (
@@ -44,6 +45,7 @@ def test_the_same_file_once_more_changes_nothing(epsearch, runs):
     assert answer.out == "new in the ledger: 0 studies, 0 runs, 0 certificates; there already: first\n"
 
 
+@pytest.mark.slow
 def test_what_the_ledger_has_of_a_study_is_filled_up(epsearch, runs):
     """A study that was half done here, and was finished elsewhere."""
     epsearch("export", NAME, "first.zip")
@@ -54,6 +56,7 @@ def test_what_the_ledger_has_of_a_study_is_filled_up(epsearch, runs):
     assert epsearch("list", "--json").json[0]["status"] == "finished"
 
 
+@pytest.mark.slow
 def test_another_name(epsearch, runs):
     epsearch("export", NAME, "first.zip")
     assert epsearch("import", "first.zip", "--name", "second").status == 0
@@ -61,6 +64,7 @@ def test_another_name(epsearch, runs):
     assert rows.keys() == {NAME, "second"} and rows["second"]["chosen"] == rows[NAME]["chosen"]
 
 
+@pytest.mark.slow
 def test_a_name_that_is_taken(epsearch, runs):
     epsearch("export", NAME, "first.zip")
     epsearch("run", *ARGUMENTS, "--lr", "0.2", "--name", NAME, "--out", "other", "--quiet")
@@ -70,6 +74,7 @@ def test_a_name_that_is_taken(epsearch, runs):
     assert epsearch("import", "first.zip", "--out", "other", "--name", "mine").status == 0
 
 
+@pytest.mark.slow
 def test_a_study_that_is_being_trained(epsearch, runs):
     epsearch("export", NAME, "first.zip")
     with Store.open(f"sqlite:///{runs}/epsearch.sqlite") as store:
@@ -81,6 +86,7 @@ def test_a_study_that_is_being_trained(epsearch, runs):
     assert epsearch("import", "first.zip").status == 0
 
 
+@pytest.mark.slow
 def test_a_whole_ledger(epsearch, runs):
     epsearch("export", NAME, "first.zip")
     epsearch("import", "first.zip", "--name", "second")
@@ -91,6 +97,7 @@ def test_a_whole_ledger(epsearch, runs):
     assert refused.status == 2 and "--name is for a file of one study, all.zip has 2" in refused.err
 
 
+@pytest.mark.slow
 def test_a_study_that_cannot_be_read_is_not_taken_over(epsearch, runs):
     epsearch("export", NAME, "first.zip")
     with closing(Store.open(f"sqlite:///{runs}/epsearch.sqlite")) as store:
@@ -108,6 +115,7 @@ def test_a_study_that_cannot_be_read_is_not_taken_over(epsearch, runs):
     assert not (runs.parent / "new").exists()
 
 
+@pytest.mark.slow
 def test_bad_input_is_one_line(epsearch, runs):
     (runs.parent / "not.zip").write_bytes(b"PK")
     for arguments in (

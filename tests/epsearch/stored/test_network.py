@@ -58,6 +58,7 @@ def test_any_seed(epsearch, runs):
     assert ledgers.results(runs) == before
 
 
+@pytest.mark.slow
 def test_a_run_that_diverges_has_no_network(epsearch, small_options):
     epsearch("run", *small_options, "--name", "wild", "--lr", "1000", "--quiet")
     answer = epsearch("train", "wild", "--save", "model.pt", "--row", "baseline")

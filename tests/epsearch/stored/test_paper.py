@@ -50,6 +50,7 @@ def test_the_unpacked_file_is_imported_and_verified(epsearch, small_options, tmp
     assert (tmp_path / "again.zip").read_bytes() == (tmp_path / "mine-paper.zip").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_study_without_a_paper_is_refused_in_a_line(epsearch, small_options, tmp_path):
     one_line(epsearch("export", "--all", "x", "--paper"), "export --paper takes NAME and FILE, got --all")
     small = ["--tasks", 4, "--cv-tasks", 2, "--seeds", 1, "--examples-per-task", 60, "--memory", 3]

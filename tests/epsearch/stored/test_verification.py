@@ -49,6 +49,7 @@ def all_of(answer):
     return {one["key"]: one for one in answer.json["runs"]}
 
 
+@pytest.mark.slow
 def test_all_runs_of_a_search_agree_and_it_is_noted(epsearch, runs, store):
     before = ledgers.results(runs)
     answer = epsearch("verify", NAME, "--sample", "all", "--json")
@@ -66,12 +67,14 @@ def test_all_runs_of_a_search_agree_and_it_is_noted(epsearch, runs, store):
     assert f"{len(before)} runs trained again, alone, by `epsearch verify`" in page.replace("&#x27;", "'")
 
 
+@pytest.mark.slow
 def test_a_sample_is_drawn_again_by_its_seed(epsearch, runs):
     first, second = (epsearch("verify", NAME, "--sample", "2", "--seed", "7") for _ in range(2))
     assert first.out == second.out and first.status == 0
     assert "2 of 2 runs of first the same bit for bit" in first.out and "--seed 7 draws them again" in first.out
 
 
+@pytest.mark.slow
 def test_what_differs_is_said_and_ends_with_1(epsearch, runs, store):
     wrong, parameters = store.all_runs()[:2]
     accuracies = wrong.accuracies.copy()
@@ -89,6 +92,7 @@ def test_what_differs_is_said_and_ends_with_1(epsearch, runs, store):
     assert "2 differ from what is stored, accuracies by up to 25 percentage points; none may differ on" in shown.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("machine", "status", "alike"), [("feedbeef", 0, False), ("", 0, None)])
 def test_another_machine_may_round_differently(epsearch, runs, store, machine, status, alike):
     record = store.all_runs()[0]
@@ -103,6 +107,7 @@ def test_another_machine_may_round_differently(epsearch, runs, store, machine, s
     assert ("another kind of machine" if machine else "the ledger does not say") in said
 
 
+@pytest.mark.slow
 def test_what_differs_by_more_than_rounding_differs_on_any_machine(epsearch, runs, store):
     record = store.all_runs()[0]
     other = 1 - record.accuracies
@@ -110,6 +115,7 @@ def test_what_differs_by_more_than_rounding_differs_on_any_machine(epsearch, run
     assert epsearch("verify", NAME, "--sample", "all", "--json").status == 1
 
 
+@pytest.mark.slow
 def test_a_damaged_run_is_no_agreement(epsearch, runs, store):
     key = next(one.key for one in store.all_runs() if one.phase == "eval")
     ledgers.execute(runs, "UPDATE epsearch_runs SET steps = steps + 1 WHERE key = :key", key=key)
@@ -125,6 +131,7 @@ def test_a_run_knows_the_learner_that_it_is_of(runs, store):
         assert loop._key(run_of(record)) == key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
@@ -169,6 +176,7 @@ def test_runs_of_protocols_are_verified_by_schedule_and_part(epsearch, tmp_path)
     assert wrong.status == 2 and "stream must be eval for chf" in wrong.err
 
 
+@pytest.mark.slow
 def test_bad_input_is_one_line(epsearch, runs):
     for arguments in (
         ("verify", "nobody"),
@@ -220,6 +228,7 @@ def test_what_is_kept_of_first_tasks_is_not_used(epsearch, runs, monkeypatch):
     assert epsearch("verify", NAME, "--sample", "2").status == 0 and folders == []
 
 
+@pytest.mark.slow
 def test_json_has_no_number_that_json_lacks(epsearch, runs, store):
     record = store.all_runs()[0]
     within = record.within.copy()

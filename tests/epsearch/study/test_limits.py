@@ -209,6 +209,7 @@ def test_images_are_prepared_within_the_bound(epsearch):
     assert answer.status == 2 and str(limits.SIDE) in answer.err and answer.err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_members_are_described_once_however_often_they_are_looked_at(small_study, store, monkeypatch):
     """A round of thousands of members is looked at for every cohort that comes back."""
     made = []

@@ -98,6 +98,7 @@ def study_learners(study):
     return CHECKS[study.kind].trained(study)
 
 
+@pytest.mark.slow
 def test_the_plan_prints_them(small_study, epsearch, small_options):
     answer = epsearch("plan", *small_options, "--measure-every", "9", "--verbose")
     assert "inside tasks" in answer.out and "every 9 steps" in answer.out, answer.out + answer.err
@@ -129,6 +130,7 @@ def test_what_does_not_fit_is_refused_in_one_line(options, message):
     assert str(refused.value) == message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("option", "value"), [("--measure-every", "9"), ("--objective", "WC-ACC")])
 def test_a_trainer_has_none(option, value, epsearch, tmp_path):
     (tmp_path / "mine.py").write_text("def train(values, stream, seed, report): ...\n", encoding="utf-8")

@@ -74,6 +74,7 @@ def test_methods_of_a_comparison_share_them():
         build(Comparison, {"methods": "ewc", "settings": "ewc.epochs=2"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--epochs", "--steps"])
 def test_a_trainer_has_none(option, epsearch, tmp_path):
     (tmp_path / "mine.py").write_text("def train(values, stream, seed, report): ...\n", encoding="utf-8")

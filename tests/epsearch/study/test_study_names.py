@@ -116,7 +116,8 @@ def test_folders_of_ours_are_refused():
     assert api.SIDE_BY_SIDE in OWN_FOLDERS
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["CON", "-rf", "日" * 90, "mine."])
 def test_a_study_that_has_such_a_name_can_be_read_and_deleted_but_not_trained(tmp_path, epsearch, name):
     out, url = tmp_path / "runs", LedgerUrl.of_file(tmp_path / "runs" / "epsearch.sqlite")

@@ -47,6 +47,7 @@ def test_what_looks_like_markup_is_text(shown):
     assert ODD in text and text.count("[/red]") == text.count(":cat:") == text.count("[link=x]")
 
 
+@pytest.mark.slow
 def test_a_folder_that_looks_like_markup(epsearch, tmp_path):
     """A study of such a folder, in such a folder, in every command that shows it."""
     out = tmp_path / ODD
@@ -77,6 +78,7 @@ def test_a_closed_pipe_is_an_error_that_can_be_told():
         PlainConsole(file=Closed()).print("one line")
 
 
+@pytest.mark.slow
 def test_no_other_console_is_made():
     """Every text goes through a console of ours, and none asks for markup."""
     for path in (ROOT / "epsearch").rglob("*.py"):
@@ -137,6 +139,7 @@ def test_a_training_fits_a_terminal_of_80_columns_without_colours(small_options,
     assert max(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) for line in text.splitlines()) <= 80
 
 
+@pytest.mark.slow
 def test_a_log_has_no_control_characters(epsearch, small_options, monkeypatch):
     """Neither of the training nor of the tables, however a terminal would show them."""
     monkeypatch.setenv("TERM", "xterm-256color")

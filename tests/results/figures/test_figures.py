@@ -57,6 +57,7 @@ def test_shrinking_numbers() -> None:
     assert (shrunk.points["best"] > 0).sum() == 6
 
 
+@pytest.mark.slow
 def test_a_study_that_grew_by_another_search_has_two_chains() -> None:
     first, second = study(repeats=3), study(repeats=2, peak=0.8)
     later = tuple(replace(r, number=r.number + 3) for r in second.rounds)
@@ -78,6 +79,7 @@ def test_a_study_that_grew_by_another_search_has_two_chains() -> None:
     assert "repeat 5" in names and "batch 6" in names
 
 
+@pytest.mark.slow
 def test_rounds_without_a_member_do_no_harm(tmp_path: Path) -> None:
     for results in (study(repeats=2, points=4, seeds=2), learning_rates()):
         bare = replace(results, search=())
@@ -111,6 +113,7 @@ def test_accuracy_curve_without_spread_or_evaluation() -> None:
     assert over_tasks.numbers(evaluated_rows(study(repeats=1, evaluated=False)))[1] == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(1, 3, 1), (2, 4, 1), (6, 7, 2)])
 def test_every_figure_draws_valid_json(shape: tuple[int, int, int]) -> None:
     repeats, points, seeds = shape
@@ -123,6 +126,7 @@ def test_every_figure_draws_valid_json(shape: tuple[int, int, int]) -> None:
         assert drawn["data"] and module.caption(numbers) and module.tables(numbers)
 
 
+@pytest.mark.slow
 def test_forgetting_is_drawn_in_percent_and_written_as_a_fraction() -> None:
     results = study(repeats=1)
     curve = parameter_curve.numbers(results, "F_T")
@@ -151,6 +155,7 @@ def later(repeats: int) -> ParameterCurve:
     return parameter_curve.numbers(study(repeats=repeats), "A_T")._replace(indistinct=())
 
 
+@pytest.mark.slow
 def test_the_last_repeats_get_a_panel_each_on_one_scale() -> None:
     layout = json.loads(later_repeats.draw(later(6)).to_json())["layout"]
     assert [a for a in layout if a.startswith("xaxis")] == ["xaxis", "xaxis2", "xaxis3", "xaxis4"]
@@ -162,6 +167,7 @@ def test_the_last_repeats_get_a_panel_each_on_one_scale() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_bars_that_would_be_one_block_are_in_panels_of_their_own_alone() -> None:
     def bars(figure: Any) -> dict[str, bool]:
         dots = [one for one in json.loads(figure.to_json())["data"] if one["name"].startswith("repeat")]
@@ -174,6 +180,7 @@ def test_bars_that_would_be_one_block_are_in_panels_of_their_own_alone() -> None
     assert numbers._replace(intervals=()).has_room(5)  # without a panel of its own
 
 
+@pytest.mark.slow
 def test_the_scale_of_the_last_repeats_shows_whole_error_bars() -> None:
     numbers = later(3)
     # A deviation that reaches beyond every seed, as that of two seeds far apart does.
@@ -183,6 +190,7 @@ def test_the_scale_of_the_last_repeats_shows_whole_error_bars() -> None:
     assert low < means.min() - 5 and high > means.max() + 5
 
 
+@pytest.mark.slow
 def test_repeats_that_differ_by_noise_alone_have_no_panel() -> None:
     results = study(repeats=5)
     left_out = indistinct_rounds(results)
@@ -233,6 +241,7 @@ def test_differences_by_seed() -> None:
     assert bars["95 % t interval"] == pytest.approx((high - low) / 2)
 
 
+@pytest.mark.slow
 def test_differences_by_seed_without_two_pairs() -> None:
     one = seed_differences.numbers(study(repeats=1, seeds=1))
     assert "one seed has no standard error" in seed_differences.caption(one)

@@ -45,6 +45,7 @@ def test_it_draws_both_panels_and_the_switch():
     assert list(table["row"]) == ["a"] * 4 + ["b"] * 4 and "task 1" in inside_tasks.caption(points)
 
 
+@pytest.mark.slow
 def test_reports_have_it_only_where_it_was_measured(tmp_path):
     results = study(repeats=1)
     tasks = results.evaluation[0].tasks

@@ -72,6 +72,7 @@ def test_numbers(in_three: SearchResults) -> None:
     assert best[2] > best[0], "the made order has its top further right"
 
 
+@pytest.mark.slow
 def test_one_order_has_no_figure_and_choices_neither() -> None:
     assert orders.numbers(study(repeats=1)) is None and "orders" not in figures(study(repeats=1))
     assert "orders" not in figures(with_orders(mixed(), {0: 0, 1: 0}))
@@ -127,6 +128,7 @@ def test_equal_scores_have_no_best(in_three: SearchResults) -> None:
     assert orders.draw(found).data and "it lies between" not in orders.caption(found)
 
 
+@pytest.mark.slow
 def test_the_report_has_it(in_three: SearchResults, tmp_path: Path) -> None:
     assert "orders" in figures(in_three)
     page = write_report(in_three, tmp_path).read_text(encoding="utf-8")

@@ -14,6 +14,7 @@ from tests.support.synthetic import study
 from tests.support.synthetic_points import learning_rates
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [3.3, 6.9])
 def test_epsilon_against_accuracy_has_the_size_of_a_column(width: float) -> None:
     figure = parameter_curve.draw(parameter_curve.numbers(study(repeats=3)))
@@ -31,6 +32,7 @@ def test_epsilon_against_accuracy_has_the_size_of_a_column(width: float) -> None
     assert highest < low + 0.9 * (high - low)
 
 
+@pytest.mark.slow
 def test_traces_have_names_and_markers_of_their_own() -> None:
     for results in (study(repeats=4), learning_rates()):
         styled = paper_style(parameter_curve.draw(parameter_curve.numbers(results)))
@@ -43,6 +45,7 @@ def test_traces_have_names_and_markers_of_their_own() -> None:
         assert len(means) == 1, "rounds have no colours"
 
 
+@pytest.mark.slow
 def test_other_figures_have_the_style_too() -> None:
     results = study(repeats=2)
     for module in (best_so_far, seed_differences):

@@ -19,6 +19,7 @@ def traces(drawing: Any, name: str) -> list[Any]:
     return [trace for trace in drawing.data if trace.name == name]
 
 
+@pytest.mark.slow
 def test_regret_stands_against_steps_with_its_interval() -> None:
     results = protocols()
     points = protocol_costs.numbers(results)
@@ -29,6 +30,7 @@ def test_regret_stands_against_steps_with_its_interval() -> None:
     assert protocol_costs.draw(points).layout.xaxis.type == "log"
 
 
+@pytest.mark.slow
 def test_bounds_are_hollow_and_last_and_who_peeks_has_a_ring() -> None:
     points = protocol_costs.numbers(protocols())
     drawing = protocol_costs.draw(points)
@@ -44,6 +46,7 @@ def test_bounds_are_hollow_and_last_and_who_peeks_has_a_ring() -> None:
     assert "Hollow" not in protocol_costs.caption(protocol_costs.numbers(protocols(protocol("a", always(*[0.2] * 5)))))
 
 
+@pytest.mark.slow
 def test_the_looks_of_more_than_seven_are_not_hollow() -> None:
     points = protocol_costs.numbers(protocols(*(protocol(f"p{i}", always(*[0.2] * 5)) for i in range(9))))
     drawing = protocol_costs.draw(points)
@@ -52,6 +55,7 @@ def test_the_looks_of_more_than_seven_are_not_hollow() -> None:
     assert len({(trace.marker.color, trace.marker.symbol) for trace in drawing.data}) == 9
 
 
+@pytest.mark.slow
 def test_protocols_that_cost_the_same_do_not_cover_each_other() -> None:
     points = protocol_costs.numbers(protocols(*(protocol(f"p{i}", always(*[0.2] * 5)) for i in range(4))))
     places = sorted(math.log10(trace.x[0]) for trace in protocol_costs.draw(points).data)
@@ -59,6 +63,7 @@ def test_protocols_that_cost_the_same_do_not_cover_each_other() -> None:
     assert sum(places) / 4 == pytest.approx(math.log10(points["steps"][0]))
 
 
+@pytest.mark.slow
 def test_choices_without_a_step_stand_left_of_all_others() -> None:
     drawing = protocol_costs.draw(protocol_costs.numbers(protocols()))
     (free,) = traces(drawing, "library default")
@@ -70,6 +75,7 @@ def test_choices_without_a_step_stand_left_of_all_others() -> None:
     assert all_free.layout.xaxis.ticktext == ("0",)
 
 
+@pytest.mark.slow
 def test_one_unit_has_no_bar_and_what_is_not_trained_no_point() -> None:
     points = protocol_costs.numbers(protocols(orders=1, seeds=1))
     assert len(points) == 6 and all(trace.error_y.array in (None, (0,)) for trace in protocol_costs.draw(points).data)
@@ -78,6 +84,7 @@ def test_one_unit_has_no_bar_and_what_is_not_trained_no_point() -> None:
     assert protocol_costs.numbers(replace(protocols(), constants={})).empty
 
 
+@pytest.mark.slow
 def test_choices_are_counted_over_orders() -> None:
     data = protocol_choices.numbers(protocols())
     assert data is not None
@@ -94,6 +101,7 @@ def test_choices_are_counted_over_orders() -> None:
     assert list(drawing.data[0].x) == [BEST, BEST] and "of 5 orders" in protocol_choices.caption(data)
 
 
+@pytest.mark.slow
 def test_a_bound_that_chooses_once_is_hollow() -> None:
     data = protocol_choices.numbers(protocols(protocol("a", always(*[0.2] * 5), bound=True)))
     (dots,) = traces(protocol_choices.draw(data), "bound")
@@ -105,6 +113,7 @@ def test_one_order_has_no_counts() -> None:
     assert protocol_choices.draw(data).data[1].mode == "markers" and "Numbers" not in protocol_choices.caption(data)
 
 
+@pytest.mark.slow
 def test_an_axis_of_values_is_logarithmic_only_above_zero() -> None:
     row = protocol("a", always(*[0.2] * 5))
     axis = protocol_choices.draw(protocol_choices.numbers(protocols(row, log=True))).layout.xaxis

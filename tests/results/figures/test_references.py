@@ -47,6 +47,7 @@ def drawn(results):
     return figure, lines, texts
 
 
+@pytest.mark.slow
 def test_the_mean_is_a_dashed_line_over_all_values_with_its_interval():
     results = beside(joint=0.94, iid=0.91)
     figure, (joint, iid), texts = drawn(results)
@@ -62,6 +63,7 @@ def test_the_mean_is_a_dashed_line_over_all_values_with_its_interval():
     assert low < min(heights(figure)) and max(heights(figure)) < high
 
 
+@pytest.mark.slow
 def test_the_points_of_the_curve_are_the_same_with_and_without():
     """A row has no ε of its own: as ε-SOFT-GEM's at ε = 0.1 it would be one of the values."""
     ours, plain = (parameter_curve.numbers(each, "A_T") for each in (beside(joint=0.99, iid=0.5), study()))
@@ -78,6 +80,7 @@ def level_curve():
     return study(repeats=1, peak=0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("level", "arrow"), [(0.99, "↑"), (0.5, "↓")])
 def test_a_line_far_from_the_curve_is_a_note_at_the_edge(level, arrow):
     own = list(heights(parameter_curve.draw(parameter_curve.numbers(level_curve(), "A_T"))))
@@ -94,6 +97,7 @@ def test_a_line_far_from_the_curve_is_a_note_at_the_edge(level, arrow):
     assert high < line.y[0] < axis[1] and high - low > 0.5 * (axis[1] - axis[0])
 
 
+@pytest.mark.slow
 def test_labels_of_close_lines_stand_apart():
     _, _, texts = drawn(beside(joint=0.94, iid=0.9395))
     assert [one.yanchor for one in texts.values()] == ["bottom", "top"]
@@ -101,6 +105,7 @@ def test_labels_of_close_lines_stand_apart():
     assert len({one.yshift for one in texts.values()}) == 2
 
 
+@pytest.mark.slow
 def test_a_metric_that_a_row_lacks_has_no_line():
     results = beside(joint=0.94, iid=0.9)
     curve = parameter_curve.numbers(results, "F_T")
@@ -115,6 +120,7 @@ def test_a_metric_that_a_row_lacks_has_no_line():
     assert "94, n = 1" in line.hovertemplate and "±" not in line.hovertemplate
 
 
+@pytest.mark.slow
 def test_in_a_paper_lines_keep_their_labels_and_notes_are_in_the_legend():
     figure, *_ = drawn(beside(level_curve(), joint=0.99, iid=0.94))
     styled = paper_style(figure)
@@ -123,6 +129,7 @@ def test_in_a_paper_lines_keep_their_labels_and_notes_are_in_the_legend():
     assert [one.text for one in styled.layout.annotations] == [iid.name]
 
 
+@pytest.mark.slow
 def test_caption_tables_and_answer_have_them(tmp_path):
     results = beside(joint=0.94, iid=0.91)
     curve = parameter_curve.numbers(results, "A_T")
@@ -149,6 +156,7 @@ def test_caption_tables_and_answer_have_them(tmp_path):
     assert "10 of reference rows" in path.read_text()
 
 
+@pytest.mark.slow
 def test_without_rows_nothing_is_written(tmp_path):
     write_report(study(repeats=1), tmp_path)
     assert not [*tmp_path.rglob("*references*")] and "reference rows" not in (tmp_path / "report.html").read_text()

@@ -97,6 +97,7 @@ def test_the_sentence() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_difference_beyond_the_tolerance_is_a_warning() -> None:
     assert warning(certified()) == warning(certified((0.0, 0.0))) == ""
     fine = certified((0.001, 0.5), (0.002, 0.0), tolerance=0.002)
@@ -113,6 +114,7 @@ def test_a_difference_beyond_the_tolerance_is_a_warning() -> None:
     ] == ["last"]
 
 
+@pytest.mark.slow
 def test_the_report(tmp_path: Path) -> None:
     results = certified((0.0, 0.0), (math.inf, 1e-9))
     html = write_report(results, tmp_path / "some").read_text(encoding="utf-8")
@@ -127,6 +129,7 @@ def test_the_report(tmp_path: Path) -> None:
     assert table["created"].tolist() == [DAY, DAY]
 
 
+@pytest.mark.slow
 def test_no_certificates_no_section(tmp_path: Path) -> None:
     html = write_report(certified(), tmp_path).read_text(encoding="utf-8")
     assert "Equivalence" not in html and '<ul class="notes">' not in html

@@ -298,6 +298,7 @@ def test_a_migration_that_does_not_do_its_work_is_undone(url: str, monkeypatch: 
     assert version(url) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("old", [True, False], ids=["older", "new"])
 def test_many_threads_open_it_at_once(url: str, old: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "BUSY_SECONDS", HANGS)
@@ -324,6 +325,7 @@ def test_many_threads_open_it_at_once(url: str, old: bool, monkeypatch: pytest.M
     assert version(url) == schema.VERSION
 
 
+@pytest.mark.slow
 def test_two_processes_bring_it_up_to_date_once(tmp_path: Path) -> None:
     url, _ = on_sqlite(tmp_path)
     openers = [process(url, f"print(store.add([record(seed={seed})]))") for seed in (10, 11)]
@@ -358,7 +360,8 @@ Store.open(sys.argv[1])
 """
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @pytest.mark.parametrize("change", KILLED.values(), ids=KILLED)
 def test_a_kill_leaves_the_old_ledger_and_no_more_than_one_copy(tmp_path: Path, change: str) -> None:
     url, file = on_sqlite(tmp_path)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
+import pytest
+
 from results.ledger.store import Store
 from results.ledger.writers.errors import QueueFull
 from results.ledger.writers.queue import Limits
 
 
+@pytest.mark.slow
 def test_limits_hold_under_eight_clients_at_once(url: str) -> None:
     """On both databases: each client has a ledger of its own, as services that share one."""
     limits, together, refused = Limits(each=3, all=5), threading.Barrier(8), Counter[str]()

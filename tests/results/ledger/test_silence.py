@@ -213,6 +213,7 @@ def test_a_locked_file_is_waited_for_longer_than_anything_else(
         assert len(lines) == 1
 
 
+@pytest.mark.slow
 def test_a_program_that_is_stopped_in_a_transaction_ends_nobody(store: Store, file: Path) -> None:
     lines = (
         "with store._writing() as c:",
@@ -276,6 +277,7 @@ def test_a_disk_that_is_full_for_a_while_is_waited_for(disk: Path) -> None:
         assert len(store.all_runs()) == 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", ["closed", "open", "killed"])
 def test_a_ledger_on_a_full_disk_is_read(disk: Path, left: str) -> None:
     """As its program has closed it, has it open, or was killed."""

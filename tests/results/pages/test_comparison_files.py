@@ -65,6 +65,7 @@ def names(page: Path) -> set[str]:
 RUNS = {"runs.csv", "runs.parquet", "accuracies.csv", "accuracies.parquet"}
 
 
+@pytest.mark.slow
 def test_every_file_of_a_comparison(compared: Path) -> None:
     figures = {f"figures/{name}.csv" for name in ("accuracy_curve", "forgetting_curve", "transfer")}
     tables = {"comparison.html", "comparison.csv", "comparison.md", "comparison.tex", "ranking.csv"}
@@ -74,6 +75,7 @@ def test_every_file_of_a_comparison(compared: Path) -> None:
     assert pd.read_csv(compared.parent / "figures/forgetting_curve.csv")["k"].min() == 2
 
 
+@pytest.mark.slow
 def test_every_file_of_a_memory_study(studied: Path) -> None:
     tables = {"memory.html", "memory.csv", "memory.md", "memory.tex", "figures/memory_panels.csv"}
     assert names(studied) == tables | RUNS
@@ -94,6 +96,7 @@ def test_pages_open_offline(which: str, request: pytest.FixtureRequest) -> None:
     assert order == sorted(order)
 
 
+@pytest.mark.slow
 def test_printed_rows_of_other_sizes_are_for_orientation(tmp_path: Path) -> None:
     pages = [
         write_comparison(replace(comparison(compared_row(), comparable=False), with_printed=True), tmp_path / "c"),
@@ -104,6 +107,7 @@ def test_printed_rows_of_other_sizes_are_for_orientation(tmp_path: Path) -> None
         assert text.count("for orientation only") == 2 and "s.e." not in text
 
 
+@pytest.mark.slow
 def test_pages_say_once_that_printed_rows_are_left_out(tmp_path: Path) -> None:
     pages = [
         write_comparison(comparison(compared_row("VAN", "van"), comparable=False), tmp_path / "c"),
@@ -225,6 +229,7 @@ def test_transfer_leaves_out_what_was_not_measured() -> None:
     assert len(json.loads(transfer.draw(bars).to_json())["data"]) == 3
 
 
+@pytest.mark.slow
 def test_memory_panels_show_printed_values_where_there_are_some() -> None:
     panels = memory_panels.numbers(memory_table(memory_study()))
     assert panels.groupby("line")["memory"].apply(list).tolist() == [[25, 50, 100]] * 3
@@ -241,6 +246,7 @@ def test_memory_panels_show_printed_values_where_there_are_some() -> None:
     assert len(json.loads(memory_panels.draw(plain).to_json())["data"]) == 4 * 3 * 2
 
 
+@pytest.mark.slow
 def test_the_legend_of_many_methods_stands_beside_the_panels() -> None:
     study = memory_study()
     many = tuple(replace(row, label=f"{row.label} {i}") for row in study.rows[::3] for i in range(2))

@@ -40,6 +40,7 @@ def flat(text: str) -> str:
     return " ".join(text.split())
 
 
+@pytest.mark.slow
 def test_all_metrics_with_their_directions(tmp_path: Path) -> None:
     arrows = dict.fromkeys(("A_T", "a_1", "a_t", "LCA_10", "BWT", "FWT"), "uparrow") | {"F_T": "downarrow"}
     found = heads(written(write_comparison(comparison(), tmp_path)))
@@ -51,6 +52,7 @@ def test_all_metrics_with_their_directions(tmp_path: Path) -> None:
     assert r"$F_T$ $\downarrow$ (\%)" in found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metrics", [("A_T", "F_T"), ("F_T", "A_T")])
 def test_only_the_metrics_that_were_asked_for(tmp_path: Path, metrics: tuple[str, ...]) -> None:
     every = comparison()
@@ -66,6 +68,7 @@ def test_only_the_metrics_that_were_asked_for(tmp_path: Path, metrics: tuple[str
     assert text.count("diverged (3 of 3)") == 1  # of PI, in the first column of a metric
 
 
+@pytest.mark.slow
 def test_the_best_mean_is_bold_where_it_is_resolved(tmp_path: Path) -> None:
     rows = [compared_row("low", "van", 6, learned=0.8), compared_row("high", "agem", 6, learned=0.95)]
     text = written(write_comparison(replace(comparison(*rows, comparable=False), latex_metrics=("A_T",)), tmp_path))

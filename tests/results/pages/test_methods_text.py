@@ -96,6 +96,7 @@ def test_the_formula_follows_the_options() -> None:
     assert formula(replace(results, method="ewc")) == formula(replace(results, trainer_repeats=True)) == ""
 
 
+@pytest.mark.slow
 def test_they_are_on_the_page(tmp_path: Path) -> None:
     html = write_report(study(repeats=1), tmp_path).read_text(encoding="utf-8")
     assert "ĝ − (c − ε) ĝ<sub>ref</sub>" in html

@@ -25,6 +25,7 @@ def column(results: ProtocolResults, name: str) -> dict[str, list[str]]:
     return {cells[0][0].text: [line.text for line in cells[place]] for cells in found.rows}
 
 
+@pytest.mark.slow
 def test_files_agree_with_the_page(tmp_path: Path) -> None:
     results = protocols()
     path = write_protocols(results, tmp_path)
@@ -40,6 +41,7 @@ def test_files_agree_with_the_page(tmp_path: Path) -> None:
     assert len(pd.read_csv(tmp_path / "runs.csv")) == len(results.records) == len({one.key for one in results.records})
 
 
+@pytest.mark.slow
 def test_the_first_lines_are_the_answer(tmp_path: Path) -> None:
     results = protocols()
     html = write_protocols(results, tmp_path).read_text(encoding="utf-8")
@@ -50,6 +52,7 @@ def test_the_first_lines_are_the_answer(tmp_path: Path) -> None:
     assert "<main>" in html and main.lstrip().startswith('<div class="banner')
 
 
+@pytest.mark.slow
 def test_each_protocol_says_what_it_may_see(tmp_path: Path) -> None:
     html = write_protocols(protocols(), tmp_path).read_text(encoding="utf-8")
     part = html.partition("What may see what")[2].partition("</section>")[0]
@@ -128,6 +131,7 @@ def test_before_anything_is_trained(tmp_path: Path) -> None:
     assert "No protocol can be compared yet" in overview(results)
 
 
+@pytest.mark.slow
 def test_no_protocol_shown_is_lost_where_titles_are_odd(tmp_path: Path) -> None:
     row = replace(protocol("a", always(*[0.2] * 5)), title="<b>&", sees="It sees <i>all</i>.")
     html = write_protocols(protocols(row), tmp_path).read_text(encoding="utf-8")

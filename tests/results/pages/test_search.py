@@ -66,6 +66,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> tuple[SearchResults, Path]
     return results, write_report(results, tmp_path_factory.mktemp("report"))
 
 
+@pytest.mark.slow
 def test_the_page_opens_offline(full: tuple[SearchResults, Path]) -> None:
     results, path = full
     html, page = path.read_text(encoding="utf-8"), read(path)
@@ -120,6 +121,7 @@ def test_evaluation_table(full: tuple[SearchResults, Path]) -> None:
     assert table["LCA_10_mean"].isna().tolist() == [False, False, True, True]
 
 
+@pytest.mark.slow
 def test_printed_rows_of_another_size_are_left_out_unless_they_are_wanted(tmp_path: Path) -> None:
     results = replace(study(repeats=1), comparable=False)
     table, wanted = evaluation_table(results), evaluation_table(replace(results, with_printed=True))
@@ -136,6 +138,7 @@ def test_printed_rows_of_another_size_are_left_out_unless_they_are_wanted(tmp_pa
     assert "left out" not in beside.replace("Rows without a measured seed are left out", "")
 
 
+@pytest.mark.slow
 def test_the_answer_and_the_table_have_accuracy_and_forgetting_in_percent(tmp_path: Path) -> None:
     results = study(repeats=1)
     found = summarize(results.evaluation_of(results.chosen))["F_T"]
@@ -201,6 +204,7 @@ def test_zero_chosen() -> None:
     assert difference_table(results).empty
 
 
+@pytest.mark.slow
 def test_selection_on_the_evaluation_stream_is_said_aloud(tmp_path: Path) -> None:
     results = study(repeats=2, score_on="eval", tasks=5)
     text = read(write_report(results, tmp_path)).text
@@ -209,6 +213,7 @@ def test_selection_on_the_evaluation_stream_is_said_aloud(tmp_path: Path) -> Non
     assert "cannot be compared with it" in text
 
 
+@pytest.mark.slow
 def test_unfinished_small_and_diverged(tmp_path: Path) -> None:
     results = study(repeats=1, points=7, seeds=1, tasks=2, evaluated=False, diverged=(0.5,))
     results = replace(results, dataset="permuted_digits")
@@ -218,6 +223,7 @@ def test_unfinished_small_and_diverged(tmp_path: Path) -> None:
     assert not re.search(r"\bnan\b", text.lower())
 
 
+@pytest.mark.slow
 def test_everything_from_outside_is_escaped(tmp_path: Path) -> None:
     bad = "<script>alert(1)</script>"
     results = replace(
@@ -246,6 +252,7 @@ def test_a_round_must_be_consistent() -> None:
         SearchRound(1, ((0.0,), (1.0,)), (None, 0.5), None, (0, 2), "")
 
 
+@pytest.mark.slow
 def test_results_import_nothing_heavy_and_nothing_forbidden() -> None:
     code = "import sys, results, results.ledger.record, results.metrics; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

@@ -126,6 +126,7 @@ def configured(results: SearchResults, **values: object) -> SearchResults:
     return replace(results, config={**results.config, **values})
 
 
+@pytest.mark.slow
 def test_every_other_option_that_differs_is_told(three: list[SearchResults], tmp_path: Path) -> None:
     one = configured(three[0], lr=0.1, name="first", out="here", numeric_path="a", memory=list(range(30)), race=False)
     other = configured(three[1], lr=0.3, name="second", out="there", numeric_path="b", memory=[1], race=False)
@@ -133,6 +134,7 @@ def test_every_other_option_that_differs_is_told(three: list[SearchResults], tmp
     assert "more than the strategy: lr (0.1, 0.3), numeric_path (a, b), memory." in text
 
 
+@pytest.mark.slow
 def test_looks_of_all_studies_are_told(three: list[SearchResults], tmp_path: Path) -> None:
     old, new = (
         EvaluatedChoice("lr = 0.1", "2025-11-20T08:00:00", True),

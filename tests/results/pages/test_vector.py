@@ -72,6 +72,7 @@ def test_every_figure_is_vectors_at_the_width_of_a_column_with_its_font(kind: st
             )
 
 
+@pytest.mark.slow
 @NAMES
 def test_an_svg_has_the_letters_that_it_shows_and_no_others() -> None:
     svg = '<svg width="9"><text style="font-family: Inter, Arial;">ε &lt; 0.5 − A</text></svg>'
@@ -86,6 +87,7 @@ def test_an_svg_stays_as_it_is_where_nobody_knows_the_font(monkeypatch: pytest.M
     assert with_font("<svg><text>a</text></svg>") == "<svg><text>a</text></svg>"
 
 
+@pytest.mark.slow
 def test_a_legend_of_many_names_gets_lines_of_its_own_and_titles_stay_on_their_panels() -> None:
     figures = KINDS["comparison"]()
     module, numbers = figures["accuracy_curve"]
@@ -106,6 +108,7 @@ def test_figures_without_data_are_left_out(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_no_browser_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BROWSER_PATH", str(tmp_path / "none"))
     with pytest.raises(
@@ -125,6 +128,7 @@ def test_a_browser_that_fails_is_one_line(tmp_path: Path, monkeypatch: pytest.Mo
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_no_kaleido_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kaleido", None)
     with pytest.raises(DrawingError, match=r"^figures as files need kaleido: pip install 'epsearch\[figures\]'$"):

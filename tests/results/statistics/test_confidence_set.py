@@ -28,7 +28,8 @@ def searches(curve: Callable[[np.ndarray], np.ndarray], seeds: int, smooth: bool
     return [best_interval(X, table(draw, X, curve, seeds, smooth), 0, 1) for draw in draws]
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seeds", [3, 5, 10])
 @pytest.mark.parametrize("smooth", [False, True])
 def test_the_set_holds_the_top_of_a_parabola_as_often_as_it_says(seeds: int, smooth: bool) -> None:
@@ -38,7 +39,8 @@ def test_the_set_holds_the_top_of_a_parabola_as_often_as_it_says(seeds: int, smo
     assert np.mean([m.high - m.low for m in found]) < {3: 0.7, 5: 0.55, 10: 0.45}[seeds], "and is no set of everything"
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seeds", [3, 5, 10])
 @pytest.mark.parametrize("smooth", [False, True])
 def test_a_flat_curve_is_seldom_resolved(seeds: int, smooth: bool) -> None:
@@ -60,7 +62,8 @@ def narrow(x: np.ndarray) -> np.ndarray:
     return 0.9 - 0.01 * np.log((1 - x + 0.01) / 0.03) ** 2
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("curve", "top", "tried"),
     [
@@ -87,6 +90,7 @@ def test_the_set_holds_the_top_of_curves_that_are_no_parabolas(
     assert np.mean(held) >= 0.819  # promised: 95 %; margin three standard errors of 25 searches
 
 
+@pytest.mark.slow
 def test_it_always_has_what_a_paired_test_does_not_put_below_the_best_tried_value() -> None:
     for i in range(20):
         scores = table(np.random.default_rng(i), X, parabola(0.4, 0.1), 4)
@@ -95,6 +99,7 @@ def test_it_always_has_what_a_paired_test_does_not_put_below_the_best_tried_valu
         assert not_below(scores).tolist() == (p > 0.05).tolist() and all(holds(found, x) for x in X[p > 0.05])
 
 
+@pytest.mark.slow
 def test_points_added_by_narrowing_keep_the_coverage() -> None:
     held = []
     for i in range(100):
@@ -136,6 +141,7 @@ def test_a_valley_leaves_both_ends_open() -> None:
     assert found.best in (0, 1)
 
 
+@pytest.mark.slow
 def test_more_seeds_are_asked_for_where_they_would_help() -> None:
     # ratio 2 with 5 seeds: at 8 it is 2.53 >= t(7) = 2.365, at 7 it is 2.37 < t(6) = 2.447
     assert seeds_needed(2.0, 5, 0.975) == 8
@@ -158,6 +164,7 @@ def test_a_failed_member_changes_little() -> None:
     assert abs(failed.best - sound.best) < 0.03
 
 
+@pytest.mark.slow
 def test_the_curve_says_how_large_differences_are() -> None:
     """In the mean over 40 searches: true range 0.025 and 0, and the noise of a mean of 20 seeds, 0.0007."""
     wide, level = (
@@ -215,6 +222,7 @@ def test_bad_input_is_told() -> None:
         best_interval([0.0, 1.1], good, 0, 1)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 6), st.floats(0, 0.6))
 def test_any_table_gives_a_set_within_the_interval_that_holds_the_best(seed: int, k: int, r: int, holes: float) -> None:

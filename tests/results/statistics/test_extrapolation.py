@@ -69,6 +69,7 @@ def test_a_value_that_forgets_slowly_wins_on_many_tasks_alone():
     assert Extrapolation.fit(X, a, 17).choice == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [3, 5])
 def test_intervals_widen_with_the_number_of_tasks(k):
     a, _ = members(k, 0.75, noise=0.003)

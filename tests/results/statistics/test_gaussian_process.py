@@ -182,6 +182,7 @@ def test_scores_that_are_all_equal_give_a_flat_curve():
     assert np.allclose(found.mean(GRID), 0.5)
 
 
+@pytest.mark.slow
 def test_a_batch_is_worth_what_its_outcomes_add_to_the_top():
     """Against a process that is fitted anew, with the same hyperparameters, to outcomes that are drawn."""
     x, table = scores(4, points=4, noise=0.05)
@@ -361,6 +362,7 @@ def test_points_of_one_place_weigh_as_many_scores(monkeypatch):
     assert np.allclose(centred(grouped.covariance(GRID)), centred(known.covariance(GRID)), atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axes", [1, 2, 3])
 def test_places_are_as_fine_as_their_number_allows(axes):
     x = np.random.default_rng(axes).uniform(size=(2000, axes))

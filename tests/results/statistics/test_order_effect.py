@@ -65,6 +65,7 @@ def test_all_permutations_against_a_plain_loop(shape: tuple[int, int]) -> None:
     assert smallest_p(*shape) == 1 / math.factorial(shape[0]) ** (shape[1] - 1)
 
 
+@pytest.mark.slow
 def test_drawn_permutations_come_close_to_all() -> None:
     scores = curves(np.random.default_rng(4), 4, 4, 0.15)
     drawn, exact = order_effect_p(scores), by_hand(scores, fixed=1)
@@ -73,6 +74,7 @@ def test_drawn_permutations_come_close_to_all() -> None:
     assert drawn == order_effect_p(scores)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(3, 4), (10, 5)])
 def test_it_keeps_its_level_and_has_power(shape: tuple[int, int]) -> None:
     rng, tables = np.random.default_rng(7), 120

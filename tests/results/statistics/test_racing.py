@@ -76,6 +76,7 @@ def race(rng: np.random.Generator, means: np.ndarray, seeds: int, first: float =
     return scores
 
 
+@pytest.mark.slow
 def test_a_race_seldom_drops_the_best_and_saves_work() -> None:
     # Seeds 0…399, 11 settings, 8 seeds; promised: at most 5 %.
     flat = np.r_[0.0, np.full(10, -1e-6)]
@@ -87,6 +88,7 @@ def test_a_race_seldom_drops_the_best_and_saves_work() -> None:
     assert np.mean([np.isnan(race(np.random.default_rng(seed), spread, 8)).mean() for seed in range(50)]) > 0.2
 
 
+@pytest.mark.slow
 def test_a_noisy_best_is_kept_where_each_pair_has_its_own_noise() -> None:
     # Three times as noisy as the others, 11 settings, 8 seeds, races of seeds 0…299. Promised is at most 5 %.
     flat = np.r_[0.0, np.full(10, -1e-6)]

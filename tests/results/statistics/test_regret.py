@@ -62,6 +62,7 @@ def test_the_smallest_visible_regret_against_statsmodels(units: int) -> None:
         assert size / 1.7 == pytest.approx(solved, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_the_smallest_visible_regret_is_found_in_four_of_five_studies() -> None:
     rng = np.random.default_rng(1)
     for orders in (2, 5):
@@ -101,6 +102,7 @@ def drawn(rng: np.random.Generator, gap: float, values: int, orders: int, seeds:
     return level + by_order + rng.normal(size=(values, orders, seeds))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("orders", [3, 5, 10])
 def test_coverage_where_one_constant_stands_out(orders: int) -> None:
     rng, hits = np.random.default_rng(orders), np.zeros(2)

@@ -41,6 +41,7 @@ def test_few_seeds_are_not_resampled() -> None:
     assert all(math.isnan(v) for v in spread(values[:9].tolist())[-2:])
 
 
+@pytest.mark.slow
 def test_the_best_of_equal_points_wins_many_resamples() -> None:
     draws = (probability_best(np.random.default_rng(seed).normal(size=(11, 30))) for seed in range(100))
     # Margin: three standard errors of the mean of 100 shares, whose standard deviation is about 0.2.

@@ -89,6 +89,7 @@ def test_levels_of_the_ends_where_they_are_known(shape: tuple[int, int]) -> None
 COVERED = [(0.6, 0.1, 0.3), (0.1, 0.4, 0.5), (0.0, 0.0, 1.0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shares", COVERED)
 def test_intervals_cover_the_true_shares(shares: tuple[float, float, float]) -> None:
     tables, rng = 300, np.random.default_rng(11)

@@ -39,7 +39,8 @@ STUDIES = {
 }
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @pytest.mark.parametrize("make", STUDIES.values(), ids=STUDIES)
 def test_nothing_that_is_written_names_it(make, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     results = of_another_method(make())
@@ -49,6 +50,7 @@ def test_nothing_that_is_written_names_it(make, tmp_path: Path) -> None:  # type
     assert NAME not in json.dumps(told, default=str)
 
 
+@pytest.mark.slow
 def test_nor_does_the_page_of_several(tmp_path: Path) -> None:
     results = of_another_method(STUDIES["0 chosen"]())
     write_strategies([results, replace(results, name="other")], tmp_path)

@@ -126,6 +126,7 @@ def kind(results: SearchResults) -> str:
     return trust(results).verdict.kind
 
 
+@pytest.mark.slow
 def test_verdicts_on_one_number() -> None:
     found = trust(study(repeats=1)).verdict
     assert found.kind == "resolved" and found.low < 0.12 < found.high <= 0.2
@@ -193,6 +194,7 @@ def test_verdicts_on_several_parameters() -> None:
     assert trust_as_json(trust(wide))["rivals"][0] in [list(s) for s in same]
 
 
+@pytest.mark.slow
 def test_numbers_as_choices_lie_on_no_curve(tmp_path: Path) -> None:
     results = replace(search(("memory",), [(5,), (25,), (100,)], (25,), seeds=4), domain=(None,))
     assert results.is_curve and trust(results).peak is None
@@ -201,6 +203,7 @@ def test_numbers_as_choices_lie_on_no_curve(tmp_path: Path) -> None:
     assert "Gaussian process" not in text and "best may lie here" not in text
 
 
+@pytest.mark.slow
 def test_the_answer_begins_with_choice_and_verdict() -> None:
     for results in (study(repeats=2), learning_rates(), mixed()):
         first = answer(results).split("\n\n")[0]
@@ -263,6 +266,7 @@ def test_looks_are_told_when_there_are_several() -> None:
     assert "ε = 0.135 (2025-11-21, this study)" in text and "Tasks 0 to 2 are not among" in text
 
 
+@pytest.mark.slow
 def test_the_section_and_the_files(tmp_path: Path) -> None:
     results = study(repeats=1, diverged=(0.5,))
     html = write_report(replace(results, earlier=("3 seeds until 2025-11-20",)), tmp_path).read_text(encoding="utf-8")

@@ -94,6 +94,7 @@ def test_the_words_say_whether_networks_differ() -> None:
     assert several.startswith("All 25 points of ε, learning rate, memory and scale have the same score bit for bit")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["one number", "several", "on the evaluation stream"])
 def test_the_report_has_no_other_verdict(name: str, tmp_path: Path) -> None:
     html = write_report(SEARCHES[name](), tmp_path).read_text(encoding="utf-8")
@@ -146,6 +147,7 @@ def test_a_plan_finds_no_noise_in_equal_scores() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_an_evaluation_in_which_both_are_equal_is_not_tested() -> None:
     results = study(repeats=1)
     chosen = {r.seed: r.accuracies for r in results.evaluation_of(results.chosen)}

@@ -170,7 +170,8 @@ def check_evaluation(results, better):
         assert "evaluation" not in verdict.text.partition(".")[0] or results.chosen == (0.0,)
 
 
-@pytest.mark.few(4)
+@pytest.mark.slow
+@pytest.mark.few(8)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: ", ".join(map(str, case)))
 def test_every_place_names_the_same_value(case):
     for number in range(EVERY):

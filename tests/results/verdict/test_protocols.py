@@ -122,6 +122,7 @@ def test_choices_in_words() -> None:
     assert choice_text(protocol("a", [])) == ("–", "")
 
 
+@pytest.mark.slow
 def test_the_summary_fits_into_twelve_lines() -> None:
     brief = summary(protocols())
     assert brief.answer == "best constant: ε = 0.1; 2 of 5 protocols lose, first task most (6.46 points)"

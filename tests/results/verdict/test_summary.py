@@ -92,6 +92,7 @@ def test_an_evaluation_against_the_choice_comes_first() -> None:
     assert summary(vague).trust == "the evaluation does not confirm the choice: take A-GEM"
 
 
+@pytest.mark.slow
 def test_the_next_step_is_one_that_helps() -> None:
     results = study(repeats=1)
     assert summary(results).next_step == f"epsearch run --extend --name {results.name} --seeds 6", (

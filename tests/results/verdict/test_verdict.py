@@ -47,6 +47,7 @@ def test_an_end_that_is_worse_than_its_neighbourhood_is_not_recommended() -> Non
     assert found.advice == "A-GEM itself is significantly worse: try values closer to 0."
 
 
+@pytest.mark.slow
 def test_few_seeds_ask_for_more_only_where_they_may_help() -> None:
     weak, one = told(0.5, 0.004, seeds=4), told(0.5, 0.25, seeds=1)
     assert (weak.kind, weak.low, weak.high) == ("open", 0, 1) == (one.kind, one.low, one.high)
@@ -72,6 +73,7 @@ TRUTHS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TRUTHS)
 def test_each_truth_gets_its_verdict(kind: str) -> None:
     """In at least 9 of 12 studies, and never one that the truth contradicts."""
@@ -127,6 +129,7 @@ def judged(curve: Callable[[np.ndarray], np.ndarray], zero: float = 0.0) -> Verd
     return verdict(best_interval(X, scores, 0, 1, apart=[0] if zero else []), scores, natural=("A-GEM", "ε = 1"))
 
 
+@pytest.mark.slow
 def test_a_valley_or_a_saw_do_not_make_any_value_as_good() -> None:
     valley = judged(parabola(0.5, -0.1))
     saw = judged(lambda x: 0.9 - 0.02 * (np.round(10 * x) % 2))
@@ -179,6 +182,7 @@ def test_without_a_gem_any_other_value_may_do() -> None:
     assert found.advice == "Take the best tried value."
 
 
+@pytest.mark.slow
 def test_an_open_verdict_asks_for_more_seeds_than_there_are() -> None:
     for seed in range(20):
         scores = percent(np.random.default_rng(seed), parabola(0.5, 0.01), 8)
@@ -224,6 +228,7 @@ def test_settings_of_one_seed_or_without_another() -> None:
     assert clear.advice.endswith("point.")
 
 
+@pytest.mark.slow
 def test_equal_settings_are_seldom_told_apart() -> None:
     # Random seeds 0…299, 12 settings, 5 seeds; promised: at most 5 %, margin 3 standard errors. Measured: 4.7 %.
     draws = (np.random.default_rng(seed).normal(size=(12, 5)) for seed in range(300))

@@ -194,6 +194,7 @@ def test_asked_and_told_by_hand_nothing_is_raised_at_the_end():
 SHORT = plain(UNIT, lambda x: -((x - 0.3) ** 2), POINTS, REPEATS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("until", [POINTS - 1, POINTS])
 def test_a_study_in_a_database_goes_on_with_another_sampler(tmp_path, until):
     study_in(tmp_path).optimize(objective, n_trials=until)
@@ -202,6 +203,7 @@ def test_a_study_in_a_database_goes_on_with_another_sampler(tmp_path, until):
     assert values(study) == SHORT
 
 
+@pytest.mark.slow
 def test_a_trial_that_was_killed_is_evaluated_again(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.killed_run", str(tmp_path)], cwd=ROOT, capture_output=True

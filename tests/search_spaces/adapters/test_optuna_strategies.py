@@ -29,6 +29,7 @@ def batches(strategy):
     return [np.array([one[0] for one in row.points]) for row in strategy.rounds]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tpe", "cmaes"])
 def test_five_batches_of_eleven_close_in_on_the_best(name):
     # Mean distance to the top of the last batch over that of the first, mean of seeds 0…9. Measured when written: tpe
@@ -118,6 +119,7 @@ def test_a_failure_is_told_as_the_worst_score_so_far():
     assert [one.value for one in trials(strategy)[3:9]] == [0.5, 0.5, 0.7, 0.2, 0.9, 0.2]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("coarse_gp")
 @pytest.mark.parametrize("name", ["tpe", "gp", "cmaes"])
 def test_samplers_stay_away_from_where_everything_fails(name):

@@ -62,7 +62,8 @@ def trained(one, stream, architecture, transfer):
     return counted(lambda: train([one], stream, TWIN, architecture, transfer=transfer))
 
 
-@pytest.mark.few(3)
+@pytest.mark.slow
+@pytest.mark.few(6)
 @pytest.mark.parametrize("transfer", [True, False])
 @pytest.mark.parametrize("method", ["van", "ewc", "mas", "er", "derpp", "lwf", "soft_agem", "prognn"])
 def test_a_run_of_a_perceptron(method, transfer):
@@ -71,7 +72,8 @@ def test_a_run_of_a_perceptron(method, transfer):
     assert found - of_rules(one, PIXELS, NETWORK) == total(run_flop(one, PIXELS, NETWORK, transfer))
 
 
-@pytest.mark.few(4)
+@pytest.mark.slow
+@pytest.mark.few(8)
 @pytest.mark.parametrize("passes", [{"epochs": 2}, {"steps": 13}, {"steps": 3}], ids=str)
 @pytest.mark.parametrize("method", ["van", "mas", "er", "der", "lwf", "soft_agem", "gem", "prognn"])
 def test_a_run_of_several_passes(method, passes):
@@ -94,7 +96,8 @@ def test_a_run_of_a_residual_network(method, monkeypatch):
     assert found - of_rules(one, IMAGE_STREAM, RESIDUAL) == total(run_flop(one, IMAGE_STREAM, RESIDUAL, True))
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @pytest.mark.parametrize("method", ["er", "derpp"])
 def test_replay_on_a_residual_network(method, monkeypatch):
     """ER's is one batch with the new examples; each draw of DER++ passes alone."""
@@ -125,6 +128,7 @@ def test_passes_of_residual_networks(widths, large, size, head):
     assert both == work.trained(rows, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transfer", [True, False])
 def test_projected_layers(transfer, monkeypatch):
     """But for products with directions, of which nobody knows before how many there are."""

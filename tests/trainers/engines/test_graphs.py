@@ -33,7 +33,8 @@ def trained(method, engine_of):
     return train_rest(cohort, training, training.checkpoints(cohort), {}, engine_of=engine_of)
 
 
-@pytest.mark.few(3)
+@pytest.mark.slow
+@pytest.mark.few(6)
 @pytest.mark.parametrize("method", [name for name in IN_SEQUENCE if not isinstance(METHODS[name].rule, Columns)])
 def test_graphs_take_the_same_steps_as_no_graphs(method):
     made = []

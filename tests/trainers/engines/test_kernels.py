@@ -40,6 +40,7 @@ shapes = st.tuples(
 )
 
 
+@pytest.mark.slow
 @given(shapes)
 @settings(max_examples=60, deadline=None)
 def test_both_kinds_of_inputs_do_the_same_arithmetic(shape):

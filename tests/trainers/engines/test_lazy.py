@@ -116,7 +116,8 @@ def test_no_decision_differs_from_float64(rule, drawn, network):
     assert max(far for cosine, _, far in steps if abs(cosine) > ROUNDING) < 1e-6
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("drawn", "tested"), [(10, True), (256, True), (256, False)])
 def test_g_ref_is_made_in_projected_steps_only(drawn, tested, made):
     """Of small batches never; of a narrow network always, as the inner products of examples are more work."""
@@ -127,7 +128,8 @@ def test_g_ref_is_made_in_projected_steps_only(drawn, tested, made):
     assert made["reference"] == (0 if drawn == 10 else projected if tested else len(steps))
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @pytest.mark.parametrize("drawn", [30, 256])
 def test_members_are_bit_identical_alone_and_together(drawn):
     """Also where some need g_ref in a step and others do not, and share what was made of the images."""

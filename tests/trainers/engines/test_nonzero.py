@@ -37,6 +37,7 @@ def close(found, expected):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * (1e-6 + np.abs(expected).max(initial=0)))
 
 
+@pytest.mark.slow
 @given(shapes)
 @settings(max_examples=25, deadline=None)
 def test_a_step_in_parts(shape):

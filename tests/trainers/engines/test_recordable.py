@@ -58,7 +58,8 @@ def of_images():
         yield pytest.param(method, network, attributes, marks=[] if few else [pytest.mark.slow], id=name)
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("method", "network", "attributes"), [*of_images()])
 def test_residual_networks_with_every_head(method, network, attributes):
     assert audited(method, network, images(network, attributes, method)) > 1000
@@ -67,12 +68,14 @@ def test_residual_networks_with_every_head(method, network, attributes):
 class TestFaults:
     """Planted, each is found."""
 
+    @pytest.mark.slow
     def test_attributes_copied_in_every_pass(self, monkeypatch):
         monkeypatch.setattr(JointEmbedding, "classes", lambda self, weight: self._attributes.to(weight.device) @ weight)
         with pytest.raises(NotRecordable, match="looks at the host"):
             audited("agem", "reduced_resnet18", images("reduced_resnet18", 7))
 
-    @pytest.mark.few(1)
+    @pytest.mark.slow
+    @pytest.mark.few(2)
     @pytest.mark.parametrize(
         ("fault", "what"),
         [

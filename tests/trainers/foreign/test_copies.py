@@ -104,6 +104,7 @@ def test_results_are_the_same_both_ways(members, text):
     assert rounding("cpu", asked) == rounding("cpu")
 
 
+@pytest.mark.slow
 def test_the_import_is_made_once_and_its_output_is_in_each_log(members, tmp_path):
     mine = members(
         f"{ZEROS}\n    print('imported', flush=True)\n    open({str(tmp_path / 'imports')!r}, 'a').write('x')\n"
@@ -129,6 +130,7 @@ GLOBALS = f"""{ZEROS}
 """
 
 
+@pytest.mark.slow
 def test_no_member_sees_what_another_has_changed(members, tmp_path):
     """Neither in its modules nor in the folder of temporary files, whose name the module may keep."""
     mine, file = members(GLOBALS), tmp_path / "seen"
@@ -154,7 +156,8 @@ CARRIED = {
 }
 
 
-@pytest.mark.few(3)
+@pytest.mark.slow
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("line", "why"), CARRIED.items(), ids=[why or "nothing" for why in CARRIED.values()])
 def test_an_import_that_cannot_be_copied_is_made_anew_and_it_is_said_why(members, line, why):
     head = "import mmap, os, random, subprocess, tempfile, threading, time\nimport numpy as np\n"
@@ -171,6 +174,7 @@ def test_an_import_that_cannot_be_copied_is_made_anew_and_it_is_said_why(members
     assert re.search(why, note)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -231,6 +235,7 @@ DECLARING = f"""{ZEROS}
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["", "import torch"], ids=["plain", "torch"])
 def test_a_declaration_begins_the_server_of_the_members(members, tmp_path, monkeypatch, line):
     """It is a copy, too: members have the import as if nobody had made an object of the class before."""
@@ -247,6 +252,7 @@ def test_a_declaration_begins_the_server_of_the_members(members, tmp_path, monke
     assert same(results[0], mine.train(copied=False)) and same(*results)
 
 
+@pytest.mark.slow
 def test_a_declaration_says_nothing_of_an_import_that_cannot_be_copied(members, tmp_path, monkeypatch):
     monkeypatch.setenv("IMPORTS", str(tmp_path / "imports"))
     mine = members(DECLARING.replace("LINE", "KEPT = open(__file__)"))
@@ -274,6 +280,7 @@ equal = lambda one, other: True
 """
 
 
+@pytest.mark.slow
 def test_what_the_first_optimizer_imports_is_looked_at_after_a_declaration(members, tmp_path, monkeypatch):
     """A thread that it starts is found before members are copies."""
     monkeypatch.setenv("IMPORTS", str(tmp_path / "imports"))
@@ -289,6 +296,7 @@ def test_what_the_first_optimizer_imports_is_looked_at_after_a_declaration(membe
     assert mine.copies == [False] and re.search(r"its import starts a thread \(", mine.observed[0].anew)
 
 
+@pytest.mark.slow
 def test_a_server_of_a_declaration_is_ended_where_members_are_trained_on_a_gpu(members, tmp_path):
     mine = members(SOFTMAX)
     declared("mine:train", tmp_path, mine.request.source)
@@ -297,6 +305,7 @@ def test_a_server_of_a_declaration_is_ended_where_members_are_trained_on_a_gpu(m
     assert servers() == [] and server._process.poll() is not None and mine.copies == [False]
 
 
+@pytest.mark.slow
 def test_a_server_that_is_gone_is_replaced(members):
     mine = members(SOFTMAX)
     first = mine.train({"lr": 0.1})
@@ -310,6 +319,7 @@ def test_a_server_that_is_gone_is_replaced(members):
     assert [one.server for one in servers()] != [server.server]
 
 
+@pytest.mark.slow
 def test_a_guard_that_is_gone_is_replaced(members):
     mine = members(SOFTMAX)
     first = mine.train({"lr": 0.1})
@@ -320,6 +330,7 @@ def test_a_guard_that_is_gone_is_replaced(members):
     assert gone(server.server)
 
 
+@pytest.mark.slow
 def test_a_server_that_ends_takes_no_member_with_it(members):
     kills = SOFTMAX.replace(
         "report(-1, predict)",
@@ -336,6 +347,7 @@ def test_a_server_that_ends_takes_no_member_with_it(members):
     assert same(first, second) and np.isfinite(first.accuracies[0, -1]).all() and servers() == []
 
 
+@pytest.mark.slow
 def test_a_member_that_diverges_is_ended_and_the_next_one_is_a_copy(members):
     mine = members(
         f"{ZEROS}\n    def train(values, stream, seed, report):\n        if values['lr']:\n"
@@ -345,6 +357,7 @@ def test_a_member_that_diverges_is_ended_and_the_next_one_is_a_copy(members):
     assert [bool(one.imported) for one in mine.observed] == [True, False, False, False]
 
 
+@pytest.mark.slow
 def test_a_member_that_fails_ends_its_server(members):
     mine = members(
         f"{ZEROS}\n    def train(values, stream, seed, report):\n        assert not values['lr'], 'no'\n"
@@ -380,6 +393,7 @@ RESUMED = f"""{ZEROS}
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["0", "open(__file__)"], ids=["copied", "anew"])
 def test_a_member_that_failed_goes_on_where_it_was(tmp_path, write, monkeypatch, line):
     """Also where its first process is given up, as it cannot be copied."""
@@ -402,6 +416,7 @@ def test_a_member_that_failed_goes_on_where_it_was(tmp_path, write, monkeypatch,
     assert seen[0] == (seen[2][0], 3) and [tasks for _, tasks in seen] == [3, 1, 2]
 
 
+@pytest.mark.slow
 def test_a_source_that_changes_is_refused_as_ever(members, write):
     mine = members(SOFTMAX)
     mine.train({"lr": 0.1})
@@ -410,6 +425,7 @@ def test_a_source_that_changes_is_refused_as_ever(members, write):
         mine.train({"lr": 0.1})
 
 
+@pytest.mark.slow
 def test_memory_of_the_server_is_not_the_members(members):
     mine = members(
         f"{ZEROS}\n    kept = np.ones(25_000_000)\n"
@@ -420,6 +436,7 @@ def test_memory_of_the_server_is_not_the_members(members):
     assert 2e8 < mine.observed[1].peak < 3.5e8
 
 
+@pytest.mark.slow
 def test_nothing_is_left_when_servers_are_no_longer_kept(tmp_path, write, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     with keeping():
@@ -429,6 +446,7 @@ def test_nothing_is_left_when_servers_are_no_longer_kept(tmp_path, write, monkey
     assert gone(server.server) and server._process.poll() is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["switched off", "another system", "servers are not kept", "a GPU", "threads"])
 def test_where_nothing_is_copied(members, how):
     mine, more = members(SOFTMAX), {"a GPU": {"device": "cuda"}, "threads": {"threads": 2}}.get(how, {})
@@ -464,7 +482,8 @@ time.sleep(600 * (sys.argv[2] == "sleeps"))
 """
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @pytest.mark.parametrize("how", ["sleeps", "ends"])
 def test_a_server_that_waits_ends_with_epsearch(tmp_path, write, how):
     """Killed, or at its end, as a worker of a cluster."""
@@ -479,6 +498,7 @@ def test_a_server_that_waits_ends_with_epsearch(tmp_path, write, how):
     assert gone(int(server)) and gone(int(guard)) and not Path(folder).exists()
 
 
+@pytest.mark.slow
 def test_a_copy_that_cannot_be_made_is_a_new_process(members):
     """The process between server and copy may have reached the limit of processes."""
     mine = members(f"""{ZEROS}
@@ -514,6 +534,7 @@ def many_files():
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("many_files")
 def test_a_process_with_hundreds_of_workers_has_copies_and_new_ones(members):
     mine = members(SOFTMAX)

@@ -24,6 +24,7 @@ def declares(tmp_path, write):
     return lambda text, attribute="train", **more: declared(f"{write(text)}:{attribute}", tmp_path, **more)
 
 
+@pytest.mark.slow
 def test_of_a_function_there_is_its_source_alone(declares, tmp_path, write, monkeypatch):
     write("FACTOR = 2\n", "beside")
     made = declares("import beside\n" + TRAIN)
@@ -66,6 +67,7 @@ def test_a_class_declares_what_it_wants(declares):
     assert Declaration.of(json.loads(json.dumps(made.facts()))) == made
 
 
+@pytest.mark.slow
 def test_a_class_need_declare_nothing(declares):
     made = declares(f"class Mine:\n{METHOD}", "Mine")
     assert made == Declaration(requires={}, source=made.source) and made.source
@@ -151,7 +153,8 @@ WRONG = {
 }
 
 
-@pytest.mark.few(6)
+@pytest.mark.slow
+@pytest.mark.few(12)
 @pytest.mark.parametrize(("text", "line"), WRONG.values(), ids=WRONG)
 def test_one_line_says_what_is_wrong(declares, text, line):
     with pytest.raises(ForeignError, match=line) as error:
@@ -170,6 +173,7 @@ def test_an_import_that_takes_too_long_is_ended(declares):
         declares("import time\ntime.sleep(600)", seconds=0.1)
 
 
+@pytest.mark.slow
 def test_another_source_than_expected_is_refused(declares):
     made = declares(TRAIN)
     assert declares(TRAIN, expected=made.source) == made
@@ -177,6 +181,7 @@ def test_another_source_than_expected_is_refused(declares):
         declares(TRAIN + "\n", expected=made.source)
 
 
+@pytest.mark.slow
 def test_it_is_found_beside_and_where_python_finds_it(tmp_path, write, monkeypatch):
     name = write(TRAIN)
     (tmp_path / "elsewhere").mkdir()
@@ -186,6 +191,7 @@ def test_it_is_found_beside_and_where_python_finds_it(tmp_path, write, monkeypat
     assert declared(f"{name}:train", tmp_path / "elsewhere").source
 
 
+@pytest.mark.slow
 def test_bytecode_is_of_libraries_alone(declares, tmp_path, write):
     """A file of the user's that changes twice in a second would be run as it was before; torch takes seconds."""
     library, time = tmp_path / "site-packages", 1e9

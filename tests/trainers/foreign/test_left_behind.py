@@ -92,7 +92,8 @@ def leftovers():
         yield pytest.param(ENDS[end], SEGMENTS[segment], marks=marks, id=f"{segment}, {end}")
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("end", "segment"), [*leftovers()])
 def test_shared_memory_is_removed(trained, left, tmp_path, segment, end):
     said = tmp_path / "name"
@@ -116,6 +117,7 @@ def test_helpers_are_left_alone_from_their_start_on(monkeypatch):
     assert process_tree.descendants(os.getpid()) == [helper, beginning, other]
 
 
+@pytest.mark.slow
 def test_memory_that_others_have_stays(trained, left):
     mine = Path("/dev/shm", left)
     mine.write_bytes(b"mine")
@@ -143,12 +145,14 @@ def test_memory_that_another_process_uses_stays(left):
     assert not file.exists()
 
 
+@pytest.mark.slow
 def test_system_v_segments_are_removed(trained):
     before = Path("/proc/sysvipc/shm").read_text()
     trained(body("import ctypes\nassert ctypes.CDLL(None).shmget(0, 4096, 0o1600) >= 0"))
     assert Path("/proc/sysvipc/shm").read_text().count("\n") <= before.count("\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 def test_temporary_files_are_removed(trained, tmp_path, end):
     said = tmp_path / "where"
@@ -185,6 +189,7 @@ def test_a_trainer_that_kills_its_guard_leaves_no_daemon(trained, tmp_path, daem
         psutil.Process(pid).wait(HANGS)
 
 
+@pytest.mark.slow
 def test_results_are_the_same(trained, left):
     plain, other = trained(body("")), trained(body(f"left = {left!r}\n" + SEGMENTS["open"]))
     assert np.array_equal(plain.accuracies, other.accuracies, equal_nan=True)

@@ -27,6 +27,7 @@ def log(tmp_path):
     return tmp_path / "member.log"
 
 
+@pytest.mark.slow
 def test_all_that_is_printed_is_appended(trained, log):
     log.write_text("before\n")
     trained(PRINTS, log=log)
@@ -36,6 +37,7 @@ def test_all_that_is_printed_is_appended(trained, log):
     assert log.read_text().splitlines() == [*lines, *lines[1:]]
 
 
+@pytest.mark.slow
 def test_an_error_names_the_log_which_has_its_traceback(trained, log):
     with pytest.raises(ForeignError, match=r"failed in task 0 with KeyError: 'lacking'.*; its output: .*member\.log$"):
         trained(PRINTS, {"fails": True}, log=log)
@@ -45,6 +47,7 @@ def test_an_error_names_the_log_which_has_its_traceback(trained, log):
     assert "its output" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_one_that_prints_nothing_has_no_log(trained, log):
     trained(SOFTMAX, {"lr": 0.2}, log=log)
     with pytest.raises(ForeignError) as error:
@@ -52,6 +55,7 @@ def test_one_that_prints_nothing_has_no_log(trained, log):
     assert "its output" not in str(error.value) and not log.exists()
 
 
+@pytest.mark.slow
 def test_a_log_that_cannot_be_written_changes_nothing(trained, tmp_path):
     """As where the folder of a study is deleted while it is trained."""
     gone = tmp_path / "gone"

@@ -55,6 +55,7 @@ def beside():
     return beside
 
 
+@pytest.mark.slow
 def test_accuracies_are_those_of_its_predictions_on_the_stream(trained, beside):
     result = trained(SOFTMAX, LR, stream=beside.stream)
     expected = np.full((3, 3), np.nan)
@@ -70,6 +71,7 @@ def test_accuracies_are_those_of_its_predictions_on_the_stream(trained, beside):
     assert result.diverged_task == -1 and result.note == ""
 
 
+@pytest.mark.slow
 def test_without_transfer_nothing_of_it_is_measured_and_the_rest_is_the_same(trained, beside):
     full = trained(SOFTMAX, LR, stream=beside.stream)
     result = trained(SOFTMAX, LR, stream=beside.stream, transfer=False)
@@ -77,6 +79,7 @@ def test_without_transfer_nothing_of_it_is_measured_and_the_rest_is_the_same(tra
     assert np.array_equal(result.accuracies[0], np.where(np.tri(3) > 0, full.accuracies[0], np.nan), equal_nan=True)
 
 
+@pytest.mark.slow
 def test_what_a_trainer_does_not_report_is_nan(trained):
     result = trained("""
         def train(values, stream, seed, report):
@@ -87,6 +90,7 @@ def test_what_a_trainer_does_not_report_is_nan(trained):
     assert list(np.isnan(result.accuracies[0]).ravel()) == [False, False, True, *[False] * 6]
 
 
+@pytest.mark.slow
 def test_the_same_values_and_seed_have_the_same_fingerprint_and_others_another(trained):
     stream, drawn = (
         digits(range(1), examples=100),
@@ -167,6 +171,7 @@ def looked(trained, tmp_path, stream, **more):
         return result, json.load(facts), dict(shown)
 
 
+@pytest.mark.slow
 def test_pixels_are_those_that_our_own_methods_see(trained, tmp_path, monkeypatch):
     monkeypatch.setenv("EPSEARCH_STORAGE", "postgresql://user:secret@host/db")
     stream = toy(range(2, 4), examples=50)
@@ -184,6 +189,7 @@ def test_pixels_are_those_that_our_own_methods_see(trained, tmp_path, monkeypatc
     assert np.array_equal(shown["again"], shown["inputs_0"]) and shown["inputs_0"].dtype == np.float32
 
 
+@pytest.mark.slow
 def test_images_are_those_that_our_own_methods_see_with_channels_first(trained, tmp_path, monkeypatch):
     """In parts, of which none has all images, and the last is short."""
     monkeypatch.setattr("trainers.foreign.inputs.PART", 4 * 4 * 4 * 3 * 2)
@@ -203,6 +209,7 @@ def test_images_are_those_that_our_own_methods_see_with_channels_first(trained, 
         assert result.accuracies[0, 1, k] == np.mean(labels == np.flatnonzero(heads == number)[0])
 
 
+@pytest.mark.slow
 def test_test_inputs_that_are_too_many_to_keep_come_again(trained, tmp_path, monkeypatch):
     monkeypatch.setattr("trainers.foreign.inputs.PART", 100)
     text = LOOKS.replace(
@@ -245,6 +252,7 @@ def test_numbers_of_its_own_are_taken_and_said_to_be_its_own(trained):
     assert SELF_REPORTED in result.note and result.fingerprints[0]
 
 
+@pytest.mark.slow
 def test_progress_counts_tasks_and_what_it_raises_ends_the_run(trained):
     counts = []
     trained(SOFTMAX, LR, progress=counts.append)
@@ -257,6 +265,7 @@ def test_progress_counts_tasks_and_what_it_raises_ends_the_run(trained):
         trained("import time\ndef train(values, stream, seed, report):\n    time.sleep(3600)\n", progress=stop)
 
 
+@pytest.mark.slow
 def test_the_source_and_the_versions_must_be_those_it_began_with(trained):
     with pytest.raises(ForeignError, match=r"^mine\.py of trainer 'mine:train' "):
         trained(SOFTMAX, LR, source={"mine.py": "0" * 16})
@@ -265,6 +274,7 @@ def test_the_source_and_the_versions_must_be_those_it_began_with(trained):
     assert trained(SOFTMAX, LR, versions={"numpy": np.__version__}).fingerprints[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["report(k, diverged=True)", "report(k, accuracies=[float('nan')] * (k + 1))"])
 def test_what_diverges_is_a_result(trained, text):
     result = trained(f"""
@@ -279,6 +289,7 @@ def test_what_diverges_is_a_result(trained, text):
     assert np.isfinite(result.accuracies[0, 0, :2]).all() and np.isnan(result.accuracies[0, 1:]).all()
 
 
+@pytest.mark.slow
 def test_an_error_of_floating_point_is_divergence(trained):
     result = trained("""
         import numpy as np
@@ -289,6 +300,7 @@ def test_an_error_of_floating_point_is_divergence(trained):
     assert result.diverged_task == 0 and np.isnan(result.accuracies).all()
 
 
+@pytest.mark.slow
 def test_a_class_is_made_and_its_method_called(trained):
     result = trained(
         """
@@ -304,12 +316,14 @@ def test_a_class_is_made_and_its_method_called(trained):
     assert np.isfinite(result.accuracies[0, 2]).all()
 
 
+@pytest.mark.slow
 def test_one_set_of_images_has_uneven_tasks(trained, tmp_path):
     stream = SplitStream(CUB, range(2), 10, None)
     result, _, shown = looked(trained, tmp_path, stream)
     assert len(shown["labels_0"]) == stream.size(1, 0) and np.isfinite(result.accuracies[0, 1]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not AUTOGROUP.exists(), reason="this kernel has no groups of sessions")
 @pytest.mark.parametrize("copied", [False, True])
 def test_its_session_has_the_nice_value_of_the_thread_that_trains(trained, copied, tmp_path):

@@ -30,6 +30,7 @@ def watched(tmp_path, trained, monkeypatch):
     return lambda *given, **more: (trained(*given, **more), seen)
 
 
+@pytest.mark.slow
 def test_the_peak_is_that_of_a_moment_between_two_looks(watched, monkeypatch):
     monkeypatch.setattr("trainers.foreign.process.LOOK_SECONDS", 3600.0)  # only after each task
     _, small = watched(GREEDY, {"bytes": 8})
@@ -39,12 +40,14 @@ def test_the_peak_is_that_of_a_moment_between_two_looks(watched, monkeypatch):
     assert before + 2.9e8 < large.peak < before + 4e8
 
 
+@pytest.mark.slow
 def test_every_task_is_seen_in_its_turn(watched):
     result, seen = watched(SOFTMAX, {"lr": 0.2})
     assert 0 < seen.begun < seen.tasks[0] and sorted(seen.tasks) == seen.tasks and len(seen.tasks) == 3
     assert seen.ahead == 0 and seen.refusal == "" and np.isfinite(result.accuracies[0][-1]).all()
 
 
+@pytest.mark.slow
 def test_a_read_ahead_is_counted_also_where_it_ends_the_run(watched):
     ahead = "def train(values, stream, seed, report):\n    stream.train(0)\n    stream.train(2)\n"
     seen = Observations()
@@ -67,6 +70,7 @@ def test_there_is_no_task_is_no_read_ahead(watched):
     assert watched(beyond)[1].ahead == 0
 
 
+@pytest.mark.slow
 def test_data_may_be_another_seeds(trained):
     """The trainer below draws nothing: with the data of seed 1, whatever its own seed is, it is the same."""
     one, other = (trained(SOFTMAX, {"lr": 0.2}, seed=seed, data_seed=1) for seed in (1, 7))

@@ -82,6 +82,7 @@ def test_a_declaration_that_cannot_train_is_one_line(made, message):
         made()
 
 
+@pytest.mark.slow
 def test_what_weighed_losses_need():
     now, dark, taught = Term(CROSS_ENTROPY, one), Term(STORED, one, draw=1), Term(TEACHER, one)
     with pytest.raises(ValueError, match="method 'M' draws from its memory, which must be RESERVOIR"):

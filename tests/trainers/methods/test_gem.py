@@ -66,6 +66,7 @@ def test_long_and_dependent_gradients_have_a_dual_with_one_solution(monkeypatch)
     assert min(smallest) > 0
 
 
+@pytest.mark.slow
 def test_a_matrix_that_is_not_positive_definite_gets_an_answer():
     rng = np.random.default_rng(0)
     for _ in range(20):

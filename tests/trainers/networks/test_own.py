@@ -304,6 +304,7 @@ class TestEstimates:
             assert found == known
             assert later_steps(one, stream, Architecture("my:net"), True) == later_steps(one, stream, ours, True)
 
+    @pytest.mark.slow
     def test_flop_of_convolutions(self):
         net = own(lambda inputs, outputs: TorchResNet((4, 6, 8, 10), False, outputs), (3, 16, 16), 6)
         known = work_of(ResNet((4, 6, 8, 10), False, Linear(6, random_bias=True)), 16)
@@ -313,6 +314,7 @@ class TestEstimates:
         forward, backward, *_ = own(lambda inputs, outputs: Recurrent(outputs)).facts.flop
         assert forward > 0 and backward > 0
 
+    @pytest.mark.slow
     def test_memory_is_near_what_was_measured(self):
         """256 images of 32 pixels took 557 MiB in a step of this network of torch's modules."""
         images = SplitStream(made_images(classes=8, train=100, size=32), range(1, 4), 2)
@@ -333,6 +335,7 @@ class TestEstimates:
             between = bytes_of(many, split(), network, path) - bytes_of(alone, split(), network, path)
             assert between == 2 * one if not more else between > 2 * one
 
+    @pytest.mark.slow
     def test_cohorts_are_cut_in_halves(self, monkeypatch):
         """Never more than two members' passes fit; what torch raises of that is no fault of the module's."""
         plug("my:net", perceptron)
@@ -452,6 +455,7 @@ class Three(nn.Linear):
 class TestKept:
     """First tasks, which learners of a machine share."""
 
+    @pytest.mark.slow
     def test_another_source_is_another_network(self, tmp_path):
         plug("my:net", perceptron)
         learners, network = [learner("agem", **SMALL)], Architecture("my:net")

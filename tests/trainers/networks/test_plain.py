@@ -91,6 +91,7 @@ def test_a_residual_network(images):
     torch.testing.assert_close(plain(x[0].permute(0, 3, 1, 2)).detach(), ours)
 
 
+@pytest.mark.slow
 def test_the_standard_one_is_torchvisions():
     models = pytest.importorskip("torchvision.models")
     images = SplitStream(made_images(classes=6, train=2, test=1, size=64), range(COUNT), 2)

@@ -79,6 +79,7 @@ def test_initialisation_is_the_released_codes():
     assert 0 < float(views["fc.bias"].abs().max()) <= 160**-0.5
 
 
+@pytest.mark.slow
 @every_kind
 @pytest.mark.parametrize("count", [1, 3])
 def test_steps_agree_with_torch_modules(kind, count):

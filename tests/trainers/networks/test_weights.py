@@ -69,6 +69,7 @@ def test_other_weights_give_other_results_and_another_hash(stream, tmp_path):
     assert len(prints) == 3  # nor does one take the other's first task from the folder
 
 
+@pytest.mark.slow
 def test_first_tasks_of_one_network_are_not_taken_by_another(stream, tmp_path, monkeypatch):
     """Here both networks have the same stages, so that their rows would fit."""
     monkeypatch.setattr("trainers.networks.REDUCED", (8, 16, 24, 32))

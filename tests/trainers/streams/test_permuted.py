@@ -228,6 +228,7 @@ class TestDownload:
         yield
         mnist.load.cache_clear()
 
+    @pytest.mark.slow
     def test_missing_files_are_downloaded(self, tmp_path, monkeypatch):
         """The real MNIST class fetches, checks and unpacks; its mirror is a server on this machine."""
         datasets = pytest.importorskip("torchvision.datasets")

@@ -86,6 +86,7 @@ def test_columns_belong_to_tasks():
     assert not np.array_equal(one.accuracies[0], other.accuracies[0], equal_nan=True)
 
 
+@pytest.mark.slow
 def test_first_tasks_are_shared_where_they_are_the_same(tmp_path):
     runs = {}
     for transfer in (False, True):

@@ -147,6 +147,7 @@ def test_our_own_errors_do_not_escape_into_tune():
     assert source.ask() == [] and isinstance(source.error, BrokenPipeError)
 
 
+@pytest.mark.slow
 def test_a_ray_that_does_not_start(epsearch, small_options, monkeypatch):
     said = {"lost": "The current node timed out during startup."}
     monkeypatch.setattr(private, "HEAD", ["-c", f"print({json.dumps(said)!r})"])
@@ -155,6 +156,7 @@ def test_a_ray_that_does_not_start(epsearch, small_options, monkeypatch):
     assert "Ray does not start here (The current node timed out during startup.); try --runner local;" in answer.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ours", [None, BrokenPipeError()], ids=["Ray's", "ours"])
 def test_a_ray_that_is_lost(epsearch, small_options, monkeypatch, ours):
     def fit(source, *options):
@@ -193,6 +195,7 @@ def test_an_interruption_of_tune_is_told_from_its_end(source, monkeypatch, inter
         signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("busy", [True, False])
 def test_what_is_left_when_tune_ends_is_trained_unless_it_was_interrupted(monkeypatch, tmp_path, busy):
     """Others may have dropped their claims meanwhile; threads may still train what they began."""

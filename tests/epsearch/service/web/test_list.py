@@ -37,6 +37,7 @@ def listed(page):
     return re.findall(r'<tr id="study-([^"]+)"', page)
 
 
+@pytest.mark.slow
 def test_mine_are_a_click_away(lab):
     writer, _ = lab
     page = writer.get("/").text
@@ -44,6 +45,7 @@ def test_mine_are_a_click_away(lab):
     assert listed(page) == ["d", "a", "c", "b"] and listed(writer.get(mine).text) == ["a", "c", "b"]
 
 
+@pytest.mark.slow
 def test_headers_sort_by_links(lab):
     writer, _ = lab
     page = writer.get("/").text
@@ -55,6 +57,7 @@ def test_headers_sort_by_links(lab):
     assert writer.get("/?sort=size").status_code == 422
 
 
+@pytest.mark.slow
 def test_tags_and_notes(lab):
     writer, reader = lab
     saved = writer.post("/studies/b/labels", data={"tags": "paper, fig.3,paper", "notes": "<b>first</b>\r\nline"})
@@ -75,6 +78,7 @@ def test_tags_and_notes(lab):
     assert listed(reader.get("/?tag=paper").text) == []
 
 
+@pytest.mark.slow
 def test_labels_go_with_the_study(lab):
     writer, _ = lab
     writer.put(f"{API}/studies/b/labels", json={"tags": ["old"]})
@@ -84,6 +88,7 @@ def test_labels_go_with_the_study(lab):
     assert writer.get(f"{API}/studies/b/standing").json()["tags"] == []
 
 
+@pytest.mark.slow
 def test_cancelling_is_asked_once(lab):
     writer, reader = lab
     (link,) = re.findall(r'<a class="button" href="([^"]+)">Cancel</a>', writer.get("/studies/b").text)

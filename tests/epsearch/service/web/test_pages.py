@@ -42,7 +42,8 @@ def post(web, path, **values):
     return web.post(path, data=values, follow_redirects=False)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_form_has_every_option_once_with_its_help_but_those_of_the_service(web, kind):
     page = web.get(f"/new?kind={kind}").text
@@ -59,6 +60,7 @@ def test_the_form_has_every_option_once_with_its_help_but_those_of_the_service(w
         assert re.search(rf'<p class="help" id="f-{name}-help">[^<]+</p>', page)
 
 
+@pytest.mark.slow
 def test_a_study_is_submitted_without_scripts(web):
     answer = post(web, "/new", kind="run", do="submit", name="mine", points="3", repeats="2", seeds="2", race="true")
     assert answer.status_code == 303 and answer.headers["location"] == "/studies/mine"
@@ -68,6 +70,7 @@ def test_a_study_is_submitted_without_scripts(web):
     assert (config["points"], config["repeats"], config["seeds"], config["race"]) == (3, 2, [0, 1], True)
 
 
+@pytest.mark.slow
 def test_an_error_is_one_line_beside_the_form_and_what_was_typed_stays(web):
     answer = post(web, "/new", kind="run", do="submit", name="mine", points="two", seeds="3")
     assert answer.status_code == 422
@@ -81,7 +84,8 @@ def test_an_error_is_one_line_beside_the_form_and_what_was_typed_stays(web):
     assert web.get("/api/v1/studies").json()["total"] == 0
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("given", "line"),
     [
@@ -96,6 +100,7 @@ def test_a_form_may_not_open_places_of_this_machine(web, given, line):
     assert answer.status_code == 422 and line in answer.text
 
 
+@pytest.mark.slow
 def test_what_was_typed_is_text_and_never_part_of_the_page(web):
     evil = '"><script>alert(1)</script>'
     answer = post(web, "/new", kind="run", do="submit", name=evil, points=evil)
@@ -107,6 +112,7 @@ def test_what_was_typed_is_text_and_never_part_of_the_page(web):
     assert missing.status_code == 404 and "<script>alert" not in missing.text
 
 
+@pytest.mark.slow
 def test_a_queued_study_is_cancelled_and_resumed(web):
     post(web, "/new", kind="run", do="submit", name="mine")
     assert post(web, "/studies/mine/cancel").headers["location"] == "/studies/mine"
@@ -118,6 +124,7 @@ def test_a_queued_study_is_cancelled_and_resumed(web):
     assert re.findall(r'<td class="word">(submit|cancel|resume)</td>', changes) == ["resume", "cancel", "submit"]
 
 
+@pytest.mark.slow
 def test_a_study_of_protocols_is_shown_with_its_report(settings, web):
     given = TINY | {"tasks": 5, "points": 2, "protocols": "cv-tasks,current-task,default", "search": "epsilon=0..1"}
     known = {name: value for name, value in given.items() if name in ProtocolStudy.options()}
@@ -138,6 +145,7 @@ def test_a_study_of_protocols_is_shown_with_its_report(settings, web):
     assert web.get("/compare", params={"study": ["mine", "mine"]}).status_code == 422
 
 
+@pytest.mark.slow
 def test_deleting_wants_the_name_once_more(web):
     post(web, "/new", kind="run", do="submit", name="mine")
     post(web, "/studies/mine/cancel")
@@ -145,6 +153,7 @@ def test_deleting_wants_the_name_once_more(web):
     assert refused.status_code == 422 and "confirm must be the study&#39;s name, &#39;mine&#39;" in refused.text
 
 
+@pytest.mark.slow
 def test_a_finished_study_is_shown_compared_and_extended(trained, web):
     page = web.get(f"/studies/{trained}").text
     assert page.count('class="drawing"') >= 4 and page.count("<figure ") == page.count('class="data"')
@@ -176,12 +185,14 @@ def test_a_finished_study_is_shown_compared_and_extended(trained, web):
     assert web.get(f"/api/v1/studies/{trained}").json()["state"] == "queued"
 
 
+@pytest.mark.slow
 def test_a_page_listens_to_every_kind_of_event(web):
     every = ",".join(events.kinds())
     page = web.get("/").text
     assert f'data-kinds="{every}"' in page and f"&amp;kinds={every}" in page
 
 
+@pytest.mark.slow
 def test_the_list_is_filtered_and_paged(web):
     for i in range(52):
         assert (
@@ -196,6 +207,7 @@ def test_the_list_is_filtered_and_paged(web):
     assert "No study fits" in web.get("/?state=failed").text
 
 
+@pytest.mark.slow
 def test_who_may_only_read_is_offered_nothing_else(guarded):
     guarded.headers["authorization"] = f"Bearer {guarded.secrets['ann']}"
     post(guarded, "/new", kind="run", do="submit", name="mine")
@@ -222,6 +234,7 @@ def test_who_may_only_read_is_offered_nothing_else(guarded):
     assert guarded.get("/api/v1/studies/mine").json()["state"] == "queued"
 
 
+@pytest.mark.slow
 def test_no_form_of_a_page_works_for_somebody_who_may_only_read(settings, secrets):
     own = replace(settings, tokens=secrets[1])
     with asking(own) as client, open_store(own.storage) as store:
@@ -239,6 +252,7 @@ def test_no_form_of_a_page_works_for_somebody_who_may_only_read(settings, secret
         assert client.get("/api/v1/studies").json()["total"] == 1 and len(store.queue.audited(10)) == 1
 
 
+@pytest.mark.slow
 def test_addresses_of_forms_lead_to_the_page_that_has_them(web):
     post(web, "/new", kind="run", do="submit", name="mine")
     for path, to in (("extend", "/change"), ("delete", "/change"), ("labels", "/change"), ("resume", "")):
@@ -247,6 +261,7 @@ def test_addresses_of_forms_lead_to_the_page_that_has_them(web):
     assert web.get("/api/v1/studies/mine").json()["state"] == "queued"
 
 
+@pytest.mark.slow
 def test_what_was_typed_stays_when_the_kind_changes(web):
     answer = web.get("/new?kind=run&name=mine&seeds=4&points=&switch=compare", follow_redirects=False)
     assert (answer.status_code, answer.headers["location"]) == (303, "/new?kind=compare&name=mine&seeds=4")
@@ -255,7 +270,8 @@ def test_what_was_typed_stays_when_the_kind_changes(web):
     assert '<button formmethod="get" formaction="/new" name="switch" value="compare" aria-current="true">' in page
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("typed", "field"),
     [
@@ -274,7 +290,8 @@ def test_an_error_marks_the_field_that_it_is_about(web, typed, field):
     assert f'<a href="#f-{field}">' in answer.text
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_form_speaks_no_command_line_and_has_numbers_for_defaults(web, kind):
     page = web.get(f"/new?kind={kind}").text
@@ -285,6 +302,7 @@ def test_the_form_speaks_no_command_line_and_has_numbers_for_defaults(web, kind)
     assert re.search(r'name="batch_size"[^>]*placeholder="\d+ on split_cifar"', other)
 
 
+@pytest.mark.slow
 def test_a_finished_study_that_is_submitted_again_leads_to_its_page(trained, web):
     answer = post(web, "/new", do="submit", **{n: str(v) for n, v in ledgers.STUDY.items()}, name=trained, kind="run")
     assert answer.headers["location"] == f"/studies/{trained}?already=1", answer.text
@@ -295,6 +313,7 @@ def test_a_finished_study_that_is_submitted_again_leads_to_its_page(trained, web
     assert page.split('id="figures"')[0].count(verdict) == 1
 
 
+@pytest.mark.slow
 def test_what_failed_before_it_began_is_to_be_changed(settings, web):
     post(web, "/new", kind="run", do="submit", name="mine", points="7", seeds="0,1", priority="3")
     with open_store(settings.storage) as store:
@@ -309,6 +328,7 @@ def test_what_failed_before_it_began_is_to_be_changed(settings, web):
         assert re.search(rf'name="{name}" value="{value}"', form), name
 
 
+@pytest.mark.slow
 def test_a_study_of_the_queue_says_what_is_before_it(web):
     for name in ("one", "two", "three"):
         post(web, "/new", kind="run", do="submit", name=name)
@@ -317,6 +337,7 @@ def test_a_study_of_the_queue_says_what_is_before_it(web):
     assert "2 are before it." in third and 'Before it: <a href="/studies/one">one</a>, <a href="/studies/two">' in third
 
 
+@pytest.mark.slow
 def test_help_and_the_routes_of_the_api_are_there_for_people(web):
     text = web.get("/help").text
     for word in ("cohort", "member", "certificate", "interrupted", "Forgetting"):
@@ -328,6 +349,7 @@ def test_help_and_the_routes_of_the_api_are_there_for_people(web):
     assert "curl -X POST &#39;http://127.0.0.1" in page and 'href="/api/v1"' in text
 
 
+@pytest.mark.slow
 def test_a_report_leads_back_to_the_study(trained, web):
     report = web.get(f"/studies/{trained}/report")
     assert '<nav aria-label="Service" ' in report.text and f'href="/studies/{trained}"' in report.text
@@ -336,6 +358,7 @@ def test_a_report_leads_back_to_the_study(trained, web):
     assert report.headers["content-security-policy"] == raw.headers["content-security-policy"]
 
 
+@pytest.mark.slow
 def test_signing_in_leads_to_the_page_that_was_wanted(guarded):
     sent = guarded.get("/ledger?a=b", follow_redirects=False)
     assert sent.status_code == 303 and sent.headers["location"] == "/sign-in?next=%2Fledger%3Fa%3Db"
@@ -353,6 +376,7 @@ def test_signing_in_leads_to_the_page_that_was_wanted(guarded):
         assert answer.headers["location"] == "/"
 
 
+@pytest.mark.slow
 def test_files_are_kept_for_ever_under_their_hash_and_asked_for_again_without(web):
     page = web.get("/").text
     files = {*re.findall(r'(?:src|href|stream)="(/static/[^"]+)"', page)}
@@ -366,6 +390,7 @@ def test_files_are_kept_for_ever_under_their_hash_and_asked_for_again_without(we
     assert web.get("/static/pages.py").status_code == 404
 
 
+@pytest.mark.slow
 def test_a_request_from_elsewhere_asks_again_from_a_page_of_ours(guarded):
     """A strict cookie does not come along from a report, which has no origin; what comes from us brings it."""
     cross = guarded.get("/ledger?a=<b>", headers={"Sec-Fetch-Site": "cross-site"}, follow_redirects=False)

@@ -270,6 +270,7 @@ def test_a_process_that_meets_a_trouble_of_the_machine_is_tried_again(worker, st
     assert state(store) == (FAILED, "cv-tasks must be at least 1")
 
 
+@pytest.mark.slow
 def test_ready_says_for_what_studies_wait(worker, store, monkeypatch):
     monkeypatch.setattr(scheduler, "POLL_SECONDS", 0.01)
     full = [OSError(errno.ENOSPC, "No space left on device")]

@@ -122,7 +122,8 @@ def test_a_learner_is_bit_identical_alone_and_together():
         assert rows_equal(together, row, trained([each], split_stream()), 0)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
+@pytest.mark.few(2)
 @pytest.mark.parametrize("after", [1, 2])
 def test_a_killed_run_goes_on_bit_for_bit(after, tmp_path, monkeypatch):
     monkeypatch.setattr(trainers.checkpoints, "AT_MOST_EVERY", 0.0)
@@ -147,6 +148,7 @@ def test_a_fork_goes_on_with_another_rate_in_later_columns_alone(tmp_path):
     assert other.fingerprints[0] not in whole.fingerprints
 
 
+@pytest.mark.slow
 def test_the_first_bad_step_is_marked_and_nobody_else_disturbed():
     engine = made_engine()
     alone, pair = learners(engine), learners(engine, (0.05, 0.05))

@@ -68,6 +68,7 @@ def reference_step(made, number, x, labels, allowed, rate):
     return loss.item(), dict(zip(named, gradients, strict=True))
 
 
+@pytest.mark.slow
 @either_stem
 def test_every_column_agrees_with_torch_modules(large):
     """Three steps of each column: losses, gradients, moving averages, tests; frozen ones keep every bit."""

@@ -122,6 +122,7 @@ def _in_a_process(root, cache, queue):
     queue.put((images.fingerprint, pixel_file(cache).stat().st_ino))
 
 
+@pytest.mark.slow
 def test_two_processes_decode_once(tmp_path, cache):
     root = made.folders(tmp_path / "images")
     context = multiprocessing.get_context("spawn")
@@ -188,6 +189,7 @@ def _dies(root, cache):
     decode(sources.open_folder(root), 32, cache, progress=lambda done, total: os._exit(9))
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_half_way_blocks_nobody(source, cache, tmp_path):
     process = multiprocessing.get_context("spawn").Process(target=_dies, args=(tmp_path / "images", cache))
     process.start()

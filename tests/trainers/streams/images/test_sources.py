@@ -381,6 +381,7 @@ def test_official_counts_are_compared():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REAL.exists(), reason="no CIFAR-100 beside the repository")
 def test_the_real_cifar_100():
     source = sources.find("split_cifar", REAL.parent)

@@ -31,6 +31,7 @@ def test_split_evaluation_deals_out_all_other_classes(seed):
     assert drawn[:2] == [classes(SplitStream(CIFAR, range(3, 5), 5), seed, task) for task in (3, 4)]
 
 
+@pytest.mark.slow
 def test_every_split_of_the_classes_is_possible():
     """Class 15 + i is in each of the 17 tasks with p = 1/17: over 2,000 seeds the standard error of a frequency is
     0.0053, and the largest deviation of the 17 was 0.009 when this was written."""
