@@ -75,7 +75,12 @@ def run() -> object:
     try:
         # Not through its `main`, which ends silently after Ctrl-C or with a closed pipe.
         alone = json_alone() if "--json" in sys.argv else nullcontext()
-        with alone, hide_storage(sys.argv), command.make_context("epsearch", joined(sys.argv[1:])) as context:
+        # All commands go along as `obj`: `slurm` reads the line of another one.
+        with (
+            alone,
+            hide_storage(sys.argv),
+            command.make_context("epsearch", joined(sys.argv[1:]), obj=app) as context,
+        ):
             return command.invoke(context)
     except typer.Exit as end:
         return end.exit_code

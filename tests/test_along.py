@@ -52,6 +52,7 @@ def test_every_member_is_trained_once_and_search_and_evaluation_share_no_task():
     assert sorted(row.method for row in rows if row.judge) == ["ewc", "soft_agem"]
 
 
+@pytest.mark.slow
 def test_what_is_tested_does_not_change_what_is_trained(data_dir):
     """An evaluation here has the accuracies of the evaluation of a study, which tests later tasks, too."""
     import along

@@ -84,6 +84,7 @@ def epsilon_of(record, results):
     return float(epsilon)
 
 
+@pytest.mark.slow
 def test_its_verdict_has_the_numbers_of_epsearch(both, example):
     settings, chosen, ledger, results = both
     pair = baseline_pair(results, evaluation=True)
@@ -118,6 +119,7 @@ def test_its_narrowing_is_the_rule_of_epsearch(example):
     assert None in spans and len(spans) > 10
 
 
+@pytest.mark.slow
 def test_its_direction_is_that_of_the_paper(example):
     """A worked example, and the product with the reference direction, which is ε."""
     import torch

@@ -43,6 +43,7 @@ def test_the_notebook_is_stored_without_results():
     assert not any(cell.get("outputs") or cell.get("execution_count") for cell in notebook.cells)
 
 
+@pytest.mark.slow
 def test_outside_of_a_notebook_its_listener_is_refused():
     with pytest.raises(epsearch.UsageError, match="needs a notebook"):
         epsearch.notebook_listener()

@@ -219,6 +219,7 @@ def test_a_study_of_other_options_is_trained_again(tmp_path):
     assert protocols.stored(tmp_path / "none.json", wanted) == {}
 
 
+@pytest.mark.slow
 def test_only_missing_studies_are_trained_and_the_others_stay(monkeypatch, tmp_path):
     import members
     import protocols

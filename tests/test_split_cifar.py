@@ -66,6 +66,7 @@ def test_a_diverged_member_has_no_score(studies):
     assert max(fresh) > 0.75  # around the best two that did not diverge, 0.5 and 0.75
 
 
+@pytest.mark.slow
 def test_results_open_further_members_of_the_same_iterator(studies):
     members = []
     waiting = Waiting(studies, members)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 from rich.markup import escape
+from typer.main import get_command
 
 from epsearch.arguments import Commands, joined
 from epsearch.commands.printing import err, write
@@ -99,7 +100,7 @@ def _check(context: typer.Context, words: list[str], file: Path | None, gpu: boo
     Raises UsageError, and the errors of the command line.
     """
     name, *arguments = words
-    group: Any = context.find_root().command
+    group: Any = get_command(context.find_root().obj)
     commands = {
         one: command for one, command in group.commands.items() if {"print_config", "wait"} <= {*_names(command)}
     }

@@ -208,6 +208,7 @@ def test_the_short_help_has_the_basic_options_and_the_long_one_all(epsearch, kin
     assert all(option.flag in shown for option in kind.options().values() if len(option.flag) < 20)
 
 
+@pytest.mark.slow
 def test_help_says_what_options_take_and_what_they_are_without(epsearch, monkeypatch):
     monkeypatch.setenv("COLUMNS", "140")
     shown = " ".join(epsearch("run", "--help-all").out.replace("│", " ").split())
@@ -234,6 +235,7 @@ def test_help_has_the_values_of_the_dataset(epsearch, monkeypatch):
     assert "Rounds of the search. [default: the dataset's]" in unknown
 
 
+@pytest.mark.slow
 def test_commands_are_in_groups(epsearch, monkeypatch):
     monkeypatch.setenv("COLUMNS", "140")
     shown = epsearch("--help").out

@@ -140,6 +140,7 @@ class TestProving:
                 proved()
             assert device.checks == checks
 
+    @pytest.mark.slow
     def test_a_graph_that_disagrees_later_is_remembered(self, device):
         with pytest.raises(graphs.GraphMismatch), checked_gpu(few("agem"), toy(), SMALL, GPU):
             raise graphs.GraphMismatch("other steps")

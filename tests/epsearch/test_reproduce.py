@@ -87,6 +87,7 @@ def test_the_table_has_every_answer_once_and_survives_an_archive(epsearch, pack,
     assert "mine with other tasks: " in epsearch("show", name, "--why").out
 
 
+@pytest.mark.slow
 def test_a_plan_of_a_pack_trains_nothing(epsearch, pack, tmp_path):
     answer = epsearch("plan", "reproduce", pack())
     assert answer.status == 0 and "2 to train" in answer.out and "power" not in answer.out

@@ -26,6 +26,7 @@ def epsearch(tmp_path, *arguments):
     return blocked.run(("ray",), tmp_path / "cache", *arguments, folder=tmp_path)
 
 
+@pytest.mark.slow
 def test_ray_is_imported_in_places_of_its_own():
     for package in PACKAGES:
         for path in files(package):

@@ -115,6 +115,7 @@ def test_of_equal_values_the_smaller_epsilon_is_best_and_its_first_number():
     assert strategy.best == Best((0.0,), 0.5, 0)
 
 
+@pytest.mark.slow
 @given(st.integers(2, 12), st.integers(1, 6), SCORES)
 def test_rounds_stay_inside_never_grow_and_end(points, repeats, table):
     strategy = IntervalNarrowing(Parameter("epsilon", 0.2, 0.9), points, repeats)
@@ -128,6 +129,7 @@ def test_rounds_stay_inside_never_grow_and_end(points, repeats, table):
     assert len(rounds) == repeats or rounds[-1].note.startswith("stopped: ")
 
 
+@pytest.mark.slow
 @given(st.integers(3, 12), SCORES)
 def test_an_epsilon_that_recurs_is_the_same_float(points, table):
     strategy = IntervalNarrowing(UNIT, points, repeats=4)

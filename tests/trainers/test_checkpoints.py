@@ -28,6 +28,7 @@ class TestSharedFirstTask:
 
     learners = tuple(few("soft_agem", seed, epsilon=epsilon) for seed in (0, 1) for epsilon in (0.0, 0.4, 0.9))
 
+    @pytest.mark.slow
     @on_every_path
     def test_it_changes_nothing(self, path, tmp_path):
         plain = train(self.learners, toy(), path)
@@ -65,6 +66,7 @@ class TestSharedFirstTask:
             assert rows_equal(plain, 0, shared, 0) and np.array_equal(plain.params[0], shared.params[0])
         assert shared.saved == 6 and len(list(tmp_path.iterdir())) == 2
 
+    @pytest.mark.slow
     def test_those_that_begin_otherwise_keep_nothing(self, tmp_path):
         for method in (name for name, method in METHODS.items() if not method.first_task_is_sgd):
             train([learner(method, 0)], toy(), MKL, folder=tmp_path)

@@ -93,6 +93,7 @@ def test_residual_networks_have_their_averages(method, tmp_path, monkeypatch):
     assert np.array_equal(anew.statistics[0], whole.statistics[0])
 
 
+@pytest.mark.slow
 def test_nothing_is_trained_twice_and_all_steps_are_reported():
     """Not even without a place to keep anything: of the last fork's origin to the earliest one's task."""
     one, counted = learner(), Counter()

@@ -70,6 +70,7 @@ def test_what_transfer_needs_is_measured_on_demand_only(path):
     assert np.isnan(bare.initial).all() and np.isnan(bare.within).all()
 
 
+@pytest.mark.slow
 def test_measurements_are_where_they_belong():
     stream = digits(examples=100)
     result = train([learner("agem", seed, memory=5) for seed in (0, 3)], stream, architecture=WIDE)

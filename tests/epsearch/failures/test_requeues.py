@@ -51,6 +51,7 @@ def test_a_result_is_something_new(monkeypatch, small_study):
     assert first.stored
 
 
+@pytest.mark.slow
 def test_a_task_is_something_new(monkeypatch, tmp_path, small_study):
     """The time is over once a task was kept; then there is none left for another one."""
     place = tmp_path / "kept"

@@ -200,6 +200,7 @@ def test_a_study_that_cannot_be_read_is_not_summed_up(epsearch, out):
     assert epsearch("list", "--json").json[0]["status"].startswith("damaged: ")
 
 
+@pytest.mark.slow
 def test_what_another_program_made_of_the_study_is_not_summed_up(small_study):
     """One that is still at work on what the study was before it grew."""
     study = small_study(name="one", certify=0)
@@ -289,6 +290,7 @@ def test_a_list_needs_no_arrays(out):
     assert NAME in done.stdout and done.stderr.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_json_of_the_list_has_what_it_had(epsearch, out):
     (row,) = json.loads(epsearch("list", "--json").out)
     before = {"name", "command", "dataset", "status", "chosen", "score", "created", "inert", "state", "objective"}

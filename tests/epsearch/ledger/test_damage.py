@@ -81,6 +81,7 @@ def test_a_study_that_cannot_be_read_is_one_line(epsearch, out, config, why):
         one_line(epsearch(*RUN, "--name", "second"), why, "choose another --name")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     ["config = replace(config, '60', '70')", "config = CAST(x'80ff' AS TEXT)", "config = x'00'", "created = 7"],

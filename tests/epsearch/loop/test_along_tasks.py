@@ -88,6 +88,7 @@ def test_it_goes_on_while_others_may_be_better_and_drops_the_rest(small_study, s
     assert {record.tasks for record in loop.grown_records()} == {stage.tasks for stage in stages[1:]}
 
 
+@pytest.mark.slow
 def test_it_ends_where_nothing_is_open(small_study, store):
     loop = make(small_study(**ALONG), store)
     jobs = finish(loop, fake_matrices(matrix(lambda epsilon: 0.0, noise=0.0)))

@@ -110,6 +110,7 @@ def test_it_identifies_no_study():
     assert build(Search, {"certify": 0}).name == study.name
 
 
+@pytest.mark.slow
 def test_a_search_is_finished_with_as_many_moved_starts_as_it_asked_for(one, run):
     """Afterwards, too: nothing is trained but what is new; the members, their keys and certificates stay."""
     loops = [run(one(certify=1, moved_starts=count)) for count in (0, 2, 1)]

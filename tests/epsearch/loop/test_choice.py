@@ -108,6 +108,7 @@ def test_of_two_peaks_the_higher_one_and_of_a_plateau_any_of_its_values():
     assert plateau.point[0] > 0.3
 
 
+@pytest.mark.slow
 def test_a_formula_apart_is_named_where_it_is_above_the_whole_curve_and_never_part_of_it():
     points = over(11)
     scores = table(EPSILON, points, lambda x: 0.9 - 0.1 * (x - 0.5) ** 2)

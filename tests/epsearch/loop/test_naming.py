@@ -71,6 +71,7 @@ def test_it_goes_on_where_it_was_killed(study, store, tmp_path):
             assert loop.best == whole.best and loop.rounds() == whole.rounds()
 
 
+@pytest.mark.slow
 def test_the_best_tried_value_is_there_for_who_wants_it(study, store):
     loop = make(study(choose="tried"), store)
     finish(loop, LUCKY)
@@ -101,6 +102,7 @@ def test_without_a_curve_the_report_says_why(study, store):
     assert "the best of 3 values tried" in text and "No curve names another one: fewer than 4 points" in text
 
 
+@pytest.mark.slow
 def test_where_a_member_of_the_named_value_diverges_the_best_tried_one_is_chosen(study, store):
     tried = {round(0.05 * step, 2) for step in range(21)}
     lost = fake(
@@ -112,6 +114,7 @@ def test_where_a_member_of_the_named_value_diverges_the_best_tried_one_is_chosen
     assert "of which a member diverged" in answer(search_results(loop, {}))
 
 
+@pytest.mark.slow
 def test_where_nothing_is_resolved_the_advice_is_the_chosen_value(study, store):
     loop = make(study(points=9), store)
     finish(loop, fake(lambda one: 0.9 + 0.004 * ((7 * one.seed + int(997 * one.epsilon)) % 5)))

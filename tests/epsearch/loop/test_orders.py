@@ -118,6 +118,7 @@ def test_old_studies_have_no_orders_in_their_identity(small_study):
     assert small_study(order="1,0,2,3").identity() == plain.identity() | {"order": [1, 0, 2, 3]}
 
 
+@pytest.mark.slow
 def test_rows_of_a_table_are_trained_in_every_order(tmp_path, store):
     study = build(Comparison, TINY | {"out": tmp_path / "runs", "methods": "van,joint", "seeds": 2, "orders": 2})
     loop = make(study, store)

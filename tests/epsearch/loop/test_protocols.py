@@ -412,6 +412,7 @@ def test_a_choice_that_is_missing_at_a_later_task_is_no_choice(study, store):
     assert "all have diverged" in row.remark and loop.headline() == "1/2 protocols have chosen"
 
 
+@pytest.mark.slow
 def test_tests_that_chose_are_those_of_every_trial(study, store):
     """Trials may end in different tasks: by hand, 40 % of the steps of 4 tasks end in the second."""
     loop = make(study(protocols="40-percent,current-task"), store)

@@ -95,6 +95,7 @@ def test_first_tasks_are_those_of_whole_runs_bit_for_bit(small_study, store):
         assert (one.steps, members[one.unit, str(one.content["config"])].steps) == (12, 24)
 
 
+@pytest.mark.slow
 def test_the_older_option_has_the_same_members_and_keys(small_study, store):
     for validation, name in ((0, "end-of-training-on-test"), (0.1, "end-of-training")):
         old, new = (

@@ -157,6 +157,7 @@ def test_rows_of_a_search_without_an_answer_are_not_trained(small_study, store):
     assert make_plan(loop).counts.largest == 0
 
 
+@pytest.mark.slow
 def test_a_row_that_diverges_is_no_value_that_diverged(small_study, store):
     loop = make(small_study(**ROWS), store)
     finish(loop, made_up)

@@ -213,6 +213,7 @@ def test_the_user_is_notified_once_all_results_are_stored(small_study, store):
     assert len(store.all_runs()) == len(second.cohort.learners)
 
 
+@pytest.mark.slow
 def test_a_cohort_that_failed_ends_the_study_behind_all_others(small_study, store):
     """Of the round and of what is trained ahead of it; the next round does not begin."""
     loop, lines = make(small_study(), store), []
@@ -294,6 +295,7 @@ class TestCertificates:
         more = make(small_study(certify=4), store)
         assert not more.done and len(more.ask()) >= 2
 
+    @pytest.mark.slow
     def test_none_are_made_when_none_are_wanted(self, small_study, store):
         loop = make(small_study(certify=0), store)
         assert not any(job.certify for job in finish(loop)) and loop.certificates == {}

@@ -45,7 +45,8 @@ def shared_results(one, other):
 
 
 class TestStrategies:
-    @pytest.mark.few(3)
+    @pytest.mark.slow
+    @pytest.mark.few(6)
     @pytest.mark.parametrize("strategy", STRATEGIES)
     def test_every_strategy_searches_evaluates_and_is_found_again(self, small_study, store, strategy):
         study = small_study(strategy=strategy, points=5, repeats=3, seeds=3)
@@ -58,6 +59,7 @@ class TestStrategies:
         assert again.done and again.trained == 0 and again.best == loop.best
         assert again.strategy.rounds == loop.strategy.rounds
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("strategy", ["tpe", "interval-ci", "qmc"])
     def test_suggestions_do_not_depend_on_the_order_in_which_results_come(
         self, small_study, store, other_store, strategy
@@ -264,6 +266,7 @@ class TestRace:
         shares = raced.driver.assigned_seeds()
         assert len(shares[raced.best.point]) == 5 and min(map(len, shares.values())) == 2
 
+    @pytest.mark.slow
     def test_a_race_does_not_depend_on_what_else_the_ledger_knows(self, small_study, store, other_store):
         noisy = fake(
             lambda one: 0.9 - 0.4 * (one.epsilon - 0.4) ** 2 + 0.002 * ((7 * one.seed + int(997 * one.epsilon)) % 5)
@@ -368,6 +371,7 @@ class TestEvaluation:
         assert loop.best.point[0] == 0.0
         assert sorted(record.seed for record in loop.evaluation_records()) == [0, 1]
 
+    @pytest.mark.slow
     def test_a_choice_of_agem_is_a_look_too(self, small_study, store):
         finish(make(small_study(), store), PEAK)
         zero = make(small_study(interval="0 0.3"), store)

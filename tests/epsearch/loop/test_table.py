@@ -317,6 +317,7 @@ class TestLoop:
         finish(loop, made_up(lambda job, member: math.nan))
         assert loop.rows == before and loop.untuned == ["PI"]
 
+    @pytest.mark.slow
     def test_candidates_of_a_method_are_trained_together(self, tmp_path, store):
         """One cohort holds different learning rates and λ; its members are those that would be trained alone."""
         study = small(Comparison, tmp_path, methods="ewc", tune=True, seeds=1)

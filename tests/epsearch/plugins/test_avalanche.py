@@ -65,6 +65,7 @@ def test_its_hyperparameters_are_those_of_the_signature(here):
     assert found["model"].choices == ("mlp", "simple_mlp") and found["model"].network
 
 
+@pytest.mark.slow
 def test_what_may_be_none_a_truth_or_a_word(here):
     found = parameters("EWC", here)
     assert found["ewc_lambda"].default is None and not found["ewc_lambda"].whole
@@ -74,6 +75,7 @@ def test_what_may_be_none_a_truth_or_a_word(here):
     assert found["decay_factor"].default == 0 == found["decay_factor"].low and not found["decay_factor"].whole
 
 
+@pytest.mark.slow
 def test_its_versions_and_our_module_belong_to_it(here):
     found = declared("avalanche:AGEM", here)
     assert list(found.source) == ["avalanche.py"] and found.requires["avalanche-lib"] == "0.6.0"
@@ -88,6 +90,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRONG)
 def test_a_strategy_that_cannot_be_is_one_line(name, here):
     with pytest.raises(ForeignError) as caught:
@@ -164,6 +167,7 @@ def test_a_network_of_ones_own_belongs_to_the_results(study, here):
     assert train(study(name="edited", **own))[1].reused == 0
 
 
+@pytest.mark.slow
 def test_networks_can_be_searched_and_belong_to_the_keys_of_those_that_have_them(study):
     made = study(search="model=mlp,nets:net,simple_mlp lr=0.1", strategy="grid", certify=0)
     assert made.plugged() == {"avalanche:AGEM": "trainer", "nets:net": "network"}

@@ -269,6 +269,7 @@ def test_grown_ones_too_and_side_by_side(of_old, epsearch, tmp_path):
     assert table.count(",inert,") == 2
 
 
+@pytest.mark.slow
 def test_a_plan_says_that_nothing_has_differed(small_study, store, anything_goes):
     study = small_study(cv_tasks=1, seeds=2, eval_seeds="0..2", repeats=1)
     assert "95 % interval of chance" in in_words(make_plan(make(study, store)))["statistics"]

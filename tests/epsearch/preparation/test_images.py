@@ -174,6 +174,7 @@ def test_ones_own_stream_runs_on_workers(tmp_path):
     assert json.loads(done.stdout)["dataset"] == "mine:factory"
 
 
+@pytest.mark.slow
 def test_one_task_of_a_folder_is_enough_for_a_learning_rate_but_not_for_epsilon(data, epsearch):
     one = ["--dataset", f"folder:{data / 'mine'}", *SEARCH, "--cv-tasks", "1"]
     one_line(epsearch("run", *one), "cv-tasks must be >= 2 to search epsilon, got 1: without an earlier task")

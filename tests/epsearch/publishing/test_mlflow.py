@@ -147,6 +147,7 @@ def test_publishing_again_adds_nothing_and_growing_replaces_means(studies, publi
     assert len({run.data.tags[ours.PLACE] for run in tracked.runs.values()}) == len(tracked.runs)
 
 
+@pytest.mark.slow
 def test_an_experiment_that_is_not_ours_is_left_alone(studies, publish, tracked):
     studies.trained(name="one", jobs=1)
     tracked.create_experiment("one", {})

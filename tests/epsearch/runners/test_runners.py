@@ -450,6 +450,7 @@ def test_a_listener_can_stop_a_cohort_that_has_just_begun(small_study, ray_addre
     assert ledger(study) == {} == dict.fromkeys(events.stored)
 
 
+@pytest.mark.slow
 def test_a_cluster_that_is_not_there_is_one_line(small_study):
     from epsearch.failures.errors import UsageError
 

@@ -72,6 +72,7 @@ def test_the_description_names_every_operation_and_what_it_needs(schema):
     assert schema["paths"]["/health"]["get"]["security"] == []
 
 
+@pytest.mark.slow
 def test_a_service_without_tokens_describes_none(tmp_path):
     with asked(settings(tmp_path / "runs")) as client:
         assert "security" not in client.get(f"{API}/openapi.json").json()

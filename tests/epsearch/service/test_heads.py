@@ -55,6 +55,7 @@ def test_a_head_that_does_not_end_is_ended(url, quick, parts):
     assert got.count(b" 200 OK") == (len(parts) == 2 and parts[0].endswith(b"\r\n\r\n"))
 
 
+@pytest.mark.slow
 def test_a_byte_now_and_then_makes_no_time(url, quick):
     got = said(url, *(bytes([letter]) for letter in ASK), wait=0.02)
     assert not got or b" 408 " in got, "a client that is still sending may not see it"

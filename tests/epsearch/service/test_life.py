@@ -430,6 +430,7 @@ def test_what_is_damaged_in_the_ledger_is_told_and_ends_nothing(tmp_path):
         assert get(client, "ledger").status_code == 200
 
 
+@pytest.mark.slow
 def test_what_is_kept_of_a_study_is_made_again_where_something_is_new(tmp_path):
     with asked(with_a_finished_study(tmp_path / "runs")) as client:
         findings = client.app.state.service.results

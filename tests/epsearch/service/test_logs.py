@@ -89,6 +89,7 @@ def test_each_change_has_a_line_with_who_made_it(told):
     ]
 
 
+@pytest.mark.slow
 def test_each_study_has_a_line_where_it_begins_and_where_it_ends(told):
     begun = only(told, "study_begun")
     assert begun.pop("pid") > 0 and begun == {"event": "study_begun", "study": "trained", "owner": "ann"}
@@ -125,6 +126,7 @@ def test_an_unknown_format_is_refused(tmp_path):
     assert service.said.startswith("epsearch: no log-format 'xml'; known: text, json")
 
 
+@pytest.mark.slow
 def test_a_bug_has_its_traceback_without_passwords(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "cache"))
     url = "postgresql://me:s3cr3t-word@db.example/ledger"

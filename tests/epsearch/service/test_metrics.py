@@ -58,6 +58,7 @@ def test_every_family_has_one_help_and_one_type_before_its_samples(text, familie
             assert line.startswith(current), f"{line} stands below {current}"
 
 
+@pytest.mark.slow
 def test_names_have_base_units_and_the_suffix_of_their_type(families):
     for name, family in families.items():
         assert re.fullmatch(r"epsearch(_[a-z]+)+", name) and not NEVER.search(name), name

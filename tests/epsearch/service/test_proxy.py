@@ -170,6 +170,7 @@ def test_a_slash_at_the_end_leads_nowhere_else(app):
     assert ask(app, "GET", "/epsearch/help/", REPLACES | PAGE | bearer()).status == 200
 
 
+@pytest.mark.slow
 def test_the_description_of_the_api_has_its_url(app):
     schema = json.loads(ask(app, "GET", "/api/v1/openapi.json", PASSES | bearer()).body)
     assert schema["servers"] == [{"url": PUBLIC}]

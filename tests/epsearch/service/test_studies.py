@@ -136,6 +136,7 @@ def test_an_extension_that_waits_is_not_replaced(tmp_path):
         assert client.get(f"{API}/{name}").json()["priority"] == 2
 
 
+@pytest.mark.slow
 def test_of_two_who_submit_at_once_one_is_told_that_the_other_was_first(tmp_path):
     own = service.settings(tmp_path / "runs")
     with Store.open(own.storage) as store:

@@ -199,6 +199,7 @@ def test_results_that_cannot_be_stored_are_in_a_file(epsearch, small_options, mo
     assert answer.json["effort"]["reused"] >= len(stored) if "effort" in answer.json else answer.status == 0
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_elsewhere_says_that_results_are_stored(small_study):
     study = small_study(**OPTIONS)
 

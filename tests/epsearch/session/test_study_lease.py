@@ -113,6 +113,7 @@ def test_events_wait_for_a_database_that_has_gone(store, monkeypatch):
     assert lines == [f"number {number}" for number in range(4)]
 
 
+@pytest.mark.slow
 def test_an_end_waits_for_no_database(store, monkeypatch):
     """The lease is over by itself."""
     held = StudyLease(store, Recorded())

@@ -45,6 +45,7 @@ def of_studies(number):
     return strategies_sheet(found, strategies_table(found))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [80, 60])
 @pytest.mark.parametrize("number", [2, 5])
 def test_studies_side_by_side_are_transposed(number, width):
@@ -61,6 +62,7 @@ def test_studies_side_by_side_are_transposed(number, width):
         assert all(words(line.text) in text.replace("strategy", "") for name, *_ in sheet.rows for line in name)
 
 
+@pytest.mark.slow
 def test_a_table_that_fits_has_a_row_for_each_study():
     lines = shown(of_studies(2), 200)
     assert lines[0].startswith("strategy") and lines[0].rstrip().endswith("verdict")

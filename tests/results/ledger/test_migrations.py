@@ -134,6 +134,7 @@ def test_the_tables_are_those_of_a_new_ledger(url: str, number: int) -> None:
     assert tables(url) == new
 
 
+@pytest.mark.slow
 def test_it_is_read_as_it_is(url: str) -> None:
     make_older(url)
     before = tables(url)

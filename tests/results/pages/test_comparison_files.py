@@ -84,6 +84,7 @@ def test_every_file_of_a_memory_study(studied: Path) -> None:
     assert table["A_T_printed_mean"].tolist() == [89.6, 89.5, 89.8, 90.7, 92.0, 92.7, 91.3, 92.3, 92.9]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["compared", "studied"])
 def test_pages_open_offline(which: str, request: pytest.FixtureRequest) -> None:
     html = request.getfixturevalue(which).read_text(encoding="utf-8")
@@ -172,6 +173,7 @@ def test_a_sheet_has_a_cell_for_every_column() -> None:
         Sheet("", (("a", ""), ("b", "")), (((Line("1"),),),))
 
 
+@pytest.mark.slow
 def test_everything_from_outside_is_escaped(tmp_path: Path) -> None:
     row = replace(compared_row(BAD), remark=BAD, settings={BAD: BAD})
     compared = replace(comparison(row), name=BAD, notes=(BAD,), facts={BAD: BAD}, config={"x": BAD})

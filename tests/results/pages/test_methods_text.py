@@ -36,6 +36,7 @@ def test_the_paragraph_says_what_was_searched_and_by_which_rule() -> None:
         assert part in text, part
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("config", "words"),
     [
@@ -54,6 +55,7 @@ def test_the_paragraph_names_passes_and_an_optimizer_that_are_not_usual(config: 
     assert words in methods_paragraph(replace(usual, config=dict(usual.config) | config))
 
 
+@pytest.mark.slow
 def test_the_paragraph_does_not_hide_what_weakens_the_choice() -> None:
     assert "has not been evaluated yet" in methods_paragraph(study(repeats=1, evaluated=False))
     assert "on the evaluation stream itself" in methods_paragraph(study(repeats=2, score_on="eval", tasks=5))

@@ -103,6 +103,7 @@ def test_cells_of_the_table() -> None:
     assert column(results, "regret")["end of training on test"] == ["0.00"], "without a spread no interval"
 
 
+@pytest.mark.slow
 def test_columns_are_there_where_they_are_measured() -> None:
     names = [name for name, _ in sheet(protocols()).header]
     assert "to others’ best" in names and "WC-ACC" not in names

@@ -80,6 +80,7 @@ def test_the_page_opens_offline(full: tuple[SearchResults, Path]) -> None:
     assert "figures on this page are therefore biased" not in page.text
 
 
+@pytest.mark.slow
 def test_the_configuration_can_be_copied_back(full: tuple[SearchResults, Path]) -> None:
     results, path = full
     html = path.read_text(encoding="utf-8")
@@ -173,6 +174,7 @@ def test_the_answer_is_honest_about_five_seeds() -> None:
     assert "cannot reach" not in answer(study(repeats=1, seeds=6))
 
 
+@pytest.mark.slow
 def test_best_at_the_end_of_the_interval() -> None:
     results = study(repeats=1, peak=1.0)
     assert results.chosen == (1.0,)
@@ -183,6 +185,7 @@ def test_best_at_the_end_of_the_interval() -> None:
     assert text in answer(replace(results, rounds=(*results.rounds, later), chosen=(0.5,)))
 
 
+@pytest.mark.slow
 def test_a_choice_that_has_not_the_highest_mean() -> None:
     results = study(repeats=1)
     top = results.chosen[0]

@@ -85,6 +85,7 @@ def test_seeds_narrow_the_interval():
     assert np.median(b.high - b.low) < np.median(a.high - a.low)
 
 
+@pytest.mark.slow
 def test_one_seed_says_nothing_about_others():
     forecast = Extrapolation.fit(X, members(5, 0.75, seeds=1, noise=0.01)[0], 17)
     assert (forecast.low == 0).all() and (forecast.high == 1).all() and np.isfinite(forecast.mean).all()
@@ -120,6 +121,7 @@ def test_resolved_is_whether_no_other_value_may_be_better():
     assert forecast.resolved(most + 1e-9) and not forecast.resolved(most - 1e-9)
 
 
+@pytest.mark.slow
 def test_of_many_values_neighbours_have_one_prediction():
     rng, many = np.random.default_rng(1), 3 * extrapolation.MOST_VALUES
     x = rng.permutation(np.linspace(0, 1, many))[:, None]

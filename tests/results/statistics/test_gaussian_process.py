@@ -339,6 +339,7 @@ def test_a_second_point_is_another_place_although_the_first_one_varies_most():
     assert 2 in rows and len(set(rows)) == 2
 
 
+@pytest.mark.slow
 def test_many_points_share_places_and_the_curve_stays(monkeypatch):
     x, table = scores(3, points=120, noise=0.05)
     monkeypatch.setattr(gaussian_process, "MANY", 50)

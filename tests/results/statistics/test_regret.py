@@ -116,6 +116,7 @@ def test_coverage_where_one_constant_stands_out(orders: int) -> None:
     assert hits / draws == pytest.approx([0.95, 0.95], abs=4 * math.sqrt(0.95 * 0.05 / draws))
 
 
+@pytest.mark.slow
 def test_only_the_best_in_hindsight_is_lucky_where_all_are_level() -> None:
     """The true regret is 0: to the best in hindsight it comes out too large, to that of other orders it does not."""
     rng, means = np.random.default_rng(0), []

@@ -213,6 +213,7 @@ def test_the_answer_begins_with_choice_and_verdict() -> None:
     assert where in answer(study(repeats=1)) and "(5 seeds)" in answer(study(repeats=1))
 
 
+@pytest.mark.slow
 def test_from_ten_seeds_on_resamples_are_told_beside_those_of_luck() -> None:
     few, many = study(repeats=1, seeds=9), study(repeats=1, seeds=10)
     assert "resamples" not in answer(few) + plain(how_far(few)) and "bootstrap" not in plain(how_far(few)).lower()
@@ -337,6 +338,7 @@ def test_a_baseline_that_was_not_tried_is_said_not_to_be() -> None:
     assert "shares no measured seed with the chosen learning rate" in answer(tried)
 
 
+@pytest.mark.slow
 def test_a_higher_point_of_fewer_seeds_is_said_to_have_them() -> None:
     """As after a search of another strategy was extended by seeds, which trains no earlier point again."""
     results = study(repeats=1, seeds=3)

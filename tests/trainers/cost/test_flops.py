@@ -106,6 +106,7 @@ def test_replay_on_a_residual_network(method, monkeypatch):
     assert trained(one, IMAGE_STREAM, RESIDUAL, False) == total(run_flop(one, IMAGE_STREAM, RESIDUAL, False))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("widths", "large", "size"), [(REDUCED, False, 32), (STANDARD, True, 64), (REDUCED, False, 17)]
 )

@@ -59,6 +59,7 @@ def steps_of(take, engine, learners, count):
     return len(taken)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "every", "alone"), [("van", 10, 5), ("ewc", 10, 5), ("ewc", 3, 60), ("pi", 10, 5)])
 def test_a_graph_is_recorded_once_and_replayed_across_refreshes(method, every, alone):
     """Of 60: two that warm up, one that is recorded, two to compare with; refreshes cut runs too short for it."""

@@ -98,7 +98,8 @@ CASES = [(rule, drawn, network) for rule in list(RULES)[:2] for drawn in (10, 10
 CASES += [(rule, drawn, "two") for rule in list(RULES)[2:] for drawn in (10, 100)]
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("rule", "drawn", "network"), CASES)
 def test_no_decision_differs_from_float64(rule, drawn, network):
     method, values = RULES[rule]

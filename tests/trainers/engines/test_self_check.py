@@ -106,6 +106,7 @@ def test_gradients_of_8_bits_fail(method):
         checked(method, with_fault(rounded))
 
 
+@pytest.mark.slow
 def test_outputs_of_8_bits_fail_where_columns_grow():
     def plant(engine):
         affine = engine._affine

@@ -53,6 +53,7 @@ class Mine:
 """
 
 
+@pytest.mark.slow
 def test_a_class_declares_what_it_wants(declares):
     made = declares(WHOLE, "Mine")
     assert made.parameters == (
@@ -208,12 +209,14 @@ def test_bytecode_is_of_libraries_alone(declares, tmp_path, write):
     assert [one.name.partition(".")[0] for one in tmp_path.glob("__pycache__/*.pyc")] == ["beside"]
 
 
+@pytest.mark.slow
 def test_a_module_of_the_current_folder_hides_none_of_pythons(tmp_path, write, monkeypatch):
     write("raise SystemExit", "json")
     monkeypatch.chdir(tmp_path)
     assert declared(f"{write(TRAIN)}:train", tmp_path).source
 
 
+@pytest.mark.slow
 def test_asking_is_light():
     """Neither hundreds of workers nor the study itself import torch, for the memory that a trainer may take either."""
     code = "import sys, trainers.foreign.running; from epsearch.loop.jobs import NumericPath, bytes_free; "

@@ -80,6 +80,7 @@ def test_the_end_is_kept(log, monkeypatch):
     assert not output_log.append(log, b"more\n")
 
 
+@pytest.mark.slow
 def test_a_long_output_is_cut(trained, log):
     prints = PRINTS.replace('"on standard output"', '"\\n".join(["x" * 99] * 40_000)')
     trained(prints, log=log)

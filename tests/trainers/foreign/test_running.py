@@ -224,6 +224,7 @@ def test_test_inputs_that_are_too_many_to_keep_come_again(trained, tmp_path, mon
         assert np.array_equal(shown["test_0_0"], tests) and np.array_equal(shown["test_1_0"], tests)
 
 
+@pytest.mark.slow
 def test_classes_count_alike_where_the_stream_is_balanced(trained, tmp_path):
     from tests.support.shaped import AWA
 
@@ -236,6 +237,7 @@ def test_classes_count_alike_where_the_stream_is_balanced(trained, tmp_path):
         assert result.accuracies[0, 1, k] != np.mean(stream.test(1, k).labels == facts["labels"][k][0])
 
 
+@pytest.mark.slow
 def test_numbers_of_its_own_are_taken_and_said_to_be_its_own(trained):
     result = trained("""
         def train(values, stream, seed, report):

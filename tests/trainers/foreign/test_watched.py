@@ -57,6 +57,7 @@ def test_a_read_ahead_is_counted_also_where_it_ends_the_run(watched):
     assert seen.ahead == 1 and seen.refusal.startswith("task 2 cannot be read before task 1 has been reported")
 
 
+@pytest.mark.slow
 def test_there_is_no_task_is_no_read_ahead(watched):
     beyond = """
         def train(values, stream, seed, report):

@@ -389,6 +389,7 @@ class TestEngine:
             learners = type("Some", (), {"params": torch.zeros(3, 5)})
             assert len(engine._turns(learners)) == turns and not engine.recordable
 
+    @pytest.mark.slow
     def test_seeds_are_trained_one_after_another(self, monkeypatch):
         """On a GPU too, where our perceptron's are trained together: as if this CPU were one."""
         monkeypatch.setattr(NumericPath, "one_seed_at_a_time", False)
@@ -408,6 +409,7 @@ class TestEngine:
             train_rest(cohort, training, training.checkpoints(cohort), {}, engine_of=opening)
             assert opened == expected
 
+    @pytest.mark.slow
     def test_unused_parameters_are_none(self):
         """They stay where they are, together and in turn."""
 

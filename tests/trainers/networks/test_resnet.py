@@ -52,6 +52,7 @@ def test_parameter_counts_are_the_published_ones():
     assert int(joint.real.sum()) == 11_176_512 + 85 * 512 + 850
 
 
+@pytest.mark.slow
 def test_the_standard_one_is_torchvisions():
     from torchvision.models import resnet18
 

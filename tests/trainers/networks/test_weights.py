@@ -59,6 +59,7 @@ def test_all_but_the_head_starts_from_the_file(stream, tmp_path):
             assert torch.equal(view[0], saved[name]) and torch.equal(view[1], saved[name])
 
 
+@pytest.mark.slow
 def test_other_weights_give_other_results_and_another_hash(stream, tmp_path):
     net = make_resnet(STANDARD, stream)
     paths = [written(tmp_path / f"{seed}.pth", net, seed) for seed in (1, 2)]

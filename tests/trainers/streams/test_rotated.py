@@ -48,6 +48,7 @@ def test_angles_are_uniform_over_half_a_turn_and_differ_between_seeds_and_tasks(
     assert np.abs(angles / 180 - np.linspace(0, 1, len(angles))).max() < 0.05  # Kolmogorov-Smirnov, p about 0.01
 
 
+@pytest.mark.slow
 def test_tasks_of_a_seed_differ_on_small_images_too():
     stream = rotated(range(60))
     sources = {stream.source(0, task).tobytes() for task in stream.tasks}

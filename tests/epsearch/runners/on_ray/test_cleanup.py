@@ -66,6 +66,7 @@ def test_what_is_killed_is_cleared_up_at_once(tmp_path):
     end(run)
 
 
+@pytest.mark.slow
 def test_where_that_was_killed_too_the_next_run_does_it_and_touches_nothing_else(tmp_path):
     (tmp_path / "epsearch-of-somebody").mkdir()
     (tmp_path / "other").mkdir()

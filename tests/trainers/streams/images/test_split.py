@@ -106,6 +106,7 @@ def test_how_often_classes_come_back():
     assert np.abs(counts[:, 15:].mean(axis=0) - 85 / 35).max() < 0.9
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.integers(8, 20), min_size=12, max_size=16),
     st.integers(1, 8),
