@@ -24,7 +24,7 @@ from results import metrics
 from trainers import Cohort, Learner
 from trainers.engines import make_engine
 from trainers.engines.base import Engine
-from trainers.engines.perturbed_start import moved as nudged
+from trainers.engines.perturbed_start import perturb as nudged
 from trainers.numeric_path import NumericPath
 from trainers.population import MLP, Training, train_rest
 from trainers.streams import open_stream

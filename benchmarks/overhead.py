@@ -57,13 +57,13 @@ def child(folder: str, begun: float) -> None:
     alone: dict[str, float] = {}
     private.PrivateRay.start = timed(private.PrivateRay.start, alone)
     private.PrivateRay.end = timed(private.PrivateRay.end, alone)
-    watching = watchdog.watching
+    watching = watchdog.watch_ray
 
     def watched(*arguments: Any, **named: Any) -> Any:
         reached("workers started, to their first report of steps")
         return watching(*arguments, **named)
 
-    watchdog.watching = watched
+    watchdog.watch_ray = watched
     listener = Heard(reached)
     reached("data, ledger, arithmetic")
     options = {"name": "one", "out": folder, "repeats": 2, "certify": 0, "workers": 2, "runner": "tune"}

@@ -57,7 +57,7 @@ def child(folder: Path, way: str) -> None:
     from epsearch.events import ignore
     from epsearch.preparation.data import prepare
     from epsearch.study.kinds import Search
-    from trainers.foreign.fork_servers import keeping
+    from trainers.foreign.fork_servers import keep_servers
     from trainers.foreign.process import Observations
     from trainers.foreign.running import Request, Run, train
     from trainers.plugins.source import source_of
@@ -67,7 +67,7 @@ def child(folder: Path, way: str) -> None:
     prepare(study := build(Search, {"tasks": 4}), ignore)
     stream, source = study.request("cv").open(), dict(source_of("linear").hashes)
     rows = []
-    with keeping() if way == "copied" else nullcontext():
+    with keep_servers() if way == "copied" else nullcontext():
         for seed in range(MEMBERS):
             observations, begun = Observations(closely=False), time.perf_counter()
             result = train(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from epsearch.events import Listener, ignore
-from epsearch.failures.errors import Unavailable, UsageError, refused
+from epsearch.failures.errors import Unavailable, UsageError, as_usage_error
 from epsearch.failures.stopping import TRAINS
 from epsearch.findings import listing
 from epsearch.findings.facts import facts, verification
@@ -28,7 +28,7 @@ from results.ledger.retry import RetryPolicy
 from results.ledger.url import LedgerUrl
 from results.search import SearchResults
 from search_spaces.published.definition import definitions, load_definition
-from trainers.streams import downloaded, present
+from trainers.streams import is_downloaded, present
 
 if TYPE_CHECKING:
     from results.pages.writing import Figures
@@ -180,7 +180,7 @@ def list_datasets(data_dir: Path) -> list[dict[str, str]]:
         {
             "name": name,
             "title": load_definition(name).title,
-            "status": "present" if where else absent[downloaded(name)],
+            "status": "present" if where else absent[is_downloaded(name)],
             "where": where or "",
         }
         for name, where in places.items()
@@ -222,7 +222,7 @@ def _side_by_side(studies: Sequence[StoredStudy]) -> SideBySide:
         what = f"a study of `epsearch {others[0].kind}`"
         raise UsageError(f"only searches can be set side by side; {others[0].name!r} is {what}")
     searches = tuple(cast(SearchResults, one.results) for one in studies)
-    with refused(ValueError):
+    with as_usage_error(ValueError):
         check_studies(searches)
     return SideBySide(searches)
 

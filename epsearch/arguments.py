@@ -201,16 +201,16 @@ def name_of(command: CommandInfo | TyperInfo) -> str:
     return command.name or str(getattr(command.callback, "__name__", ""))
 
 
-def joined(arguments: Sequence[str]) -> list[str]:
+def join_arguments(arguments: Sequence[str]) -> list[str]:
     """Returns arguments for the parser: aliases as the flags, and `--search A=… B=…` as one argument.
 
     The same holds for each flag of SEVERAL; parts of repeated flags are joined.
 
-    >>> joined(["run", "--search", "lr=0.1..1", "memory=10,25", "--race"])
+    >>> join_arguments(["run", "--search", "lr=0.1..1", "memory=10,25", "--race"])
     ['run', '--search', 'lr=0.1..1 memory=10,25', '--race']
-    >>> joined(["run", "--search=lr=0.1..1", "--quiet", "--search", "memory=10,25"])
+    >>> join_arguments(["run", "--search=lr=0.1..1", "--quiet", "--search", "memory=10,25"])
     ['run', '--search', 'lr=0.1..1 memory=10,25', '--quiet']
-    >>> joined(["run", "--mem-size=5"])
+    >>> join_arguments(["run", "--mem-size=5"])
     ['run', '--memory=5']
     """
     own = {alias: option.flag for option in Study.options().values() for alias in option.aliases}

@@ -29,11 +29,11 @@ from epsearch.arguments import (
     Server,
     Storage,
     WithPrinted,
-    joined,
+    join_arguments,
     name_of,
 )
 from epsearch.commands import checking, publishing, reproducing, service, slurm, stored, studies, training
-from epsearch.commands.printing import err, json_alone, listener, out, printed, url_of, view
+from epsearch.commands.printing import err, json_alone, listener, out, print_result, url_of, view
 from epsearch.doors import door
 from epsearch.failures.lines import run_command
 from epsearch.ledger.location import hide_storage
@@ -79,7 +79,7 @@ def run() -> object:
         with (
             alone,
             hide_storage(sys.argv),
-            command.make_context("epsearch", joined(sys.argv[1:]), obj=app) as context,
+            command.make_context("epsearch", join_arguments(sys.argv[1:]), obj=app) as context,
         ):
             return command.invoke(context)
     except typer.Exit as end:
@@ -116,7 +116,7 @@ def list_(folder: Out = OUT.default, storage: Storage = None, server: Server = N
 
     with door(server, folder, storage) as side:
         rows = side.list()
-    printed(lists.studies(rows), [*map(lists.as_json, rows)], as_json, wide=True)
+    print_result(lists.studies(rows), [*map(lists.as_json, rows)], as_json, wide=True)
 
 
 @app.command("show")
@@ -154,7 +154,7 @@ def upgrade(folder: Out = OUT.default, storage: Storage = None, as_json: Json = 
     upgraded = upgrade(url_of(folder, storage), folder, partial(err.print, soft_wrap=True))
     done = f"; summaries made for `epsearch list`: {upgraded['summed_up']}" if upgraded["summed_up"] else ""
     text = Text(f"the ledger {upgraded['ledger']} has schema version {upgraded['version']}: it is up to date{done}")
-    printed(text, upgraded, as_json, soft_wrap=True)
+    print_result(text, upgraded, as_json, soft_wrap=True)
 
 
 datasets = Commands(help="List the known datasets; decode the images of one, or check them.", add_completion=False)
@@ -170,7 +170,7 @@ def list_datasets(context: typer.Context, data_dir: DataDir = DATA.default, as_j
     from epsearch.terminal import lists
 
     rows = api.list_datasets(data_dir)
-    printed(lists.datasets(rows), rows, as_json)
+    print_result(lists.datasets(rows), rows, as_json)
 
 
 @datasets.command()
@@ -189,7 +189,7 @@ def prepare(
 
     with listener(as_json) as events:
         prepared = prepare(DATASET.parse(dataset), data_dir, image_size, skip_corrupt, events)
-    printed(lists.prepared(prepared), prepared._asdict(), as_json)
+    print_result(lists.prepared(prepared), prepared._asdict(), as_json)
 
 
 @datasets.command()
@@ -200,7 +200,7 @@ def check(dataset: Dataset, data_dir: DataDir = DATA.default, as_json: Json = Fa
 
     with listener(as_json) as events:
         inspected = check(DATASET.parse(dataset), data_dir, events)
-    printed(lists.inspected(inspected), inspected._asdict(), as_json)
+    print_result(lists.inspection_text(inspected), inspected._asdict(), as_json)
     return int(bool(inspected.corrupt or inspected.differences))
 
 
@@ -211,7 +211,7 @@ def plugins(as_json: Json = False) -> None:
     from epsearch.terminal import lists
 
     rows = all_installed()
-    printed(lists.plugins(rows), [row._asdict() for row in rows], as_json)
+    print_result(lists.plugins(rows), [row._asdict() for row in rows], as_json)
 
 
 @app.command()
@@ -221,7 +221,7 @@ def doctor(folder: Out = OUT.default, data_dir: DataDir = DATA.default, as_json:
     from epsearch.terminal import lists
 
     checks = diagnose(folder, data_dir)
-    printed(lists.checks(checks), checks, as_json)
+    print_result(lists.checks(checks), checks, as_json)
     return int(any(check["ok"] is False for check in checks))
 
 

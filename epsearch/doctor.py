@@ -12,7 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from epsearch.machine import PACKAGES, VISIBLE, gpu, installed, mps_present, processor, usable_cores, visible_gpus
+from epsearch.machine import (
+    PACKAGES,
+    VISIBLE,
+    gpu,
+    installed_version,
+    mps_present,
+    processor,
+    usable_cores,
+    visible_gpus,
+)
 from epsearch.preparation.arithmetic import fastest_here
 from epsearch.runners.on_ray.cleanup import run_folder
 from epsearch.runners.on_ray.private import PrivateRay
@@ -33,7 +42,7 @@ def diagnose(out: Path, data_dir: Path) -> list[Row]:
 
     out, data_dir: folders on whose disks there must be space; neither need exist. Errors become failed checks.
     """
-    versions = {name: installed(name) for name in PACKAGES if name != "ray" or ray_installed()}
+    versions = {name: installed_version(name) for name in PACKAGES if name != "ray" or ray_installed()}
     return [
         _row("Python", True, f"{platform.python_version()} on {processor()}, {usable_cores()} cores"),
         *(

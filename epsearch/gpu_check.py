@@ -37,7 +37,7 @@ def checked_gpu(
     if path.device == "cpu":
         yield ""
         return
-    from trainers.engines.batched.graphs import GraphMismatch, refuse, refused
+    from trainers.engines.batched.graphs import GraphMismatch, refuse, refuses_graphs
     from trainers.engines.self_check import check
 
     key = json.dumps(
@@ -45,7 +45,7 @@ def checked_gpu(
     )
     if (outcome := _cached().get(key) or _of_this_process.get(key)) is None:
         outcome = str(check(learner, stream, architecture, path))
-        if outcome.startswith(WITHOUT) or not refused():
+        if outcome.startswith(WITHOUT) or not refuses_graphs():
             _store(key, outcome)
         else:
             _of_this_process[key] = outcome

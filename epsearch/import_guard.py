@@ -14,7 +14,7 @@ NAMES = ("trainers", "search_spaces", "results")
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def hidden(name: str) -> str | None:
+def find_replacement(name: str) -> str | None:
     """Returns the path of a module that would replace one of our packages; None if there is none."""
     spec = find_spec(name)
     place = None if spec is None else spec.origin or next(iter(spec.submodule_search_locations or ()), None)
@@ -27,7 +27,7 @@ def ensure_own_packages() -> None:
     Raises ImportError if the program has imported that file already.
     """
     for name in NAMES:
-        if (place := hidden(name)) is None:
+        if (place := find_replacement(name)) is None:
             continue
         if name in sys.modules:
             raise ImportError(f"{place} has the name of a package of epsearch, {name!r}; give it another name")

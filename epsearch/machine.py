@@ -24,11 +24,11 @@ def describe_machine() -> dict[str, str]:
     facts = {"machine": f"{processor()}, {usable_cores()} cores, {platform.system()}"}
     if device := gpu():
         facts["GPU"] = device
-    versions = ", ".join(f"{name} {known}" for name in PACKAGES[:4] if (known := installed(name)))
+    versions = ", ".join(f"{name} {known}" for name in PACKAGES[:4] if (known := installed_version(name)))
     return facts | {"versions": f"Python {platform.python_version()}, {versions}"}
 
 
-def installed(package: str) -> str | None:
+def installed_version(package: str) -> str | None:
     """Returns the version of an installed package; None where it is not there. Nothing is imported."""
     try:
         return version(package)
@@ -47,7 +47,7 @@ def processor() -> str:
 
 
 @cache  # used by every job
-def rounding(device: str, capability: str = "") -> str:
+def rounding_hash(device: str, capability: str = "") -> str:
     """Returns a hash of processor or GPU, and versions: machines with the same hash round alike.
 
     device: "cpu", "cuda" or "mps". capability: the instructions of a processor that torch uses, as a process with torch
@@ -59,12 +59,12 @@ def rounding(device: str, capability: str = "") -> str:
         capability = torch.backends.cpu.get_cpu_capability()
     system = f", macOS {platform.mac_ver()[0]}" if device == "mps" else ""
     unit = gpu() if device == "cuda" else f"{processor()}, {capability}{system}"
-    versions = [f"{name} {installed(name)}" for name in ("torch", "numba")]
+    versions = [f"{name} {installed_version(name)}" for name in ("torch", "numba")]
     return hashlib.sha256("; ".join([device, str(unit), *versions]).encode()).hexdigest()[:8]
 
 
 @contextmanager
-def supposing_gpu() -> Iterator[None]:
+def suppose_gpu() -> Iterator[None]:
     """Within the context, this machine passes for one with a GPU: what is checked here will be trained elsewhere."""
     before = _SUPPOSED.set(True)
     try:
@@ -77,7 +77,7 @@ def cuda_present() -> bool:
     """Returns whether torch finds a CUDA GPU.
 
     Without NVIDIA's driver library it cannot, and need not be imported to say so, which takes seconds. Within
-    `supposing_gpu` there is one.
+    `suppose_gpu` there is one.
     """
     if _SUPPOSED.get():
         return True

@@ -40,7 +40,7 @@ __all__ = [
     "mean_std",
     "summarize",
     "task_count",
-    "undefined",
+    "undefined_metrics",
 ]
 
 Array = NDArray[np.float64]
@@ -274,7 +274,7 @@ def mean_and_std(metric: str) -> dict[str, str]:
     return {part: f"{metric}_{part}" for part in ("mean", "std")}
 
 
-def undefined(records: Iterable[RunRecord]) -> list[str]:
+def undefined_metrics(records: Iterable[RunRecord]) -> list[str]:
     """Returns a sentence for each metric that none of these runs has, though they did not diverge."""
     measured = [record for record in records if record.status == "ok"]
     # Of a trainer of others, which takes steps that nobody counts, whatever tests it has not reported are missing.

@@ -89,7 +89,7 @@ def printed_methods(results: SearchResults) -> tuple[str, ...]:
     return tuple(method for method in _in_print(results) if printed_row(results.dataset, method))
 
 
-def left_out(results: SearchResults) -> bool:
+def leaves_out(results: SearchResults) -> bool:
     """Returns whether the paper has printed rows that are not shown, because the sizes are others."""
     return not results.printed_beside and any(printed_row(results.dataset, method) for method in _in_print(results))
 

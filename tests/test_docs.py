@@ -183,10 +183,10 @@ def test_every_epsearch_command_in_the_docs_parses(epsearch_parser):
 def epsearch_parser():
     from typer.main import get_command
 
-    from epsearch.cli import app, joined
+    from epsearch.cli import app, join_arguments
 
     command = get_command(app).commands["run"]
-    return lambda arguments: command.make_context("run", joined(arguments))
+    return lambda arguments: command.make_context("run", join_arguments(arguments))
 
 
 def test_lines_that_the_page_on_clusters_quotes_are_those_of_the_code():

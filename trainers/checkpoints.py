@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from trainers.cohort import PROTOCOL_VERSION, STARTS, Architecture, Cohort, CohortResult, Learner, plugged
+from trainers.cohort import PROTOCOL_VERSION, STARTS, Architecture, Cohort, CohortResult, Learner, find_plugged
 from trainers.engines.base import Learners
-from trainers.forks import Fork, described
+from trainers.forks import Fork, describe
 from trainers.hyperparameters import OF_EVERY_METHOD
 from trainers.networks.weights import check
 from trainers.numeric_path import NumericPath
@@ -96,7 +96,7 @@ class Checkpoints:
         if measure is not None:
             common["measure"] = list(measure)
         if architecture.own:
-            common["network_source"] = dict(plugged(architecture.network).source.hashes)
+            common["network_source"] = dict(find_plugged(architecture.network).source.hashes)
         here = machine(path)
         self._folder = options.folder
         plain = cohort.declared.first_task_is_sgd
@@ -132,10 +132,10 @@ class Checkpoints:
         if self._runs is None:
             return None
         # What was kept of later tasks says nothing of this one's network.
-        newest = self._runs.newest(described(learner), self._until if before is None else before)
+        newest = self._runs.newest(describe(learner), self._until if before is None else before)
         if newest is not None or not isinstance(learner, Fork):
             return newest
-        arrays = self._runs.at(described(learner.origin), learner.after)
+        arrays = self._runs.at(describe(learner.origin), learner.after)
         return None if arrays is None else (learner.after, arrays)
 
     def save(self, trained: Sequence[Learner], task: int, learners: Learners, result: CohortResult) -> None:
@@ -151,18 +151,18 @@ class Checkpoints:
             if (one, task) in self.states:
                 self.states[one, task] = {name: np.array(array) for name, array in arrays.items()}
             if stores and self._runs is not None:
-                self._runs.save(described(one), task, arrays)
+                self._runs.save(describe(one), task, arrays)
         if stores:
             self._saved = time.monotonic()
 
     def names(self, trained: Iterable[Learner]) -> set[str]:
         """Returns the names of what is kept of runs; each task has one of its own."""
-        return set() if self._runs is None else self._runs.names([described(one) for one in trained])
+        return set() if self._runs is None else self._runs.names([describe(one) for one in trained])
 
     def delete(self, trained: Iterable[Learner]) -> None:
         """Removes what is kept of runs; fork points only with "all", for which those are kept."""
         if self._runs is not None:
-            self._runs.delete([described(one) for one in trained])
+            self._runs.delete([describe(one) for one in trained])
 
 
 def machine(path: NumericPath) -> list[str]:

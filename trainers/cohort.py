@@ -152,7 +152,7 @@ def unplug(name: str) -> None:
     _PLUGGED.pop(name, None)
 
 
-def plugged(name: str) -> Plugged:
+def find_plugged(name: str) -> Plugged:
     """Returns the network of a name. Raises ValueError, in one line, where this process has none."""
     if name not in _PLUGGED:
         hint = did_you_mean(name, (*NETWORKS, *_PLUGGED))
@@ -181,7 +181,7 @@ class Architecture:
         if self.start not in STARTS:
             raise ValueError(f"start must be one of {', '.join(STARTS)}, got {self.start!r}")
         if self.own:
-            plugged(self.network)
+            find_plugged(self.network)
 
     @property
     def perceptron(self) -> bool:

@@ -154,9 +154,9 @@ def cut_of(learner: Learner, stream: "TaskStream", share: float) -> tuple[int, i
     return task + 1, None if end == wanted else steps[task] - (end - wanted)
 
 
-def described(learner: Learner) -> dict[str, Any]:
+def describe(learner: Learner) -> dict[str, Any]:
     """Returns the facts that distinguish the learner within its method, JSON-able."""
     own: dict[str, Any] = {"hyperparameters": learner.identity, "seed": learner.seed}
     if isinstance(learner, Fork):
-        own |= {"origin": described(learner.origin), "after": learner.after}
+        own |= {"origin": describe(learner.origin), "after": learner.after}
     return own

@@ -18,7 +18,7 @@ from trainers.schedule import (
     task_segments,
 )
 from trainers.streams.base import Examples, TaskStream
-from trainers.streams.competing import competing, taught
+from trainers.streams.competing import competing_outputs, taught
 
 
 def slots(stream: TaskStream, seed: int, method: Method, values: Hyperparameters) -> int:
@@ -120,7 +120,7 @@ class Pool:
         """
         newest = max(self._newest, tested)
         if newest not in self._competing:
-            self._competing[newest] = competing(self._stream, self.seed, newest)
+            self._competing[newest] = competing_outputs(self._stream, self.seed, newest)
         return self._competing[newest]
 
     def sample(self, count: int) -> Indices:

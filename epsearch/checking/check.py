@@ -10,11 +10,11 @@ from epsearch.checking import check_cache, findings
 from epsearch.checking.check_cache import CheckReport, Finding
 from epsearch.checking.settings import Setting, of_declared, of_space, usual
 from epsearch.events import Listener, Note, ignore, stops, warner
-from epsearch.failures.errors import Interrupted, refused
+from epsearch.failures.errors import Interrupted, as_usage_error
 from epsearch.loop.jobs import bytes_free, decode, encode
 from epsearch.plugins.loading import PLUGINS, files_of, versions_of
 from epsearch.preparation.arithmetic import numeric_path
-from epsearch.preparation.build import unsearched
+from epsearch.preparation.build import build_unchecked
 from epsearch.preparation.data import Prepared, prepare
 from epsearch.preparation.trainers import declare
 from epsearch.study.kinds import Search
@@ -22,7 +22,7 @@ from epsearch.study.limits import LARGEST_SEED
 from results.ledger.record import content_key
 from results.points import value_text
 from trainers.cohort import CohortResult, Learner
-from trainers.foreign.fork_servers import keeping
+from trainers.foreign.fork_servers import keep_servers
 from trainers.foreign.process import Observations
 from trainers.foreign.running import Request, Run, train
 from trainers.notes import redirect_notes
@@ -47,8 +47,8 @@ def check(
     UsageError for a trainer that cannot be loaded or options that do not fit it; its own errors are findings. Raises
     Interrupted.
     """
-    with redirect_notes(warner(listener)), refused(ForeignError), keeping():
-        study = unsearched(options)
+    with redirect_notes(warner(listener)), as_usage_error(ForeignError), keep_servers():
+        study = build_unchecked(options)
         prepared = prepare(study, listener)
         study = replace(study, numeric_path=numeric_path(study, prepared.stream, listener=listener))
         return _Check(study, prepared, listener, recipient).report()
@@ -63,7 +63,7 @@ class _Check:
         space = study.search
         self._settings = of_declared(declared.parameters or (), own) if space is None else of_space(space)
         self._values, self._repeatable = usual(self._settings, own), declared.deterministic
-        with refused(ValueError):
+        with as_usage_error(ValueError):
             Learner.of(study.method, study.seeds[0], **self._values)
         self._stream = study.request("cv").open()
         self._request = self._requested()

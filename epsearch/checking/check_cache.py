@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 from epsearch.cache import cache_folder
 from epsearch.checking.settings import Setting, of_space, usual
 from epsearch.failures.errors import UsageError
-from epsearch.loop.content import determining
+from epsearch.loop.content import determining_part
 from epsearch.plugins.loading import PLUGINS
 from epsearch.study.description import Study
 from epsearch.study.kinds import Search
@@ -149,7 +149,7 @@ def _file(study: Study, images: Mapping[str, Any]) -> tuple[Path, str]:
             "protocol": PROTOCOL_VERSION,
             "trainer": (trainer := cast(Search, study).method),
             "parts": dict(images[PLUGINS][trainer]),
-            "stream": determining(images) | {"tasks": [tasks.start, tasks.stop]},
+            "stream": determining_part(images) | {"tasks": [tasks.start, tasks.stop]},
             "numeric_path": study.numeric_path,
         }
     )

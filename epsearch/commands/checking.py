@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from epsearch.arguments import Commands, Json, parameter
-from epsearch.commands.printing import listener, printed
+from epsearch.commands.printing import listener, print_result
 from epsearch.study.kinds import Search
 
 Trainer = Annotated[str, typer.Argument(help="Your own training code, module:attribute.", metavar="TRAINER")]
@@ -36,13 +36,13 @@ def check(trainer: str, quiet: bool, as_json: bool, **options: Any) -> int:
 
     def print_row(finding: Finding) -> None:
         if not as_json:  # which is one object at the end
-            printed(checked.row_of(finding), None, as_json)
+            print_result(checked.row_of(finding), None, as_json)
             sys.stdout.flush()
 
     stopping.TRAINS.set()  # an interrupted check goes on
     with listener(quiet or as_json) as events:
         report = check(options | {"trainer": trainer}, events, print_row)
-    printed(checked.verdict_of(report), checked.as_json(report), as_json)
+    print_result(checked.verdict_of(report), checked.as_json(report), as_json)
     return int(not report.trusted)
 
 

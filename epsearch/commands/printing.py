@@ -26,7 +26,7 @@ _DOCUMENT: list[TextIO] = []  # where JSON goes within `json_alone`
 
 @contextmanager
 def json_alone() -> Iterator[None]:
-    """Reserves standard output for the JSON of `printed`, as a context manager.
+    """Reserves standard output for the JSON of `print_result`, as a context manager.
 
     Output of plug-ins goes to standard error, also of their child processes and compiled code, if possible.
     """
@@ -60,7 +60,7 @@ def url_of(folder: Path, storage: str | None) -> LedgerUrl:
     return ledger_url(folder, None if storage is None else STORAGE.parse(storage))
 
 
-def printed(text: RenderableType, data: Any, as_json: bool, soft_wrap: bool = False, wide: bool = False) -> None:
+def print_result(text: RenderableType, data: Any, as_json: bool, soft_wrap: bool = False, wide: bool = False) -> None:
     """Prints a result as text or JSON; wide: without a terminal, a table has any width."""
     if as_json:
         # Not through rich, which would wrap long lines.
@@ -81,13 +81,13 @@ def write(text: str) -> None:
 def view(answer: "View", as_json: bool) -> int:
     """Prints a view and returns its exit status."""
     if as_json:
-        printed("", answer.data(), as_json)
+        print_result("", answer.data(), as_json)
     elif isinstance(
         text := answer.renderable(out.width, out.is_terminal and not out.no_color), str
     ):  # with line breaks
         sys.stdout.write(text)
     else:
-        printed(text, None, as_json)
+        print_result(text, None, as_json)
     return answer.status
 
 

@@ -7,7 +7,7 @@ import typer
 from rich.text import Text
 
 from epsearch.arguments import OUT, READS, Commands, Json, Out, Storage
-from epsearch.commands.printing import printed
+from epsearch.commands.printing import print_result
 from epsearch.study import parsers as of
 from results.labels import count_text
 
@@ -44,4 +44,4 @@ def publish(
     text = "\n".join(filter(None, (f"published {name}: {points}{files}; {report.view_command}", report.remark)))
     answer = {"name": name, "to": to[0], **report._asdict()}
     answer["look"] = answer.pop("view_command")  # its name in JSON
-    printed(Text(text), answer, as_json, soft_wrap=True)
+    print_result(Text(text), answer, as_json, soft_wrap=True)

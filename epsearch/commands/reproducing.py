@@ -9,7 +9,7 @@ import typer
 
 from epsearch.arguments import OUT, Commands
 from epsearch.commands import studies, training
-from epsearch.commands.printing import printed, url_of
+from epsearch.commands.printing import print_result, url_of
 from epsearch.failures.errors import UsageError
 
 Table = Annotated[
@@ -54,7 +54,7 @@ def _print_table(out: Path, storage: str | None, as_json: bool) -> None:
 
     rows = reproductions(url_of(out, storage), out)
     if as_json:
-        printed("", rows, as_json)
+        print_result("", rows, as_json)
     else:
         sys.stdout.write(as_markdown(reproductions_sheet(rows)))
 
@@ -64,4 +64,4 @@ def _list(as_json: bool) -> None:
     from epsearch.terminal import lists
 
     rows = all_packs()
-    printed(lists.packs(rows), [one.as_data() for one in rows], as_json, wide=True)
+    print_result(lists.packs(rows), [one.as_data() for one in rows], as_json, wide=True)

@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from epsearch.arguments import DATA, OUT, Commands, DataDir, Json, Out, Storage
-from epsearch.commands.printing import err, printed, url_of
+from epsearch.commands.printing import err, print_result, url_of
 from epsearch.failures.errors import UsageError
 from epsearch.study.description import Study
 from epsearch.study.parsers import duration, one_of
@@ -69,7 +69,7 @@ def serve(  # noqa: PLR0913  an option each
     from epsearch.service import logs
 
     as_json = one_of(log_format, "log-format", logs.FORMATS) == logs.JSON
-    with logs.structured() if as_json else nullcontext() as handler:
+    with logs.write_json_logs() if as_json else nullcontext() as handler:
         # Imported now, as a signal may come meanwhile.
         from epsearch.service.access import tokens as of_tokens
         from epsearch.service.app import serve
@@ -125,15 +125,15 @@ def token(
         raise UsageError("token takes one of NAME, --list and --revoke NAME")
     if name is not None:
         secret = of_tokens.make(name, role, tokens, expires)
-        printed(Text(secret), {"name": name, "role": role, "token": secret}, as_json, soft_wrap=True)
+        print_result(Text(secret), {"name": name, "role": role, "token": secret}, as_json, soft_wrap=True)
     elif revoke is not None:
         of_tokens.revoke(revoke, tokens)
-        printed(Text(f"revoked the token {revoke}"), {"name": revoke}, as_json, soft_wrap=True)
+        print_result(Text(f"revoked the token {revoke}"), {"name": revoke}, as_json, soft_wrap=True)
     else:
         known = of_tokens.of_file(tokens)
         lines = [f"{one.name}  {one.role}" + (f"  expires {one.expires}" if one.expires else "") for one in known]
         data = [{"name": one.name, "role": one.role, "expires": one.expires or None} for one in known]
-        printed(Text("\n".join(lines) or "no tokens"), data, as_json, soft_wrap=True)
+        print_result(Text("\n".join(lines) or "no tokens"), data, as_json, soft_wrap=True)
 
 
 def add_to(app: Commands) -> None:

@@ -10,11 +10,11 @@ import yaml
 from rich.markup import escape
 from typer.main import get_command
 
-from epsearch.arguments import Commands, joined
+from epsearch.arguments import Commands, join_arguments
 from epsearch.commands.printing import err, write
 from epsearch.failures.errors import UsageError
 from epsearch.ledger.location import VARIABLE
-from epsearch.machine import supposing_gpu
+from epsearch.machine import suppose_gpu
 from epsearch.study.description import Study
 from epsearch.study.file import read
 from results.ledger.url import LedgerUrl
@@ -106,7 +106,7 @@ def _check(context: typer.Context, words: list[str], file: Path | None, gpu: boo
     }
     if name not in commands:
         raise UsageError(unknown("command that trains", name, commands))
-    arguments = joined([*arguments, *([] if file is None else ["--config", str(file)])])
+    arguments = join_arguments([*arguments, *([] if file is None else ["--config", str(file)])])
     if any("://" in argument and LedgerUrl(argument).secrets for argument in arguments):
         raise UsageError(f"storage must not have a password in a script; {VARIABLE} hands it to the job")
     described = io.StringIO()
@@ -114,7 +114,7 @@ def _check(context: typer.Context, words: list[str], file: Path | None, gpu: boo
     try:
         with (
             contextlib.redirect_stdout(described),
-            supposing_gpu() if gpu else contextlib.nullcontext(),
+            suppose_gpu() if gpu else contextlib.nullcontext(),
             command.make_context(name, checked, parent=context) as inner,
         ):
             command.invoke(inner)

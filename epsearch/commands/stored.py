@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 
 from epsearch.arguments import CHANGES, DATA, OUT, READS, Commands, DataDir, Json, Name, Out, Storage
-from epsearch.commands.printing import listener, printed, url_of
+from epsearch.commands.printing import listener, print_result, url_of
 from epsearch.failures.errors import UsageError
 from epsearch.study import parsers as of
 from epsearch.study.limits import LARGEST_SEED
@@ -48,7 +48,7 @@ def verify(
     count = of.whole_or_all(sample, "sample", 1)
     with listener(as_json) as events:
         verification = verify(name, url_of(folder, storage), folder, data_dir, count, seed, events)
-    printed(stored.verified(verification), stored.verified_as_json(verification), as_json, wide=True)
+    print_result(stored.verification_text(verification), stored.verification_json(verification), as_json, wide=True)
     return int(not verification.agrees)
 
 
@@ -75,7 +75,7 @@ def export(
         raise UsageError(f"export takes {'FILE alone with --all' if whole else 'NAME and FILE'}, got {' '.join(names)}")
     url, path = url_of(folder, storage), of.path(file, "FILE")
     transfer = export_ledger(path, url) if whole else export_study(studies[0], path, url, folder)
-    printed(stored.exported(transfer), transfer._asdict(), as_json, soft_wrap=True)
+    print_result(stored.exported(transfer), transfer._asdict(), as_json, soft_wrap=True)
 
 
 def _export_paper(names: list[str], whole: bool, folder: Path, storage: str | None, as_json: bool) -> None:
@@ -87,7 +87,7 @@ def _export_paper(names: list[str], whole: bool, folder: Path, storage: str | No
         raise UsageError(f"export --paper takes NAME and FILE, got {'--all' if whole else ' '.join(names)}")
     path = of.path(names[1] if len(names) > 1 else f"{names[0]}-paper.zip", "FILE")
     paper = export_paper(names[0], path, url_of(folder, storage), folder)
-    printed(stored.for_paper(paper), paper._asdict(), as_json, soft_wrap=True)
+    print_result(stored.for_paper(paper), paper._asdict(), as_json, soft_wrap=True)
 
 
 def import_(
@@ -103,7 +103,7 @@ def import_(
 
     new_name = None if name is None else of.study_name(name, "name")
     transfer = import_file(of.path(file, "FILE"), url_of(folder, storage), folder, new_name)
-    printed(stored.imported(transfer), transfer._asdict(), as_json, soft_wrap=True)
+    print_result(stored.imported(transfer), transfer._asdict(), as_json, soft_wrap=True)
 
 
 def train(  # noqa: PLR0913  an option each
@@ -134,4 +134,4 @@ def train(  # noqa: PLR0913  an option each
         network = save_network(
             name, of.path(save, "save"), url_of(folder, storage), folder, data_dir, row, seed, stream, events
         )
-    printed(stored.saved(network), stored.saved_as_json(network), as_json, soft_wrap=True)
+    print_result(stored.saved(network), stored.saved_as_json(network), as_json, soft_wrap=True)

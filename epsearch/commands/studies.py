@@ -10,7 +10,7 @@ from rich.text import Text
 
 from epsearch.arguments import CHANGES, OUT, Commands, Json, Live, Out, Server, Storage, parameter
 from epsearch.commands import printing
-from epsearch.commands.printing import ask, listener, printed, url_of, view
+from epsearch.commands.printing import ask, listener, print_result, url_of, view
 from epsearch.doors import door
 from epsearch.doors.door import Door, Request, View
 from epsearch.failures.errors import Cancelled, UsageError
@@ -61,7 +61,7 @@ def cancel(
     with door(server, folder, storage) as side:
         status = side.cancel(name, seconds)
     text = status.note or f"study {name} is {status.state}"
-    printed(Text(text), {"name": name, "state": status.state}, as_json)
+    print_result(Text(text), {"name": name, "state": status.state}, as_json)
 
 
 def watch(
@@ -72,7 +72,7 @@ def watch(
 
     with door(server, folder, storage) as side, listener(as_json) as events:
         status = side.watch(name, events)
-    printed(lists.final_state(status), lists.final_state_as_json(status), as_json)
+    print_result(lists.final_state(status), lists.final_state_as_json(status), as_json)
     return int(status.state != FINISHED)
 
 
@@ -123,7 +123,7 @@ def clean(
     removal = clean(url_of(folder, storage), folder, duration(older_than, "older-than"), sure)
     empty = not (removal.runs or removal.events or removal.files)
     text = "there is nothing to remove" if empty else f"removed {lists.removal_text(removal)}"
-    printed(Text(text), lists.removal_as_json(removal), as_json, soft_wrap=True)
+    print_result(Text(text), lists.removal_as_json(removal), as_json, soft_wrap=True)
 
 
 def _with_options(act: Callable[..., int], names: tuple[str, ...]) -> Callable[..., int]:

@@ -48,9 +48,9 @@ def _command(kind: type[Study], act: Callable[..., int]) -> Callable[..., int]:
         how["notify"] = values.get("notify")
         request = Request(kind, options, values["config"], live=values.get("live") or (), **how)
         if values["print_config"]:
-            from epsearch.doors.ledger import described  # late, as in all commands: `--help` need not wait for it
+            from epsearch.doors.ledger import study_of  # late, as in all commands: `--help` need not wait for it
 
-            sys.stdout.write(described(request).to_yaml())
+            sys.stdout.write(study_of(request).to_yaml())
             return 0
         with door(values["server"], Path(options.get("out") or OUT.default), options.get("storage")) as side:
             return act(side, request, values["quiet"], values["as_json"])

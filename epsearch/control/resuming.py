@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from epsearch.failures.errors import UsageError
-from epsearch.findings.listing import load, opened
+from epsearch.findings.listing import load, open_ledger
 from epsearch.preparation.build import with_options
 from epsearch.study.description import Study
 from results.ledger.url import LedgerUrl
@@ -22,7 +22,7 @@ def stored_study(name: str | None, storage: LedgerUrl, out: Path, options: Mappi
 
 def failed_studies(storage: LedgerUrl) -> list[str]:
     """Returns the names of failed studies, the oldest first. Raises UsageError if there are none."""
-    with opened(storage) as store:
+    with open_ledger(storage) as store:
         states = store.leases.states()
         names = [row.name for row in store.studies() if row.name in states and states[row.name].state == FAILED]
     if not names:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from epsearch.events import Began, Listener, Progress, read, warner
 from epsearch.failures.errors import UsageError
-from epsearch.findings.listing import opened, status
+from epsearch.findings.listing import open_ledger, status
 from epsearch.status import UNKNOWN, StudyStatus
 from results.ledger.retry import RetryPolicy
 from results.ledger.url import LedgerUrl
@@ -22,7 +22,7 @@ def watch(name: str, storage: LedgerUrl, out: Path, listener: Listener) -> Study
 
     Returns its status then. Raises UsageError for an unknown study, and one without events.
     """
-    with opened(storage, RetryPolicy(WAIT_SECONDS, warner(listener))) as store:
+    with open_ledger(storage, RetryPolicy(WAIT_SECONDS, warner(listener))) as store:
         read_status = partial(status, store, name, storage, out)
         if read_status().state == UNKNOWN:
             raise UsageError(f"study {name!r} has never been trained: there is nothing to watch")

@@ -91,7 +91,7 @@ class Client:
         raise UsageError(reason)
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Returns the name of a study as a part of a path."""
     return quote(name, safe="")
 

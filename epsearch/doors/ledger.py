@@ -81,17 +81,17 @@ class LedgerDoor:
         from epsearch.session.plan_text import in_brief, in_words
         from epsearch.terminal.consoles import facts
 
-        plan = session.plan(described(request), listener, request.extend)
+        plan = session.plan(study_of(request), listener, request.extend)
         words, brief = in_words(plan), in_brief(plan)
         rows = words if request.verbose else brief
         return View(lambda width, colours: facts(rows), lambda: plan.as_json() | {"words": words, "brief": brief})
 
     def run(self, request: Request, listener: Listener, resume: bool = False) -> View:
         """Trains a study in this process. Raises Cancelled for a cancelled one, unless resumed."""
-        from trainers.foreign.fork_servers import keeping
+        from trainers.foreign.fork_servers import keep_servers
 
-        with keeping():  # the process that declares a trainer goes on as the one that members are copies of
-            study = described(request)
+        with keep_servers():  # the process that declares a trainer goes on as the one that members are copies of
+            study = study_of(request)
             with _notified(study, request.notify, listener):
                 return _train(study, request, listener, resume)
 
@@ -134,7 +134,7 @@ class LedgerDoor:
         )
 
 
-def described(request: Request) -> Study:
+def study_of(request: Request) -> Study:
     """Returns the study of a request. Raises UsageError."""
     if request.extend:
         from epsearch.api import build_extension  # reads the ledger, which other studies need not wait for
@@ -188,9 +188,9 @@ def _notified(study: Study, url: str | None, listener: Listener) -> Iterator[Non
 
 def _status(study: Study, error: str) -> StudyStatus:
     """Returns how a study stands at the end of its run; error: why it failed before the ledger had it."""
-    from epsearch.findings.listing import opened, status
+    from epsearch.findings.listing import open_ledger, status
 
-    with suppress(UsageError, Unavailable, StoreError), opened(study.storage) as store:
+    with suppress(UsageError, Unavailable, StoreError), open_ledger(study.storage) as store:
         return status(store, str(study.name), study.storage, study.out)
     return StudyStatus(name=str(study.name), state=FAILED, reason=error)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from epsearch.control.watching import follow
-from epsearch.doors.client import Client, quoted
+from epsearch.doors.client import Client, quote_name
 from epsearch.doors.door import Request, View
 from epsearch.events import Listener, Note, Warned
 from epsearch.failures.errors import Interrupted, Unavailable, UsageError
@@ -39,7 +39,7 @@ class ServiceDoor:
 
     def show(self, name: str | None, why: bool = False) -> View:
         """Returns options and results of a study, or the reasons of its answer."""
-        return self._view(f"/studies/{quoted(name or self._newest())}/shown", why=why)
+        return self._view(f"/studies/{quote_name(name or self._newest())}/shown", why=why)
 
     def report(
         self, names: Sequence[str], figures: Sequence[str], with_printed: bool = False, metrics: Sequence[str] = ()
@@ -49,7 +49,7 @@ class ServiceDoor:
         several = list(names) or [self._newest()]
         page = self._download(several)
         if len(several) == 1:
-            return self._view(f"/studies/{quoted(several[0])}/outcome", path=str(page))
+            return self._view(f"/studies/{quote_name(several[0])}/outcome", path=str(page))
         return View(lambda width, colours: f"report  {page}\n", lambda: {"studies": several, "report": str(page)})
 
     def plan(self, request: Request, listener: Listener) -> View:
@@ -76,7 +76,7 @@ class ServiceDoor:
             raise UsageError("--extend needs --name, the study to extend")
         else:
             del options["name"]
-            answer = self._client.post(f"/studies/{quoted(name)}/extend", options, notify=request.notify)
+            answer = self._client.post(f"/studies/{quote_name(name)}/extend", options, notify=request.notify)
         return self._follow(read_status(answer), last, listener)
 
     def resume(
@@ -88,12 +88,12 @@ class ServiceDoor:
         if not names:
             raise UsageError(f"no study of {self._client.url} has failed")
         last = [self._last_event(name) for name in names]
-        answers = [read_status(self._client.post(f"/studies/{quoted(name)}/resume")) for name in names]
+        answers = [read_status(self._client.post(f"/studies/{quote_name(name)}/resume")) for name in names]
         return [partial(self._follow, *pair) for pair in zip(answers, last, strict=True)]
 
     def watch(self, name: str, listener: Listener, last: int = 0) -> StudyStatus:
         """Follows a study by its events; waits for a service that stops answering."""
-        call = waiting(self._client.url, listener)
+        call = make_patient_caller(self._client.url, listener)
 
         def status() -> StudyStatus:
             return call(partial(self._status, name))
@@ -105,7 +105,7 @@ class ServiceDoor:
 
     def cancel(self, name: str, deadline: float) -> StudyStatus:
         """Stops a study, and waits until it has ended."""
-        answer = read_status(self._client.post(f"/studies/{quoted(name)}/cancel", deadline=deadline))
+        answer = read_status(self._client.post(f"/studies/{quote_name(name)}/cancel", deadline=deadline))
         status, end = answer, time.monotonic() + deadline + AFTER_A_KILL
         while status.state == CANCELLING and time.monotonic() < end:
             time.sleep(POLL_SECONDS)
@@ -119,7 +119,7 @@ class ServiceDoor:
         state = self._status(name).state  # raises for an unknown study, before the question
         if not sure(f"delete study {name}, which is {state} at {self._client.url}, with its members?"):
             raise Interrupted
-        answer = self._client.delete(f"/studies/{quoted(name)}", confirm=name)
+        answer = self._client.delete(f"/studies/{quote_name(name)}", confirm=name)
         stay = f" ({answer['shared']} that other studies use stay)" if answer["shared"] else ""
         text = f"deleted study {name} with {count_text(answer['members'], 'member')}{stay}\n"
         return View(lambda width, colours: text, lambda: answer)
@@ -137,13 +137,13 @@ class ServiceDoor:
                 lambda width, colours: lists.final_state(status), lambda: lists.final_state_as_json(status), status=1
             )
         page = self._download([answer.name])
-        return self._view(f"/studies/{quoted(answer.name)}/outcome", path=str(page), run=answer.state != FINISHED)
+        return self._view(f"/studies/{quote_name(answer.name)}/outcome", path=str(page), run=answer.state != FINISHED)
 
     def _status(self, name: str) -> StudyStatus:
-        return read_status(self._client.get(f"/studies/{quoted(name)}/standing"))
+        return read_status(self._client.get(f"/studies/{quote_name(name)}/standing"))
 
     def _events(self, name: str, after: int) -> Sequence[Event]:
-        return [Event(**row, token=0) for row in self._client.get(f"/studies/{quoted(name)}/log", after=after)]
+        return [Event(**row, token=0) for row in self._client.get(f"/studies/{quote_name(name)}/log", after=after)]
 
     def _newest(self) -> str:
         if not (rows := self._client.get("/studies", per_page=1)["studies"]):
@@ -165,7 +165,7 @@ class ServiceDoor:
         from results.files import write_atomically
 
         if len(names) == 1:
-            page, folder = self._client.content(f"/studies/{quoted(names[0])}/report"), self._out / names[0]
+            page, folder = self._client.content(f"/studies/{quote_name(names[0])}/report"), self._out / names[0]
         else:
             page, folder = self._client.content("/compare", study=[*names]), self._out / SIDE_BY_SIDE
         make_folder(folder)
@@ -179,7 +179,7 @@ class ServiceDoor:
         )
 
 
-def waiting(url: str, listener: Listener, pause: float = PAUSE) -> Callable[[Callable[[], Answer]], Answer]:
+def make_patient_caller(url: str, listener: Listener, pause: float = PAUSE) -> Callable[[Callable[[], Answer]], Answer]:
     """Returns a function that calls others, and retries if a service that has answered before does not answer."""
     answered = False
 

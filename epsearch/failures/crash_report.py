@@ -37,9 +37,9 @@ def write(error: BaseException, workers: str = "", urls: Sequence[LedgerUrl] = (
 
 def report(error: BaseException, workers: str = "") -> str:
     """Returns error, command, environment and versions; it may contain passwords."""
-    from epsearch.machine import PACKAGES, installed  # late, as this module is imported before all others
+    from epsearch.machine import PACKAGES, installed_version  # late, as this module is imported before all others
 
-    versions = {name: installed(name) or "not installed" for name in ("epsearch", *PACKAGES)}
+    versions = {name: installed_version(name) or "not installed" for name in ("epsearch", *PACKAGES)}
     return "\n".join(
         [
             f"epsearch crash report, {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC",

@@ -54,14 +54,14 @@ class TrainingFailed(Exception):
 
 
 @contextmanager
-def refused(
+def as_usage_error(
     *errors: type[Exception], but: type[Exception] | tuple[()] = (), by: type[UsageError] = UsageError
 ) -> Iterator[None]:
     """Turns errors into UsageError, as a context manager or decorator.
 
     but: subclasses that pass unchanged, since other input would not help; by: the subclass of UsageError.
 
-    >>> with refused(ValueError):
+    >>> with as_usage_error(ValueError):
     ...     raise ValueError("no numeric path 'gpu'")
     Traceback (most recent call last):
     epsearch.failures.errors.UsageError: no numeric path 'gpu'

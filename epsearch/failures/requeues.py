@@ -17,7 +17,7 @@ def vain_run() -> str:
 
 
 @contextmanager
-def limiting(kept: Callable[[], object] = lambda: None) -> Iterator[None]:
+def limit_requeues(kept: Callable[[], object] = lambda: None) -> Iterator[None]:
     """Within the context, the end of the time of a requeued job is an error if nothing new was kept.
 
     kept: returns what is kept, to be compared before and after. Raises Unavailable in place of Interrupted; the first

@@ -4,9 +4,9 @@ from collections import Counter
 from importlib.metadata import version
 
 from epsearch.checking import check_cache
-from epsearch.findings.listing import opened
+from epsearch.findings.listing import open_ledger
 from epsearch.gpu_check import in_words
-from epsearch.ledger.damage import unused_in_words
+from epsearch.ledger.damage import describe_unused
 from epsearch.loop.base import Loop
 from epsearch.machine import describe_machine
 from epsearch.plugins.loading import WAYS, all_parts
@@ -74,7 +74,7 @@ def verification(loop: Loop, waiting: RetryPolicy | None = None) -> dict[str, st
 
     waiting: how long to wait for the ledger.
     """
-    with opened(loop.study.storage, waiting) as store:
+    with open_ledger(loop.study.storage, waiting) as store:
         stored = store.certificates(loop.records, RERUN).values()
     if not stored:
         return {}
@@ -121,7 +121,7 @@ def unfinished_notes(loop: Loop) -> list[str]:
     if loop.done:
         return []
     unused, again = loop.unused(), f"`epsearch {loop.study.kind}` trains again."
-    damage = [f"{unused_in_words(unused)}; {again}"] if unused else []
+    damage = [f"{describe_unused(unused)}; {again}"] if unused else []
     if loop.was_finished and not damage:
         return [f"An earlier version finished this study; today's rules for its values need more: {loop.state()}."]
     return [f"The study is not finished; {loop.state()}.", *damage]

@@ -37,7 +37,7 @@ def load(name: str | None, storage: LedgerUrl, out: Path) -> "Loop":
     out: the current report folder. Raises UsageError if there is no ledger, no study or no such name, or if the study
     cannot be read.
     """
-    with opened(storage) as store:
+    with open_ledger(storage) as store:
         rows = {row.name: row for row in store.studies()}  # oldest first
         if not rows:
             raise UsageError(f"no study in {storage} yet; `epsearch run` makes one")
@@ -61,7 +61,7 @@ def list_studies(storage: LedgerUrl, out: Path) -> list[StudyStatus]:
 
     Does not read the runs: the summary already has the progress.
     """
-    with opened(storage) as store:
+    with open_ledger(storage) as store:
         return statuses(store, storage, out)
 
 
@@ -123,7 +123,7 @@ def upgrade(storage: LedgerUrl, out: Path, notify: Callable[[str], None]) -> dic
     from epsearch.session.session import stored_loop
 
     lines: list[str] = []
-    with opened(storage, RetryPolicy(notify=lines.append), upgrade=True) as store:
+    with open_ledger(storage, RetryPolicy(notify=lines.append), upgrade=True) as store:
         for line in lines:
             notify(line)
         summaries, summed_up = store.summaries(), 0
@@ -136,7 +136,7 @@ def upgrade(storage: LedgerUrl, out: Path, notify: Callable[[str], None]) -> dic
 
 
 @contextmanager
-def opened(storage: LedgerUrl, retries: RetryPolicy | None = None, upgrade: bool = False) -> Iterator[Store]:
+def open_ledger(storage: LedgerUrl, retries: RetryPolicy | None = None, upgrade: bool = False) -> Iterator[Store]:
     """Opens an existing ledger to read from, until the end of the block.
 
     retries: with a database that does not answer, while it is opened and within the block; by default none.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from epsearch.events import Event, Listener, Note, Progress, Warned
 from epsearch.failures.errors import UsageError
 from epsearch.findings.reports import REPORTS, AnyResults
-from epsearch.plugins.registration import added, maximising
+from epsearch.plugins.registration import add_plugins, set_objective
 from epsearch.study.description import Study
 from results.labels import duration_text
 from results.search import SearchResults
@@ -90,7 +90,7 @@ class StoredStudy(_PageData):
         """One row a stored member, with metrics and hyperparameters, as in the report's runs.csv."""
         from results.export import runs_table
 
-        with added(self.study.shown()):
+        with add_plugins(self.study.shown()):
             return runs_table(REPORTS[self.study.kind].records(self.results))
 
     @property
@@ -113,13 +113,13 @@ class StoredStudy(_PageData):
     @property
     def answer(self) -> str:
         """The answer of a search in words; empty for other studies."""
-        with added(self.results.config):
+        with add_plugins(self.results.config):
             return REPORTS[self.study.kind].answer(self.results)
 
     @property
     def summary(self) -> "Summary | None":
         """The answer of a search in a few lines, which a notebook shows; None for other studies."""
-        with added(self.results.config):
+        with add_plugins(self.results.config):
             return REPORTS[self.study.kind].summary(self.results)
 
     def _repr_html_(self) -> str:
@@ -144,7 +144,7 @@ class SideBySide(_PageData):
 
     def objective(self) -> AbstractContextManager[None]:
         """Returns a context in which the common objective of the searches is registered."""
-        return maximising(self.searches[0].config)
+        return set_objective(self.searches[0].config)
 
     @cached_property
     def tables(self) -> "dict[str, pd.DataFrame]":

@@ -15,7 +15,7 @@ NEWEST = "-created"
 _NONE = (None, "", UNKNOWN)
 
 
-def ordered(statuses: Iterable[StudyStatus], sort: str = NEWEST) -> list[StudyStatus]:
+def sort_studies(statuses: Iterable[StudyStatus], sort: str = NEWEST) -> list[StudyStatus]:
     """Returns studies sorted by a field, then by name; those without a value come last. Raises UsageError."""
     field = _field(sort)
     known, missing = list[StudyStatus](), list[StudyStatus]()
@@ -39,7 +39,7 @@ def behind(statuses: Iterable[StudyStatus], after: str, sort: str) -> list[Study
     try:
         of, value, name = json.loads(base64.urlsafe_b64decode(after + "=" * (-len(after) % 4)))
         mark = StudyStatus(**{"name": name, _field(sort): value})
-        rows = ordered([*statuses, mark], sort)
+        rows = sort_studies([*statuses, mark], sort)
     except (ValueError, TypeError, RecursionError):
         of = None
     if of != sort:

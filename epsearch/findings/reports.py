@@ -15,7 +15,7 @@ from epsearch.findings.protocols import protocol_results
 from epsearch.findings.search import search_results
 from epsearch.loop.protocols import ProtocolLoop
 from epsearch.loop.table import Row, TableLoop
-from epsearch.plugins.registration import added
+from epsearch.plugins.registration import add_plugins
 from epsearch.study.description import Study
 from epsearch.study.kinds import Comparison, MemoryStudy, ProtocolStudy, Search
 from results.labels import count_text, method_label, settings_text
@@ -70,25 +70,25 @@ class Report(NamedTuple):
 
     def write(self, results: Any, folder: Path) -> Path:
         """Writes the pages and tables into a folder; returns the path of the first page."""
-        with added(results.config):
+        with add_plugins(results.config):
             path: Path = getattr(self.pages(), self.writer)(results, folder)
         return path
 
     def tables(self, results: Any) -> "dict[str, pd.DataFrame]":
         """Returns the tables of the pages by the name of their file, the main table first."""
-        with added(results.config):
+        with add_plugins(results.config):
             tables: dict[str, pd.DataFrame] = self.pages().tables(results)
         return tables
 
     def figures(self, results: Any) -> "Figures":
         """Returns module and numbers of the figures of the pages, by name."""
-        with added(results.config):
+        with add_plugins(results.config):
             figures: Figures = self.pages().figures(results)
         return figures
 
     def overview(self, results: Any) -> str:
         """Returns the overview of the results, as HTML."""
-        with added(results.config):
+        with add_plugins(results.config):
             return str(self.pages().overview(results))
 
 
@@ -272,7 +272,7 @@ def resolve_latex_metrics(study: Study, names: Sequence[str]) -> tuple[str, ...]
     from results.continual_evaluation import BY_NAME
 
     titles = tuple(BY_NAME.get(name, name) for name in names)
-    with added(study.shown()):
+    with add_plugins(study.shown()):
         allowed = REPORTS[study.kind].latex_metrics()
     if not allowed:
         raise UsageError(

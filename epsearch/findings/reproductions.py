@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from epsearch.failures.errors import UsageError
-from epsearch.findings.listing import opened
+from epsearch.findings.listing import open_ledger
 from epsearch.findings.reports import REPORTS
 from epsearch.ledger.damage import Unreadable
 from epsearch.session.session import stored_loop
@@ -23,7 +23,7 @@ def reproductions(storage: LedgerUrl, out: Path) -> list[Answer]:
     Raises UsageError without a ledger, or without such a study.
     """
     best: dict[tuple[str, ...], Answer] = {}
-    with opened(storage) as store:
+    with open_ledger(storage) as store:
         for row in store.studies():
             if row.damage or row.config.get("from_pack") is None:
                 continue

@@ -10,8 +10,8 @@ from epsearch.findings.claims import stored_claim
 from epsearch.findings.evaluations import evaluations
 from epsearch.findings.evidence import evidence
 from epsearch.findings.facts import full_size, unfinished_notes, unit_notes
-from epsearch.findings.listing import opened
-from epsearch.ledger.damage import unused_in_words
+from epsearch.findings.listing import open_ledger
+from epsearch.ledger.damage import describe_unused
 from epsearch.loop.cautions import cautions
 from epsearch.loop.certificates import tolerance
 from epsearch.loop.jobs import is_self_reported
@@ -48,7 +48,7 @@ def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: RetryPol
             f"study {study.name!r} has no value left to choose: members of every one diverged; try a smaller --lr"
         )
     if best is None:
-        damage = f" ({unused_in_words(unused)})" if (unused := loop.unused()) else ""
+        damage = f" ({describe_unused(unused)})" if (unused := loop.unused()) else ""
         raise UsageError(f"study {study.name!r} has no finished round yet{damage}; run it again to go on")
     return _results(loop, best.point, best.value, facts, waiting)
 
@@ -108,7 +108,7 @@ def _results(
 ) -> SearchResults:
     study, space, rounds, certificates = loop.study, loop.study.space, _finished_rounds(loop), loop.certificates
     parameters = zip(*(part.study.space.parameters for part in (*loop.earlier, loop)), strict=True)
-    with opened(study.storage, waiting) as store:  # a loop has its own members alone
+    with open_ledger(study.storage, waiting) as store:  # a loop has its own members alone
         evaluated = evaluations(loop, store)  # before the notes, which name trouble with the log of evaluations
     return SearchResults(
         name=study.name,

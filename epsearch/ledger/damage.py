@@ -21,7 +21,7 @@ class Unreadable(UsageError):
 
 
 @contextmanager
-def reading(row: StudyRow) -> Iterator[None]:
+def as_unreadable(row: StudyRow) -> Iterator[None]:
     """Turns the errors of reading a row of a study into Unreadable, in one line.
 
     Raises Unreadable at once where the row is damaged; StoreUnavailable passes.
@@ -42,10 +42,10 @@ def reading(row: StudyRow) -> Iterator[None]:
         raise Unreadable(row.name, f"needs another version of epsearch: {words}") from error
 
 
-def unused_in_words(damaged: Mapping[str, str]) -> str:
+def describe_unused(damaged: Mapping[str, str]) -> str:
     """Returns which records are not used, and why: the first few by name.
 
-    >>> unused_in_words({"0123456789abcdef": "its checksum does not match"})
+    >>> describe_unused({"0123456789abcdef": "its checksum does not match"})
     '1 damaged record of the ledger is not used: 0123456789ab… (its checksum does not match)'
     """
     named = [f"{key[:12]}… ({why})" for key, why in list(damaged.items())[:MOST_NAMED]]

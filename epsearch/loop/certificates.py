@@ -53,17 +53,17 @@ def sample(study: str, records: Iterable[RunRecord], count: int) -> list[str]:
     return random.Random(study).sample(keys, min(count, len(keys)))
 
 
-def required(study: Search, records: Iterable[RunRecord]) -> dict[str, str]:
+def members_of_certificates(study: Search, records: Iterable[RunRecord]) -> dict[str, str]:
     """Returns a map from the key of each required certificate, alone or moved, to the key of its member."""
     members = list(records)
     alone = {key: key for key in sample(study.name, members, study.certify)}
     return alone | {perturbed_key(key): key for key in sample(study.name, members, study.moved_starts)}
 
 
-def damaged(damage: Mapping[str, str]) -> dict[str, str]:
+def describe_damage(damage: Mapping[str, str]) -> dict[str, str]:
     """Returns why certificates cannot be used, with keys that begin with the member's key.
 
-    >>> damaged({"00ff": "its checksum does not match"})
+    >>> describe_damage({"00ff": "its checksum does not match"})
     {'00ff certificate': 'certificate: its checksum does not match'}
     """
     return {f"{key} {CERTIFICATE}": f"{CERTIFICATE}: {why}" for key, why in damage.items()}

@@ -5,7 +5,7 @@ import json
 
 from epsearch.failures.errors import UsageError
 from epsearch.loop.base import Loop
-from epsearch.loop.content import determining
+from epsearch.loop.content import determining_part
 from results.labels import count_text
 
 LENGTH = 16
@@ -18,7 +18,7 @@ def claim_hash(loop: Loop) -> str:
     Of an extended study that of its first version, with which the claim was stored.
     """
     first = next((earlier.study for earlier in getattr(loop, "earlier", ())), loop.study)
-    content = {"study": first.identity(), "stream": determining(loop.images)}
+    content = {"study": first.identity(), "stream": determining_part(loop.images)}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:LENGTH]
 
 

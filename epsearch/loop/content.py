@@ -74,7 +74,7 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
         facts[ORDER] = order
     return {
         "protocol": PROTOCOL_VERSION,
-        "stream": {**determining(images), "tasks": [tasks.start, tasks.stop], **facts},
+        "stream": {**determining_part(images), "tasks": [tasks.start, tasks.stop], **facts},
         "method": learner.method,
         EPSILON: values.get(EPSILON),
         "seed": learner.seed,
@@ -157,7 +157,7 @@ def _changes(learner: Learner) -> list[list[Any]]:
     ]
 
 
-def determining(images: Mapping[str, Any]) -> dict[str, Any]:
+def determining_part(images: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the part of a stream's description that determines results.
 
     Where tasks differ in size, `at_most` replaces `examples_per_task`. The files of a plug-in stream are one hash.

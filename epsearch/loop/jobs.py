@@ -16,7 +16,7 @@ import numpy as np
 
 from epsearch.cache import cache_folder
 from epsearch.gpu_check import FOREIGN, checked_gpu
-from epsearch.machine import rounding, usable_cores
+from epsearch.machine import rounding_hash, usable_cores
 from epsearch.operating_system import is_own, user_name
 from epsearch.plugins.loading import Plugin, at_fault, files_of, load_expected, versions_of
 from trainers.cohort import Architecture, Cohort, CohortResult, Learner
@@ -147,7 +147,7 @@ class JobResult:
     self_check: str = ""
     """Outcome of the GPU's self-check, see `gpu_check`; "" for a CPU."""
     machine: str = ""
-    """Kind of machine, see `machine.rounding`; "" if unknown."""
+    """Kind of machine, see `machine.rounding_hash`; "" if unknown."""
     imported: float = 0.0
     """Seconds in which a plug-in trainer was imported for this and later jobs; no part of `seconds`."""
 
@@ -172,7 +172,7 @@ def execute(
         result = train(job, progress, job.stream.open(images), share)
     assert result.value is not None
     note = "\n".join(line for line in (result.value.note, *lines) if line)
-    machine = result.machine or rounding(NumericPath.parse(job.path).device)
+    machine = result.machine or rounding_hash(NumericPath.parse(job.path).device)
     return replace(result, value=replace(_cut(result.value, job.until), note=note), machine=machine)
 
 
@@ -267,7 +267,7 @@ def _by_trainer(job: Job, progress: Progress | None, stream: TaskStream, share: 
         seconds,
         parameter_difference=differ,
         self_check=outcome,
-        machine=rounding(path.device, observations.capability),
+        machine=rounding_hash(path.device, observations.capability),
         imported=observations.import_seconds,
     )
 

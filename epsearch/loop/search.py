@@ -366,7 +366,7 @@ class SearchLoop(Loop):
 
     def _uncertified(self) -> dict[str, str]:
         """Returns a map from the key of each missing certificate to the key of its member."""
-        required = certificates.required(self.study, self._searched())
+        required = certificates.members_of_certificates(self.study, self._searched())
         return {key: member for key, member in required.items() if key not in self.certificates}
 
     def _evaluated(self) -> list[Point]:
@@ -473,7 +473,7 @@ class SearchLoop(Loop):
             if self.evaluating:
                 damage = dict[str, str]()
                 self.certificates |= self._store.certificates(self._uncertified(), damage=damage)
-                self.damaged |= certificates.damaged(damage)
+                self.damaged |= certificates.describe_damage(damage)
             if self.evaluating or self.missing():
                 return
             self.strategy.tell(self.driver.observations())

@@ -8,10 +8,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from epsearch.failures.errors import PluginError, refused
+from epsearch.failures.errors import PluginError, as_usage_error
 from epsearch.plugins.kinds import KINDS
-from trainers.plugins.calls import ForeignError, blamed, in_one_line, listed, load, place
-from trainers.plugins.source import SOURCE, Source, changed
+from trainers.plugins.calls import ForeignError, blamed, in_one_line, list_names, load, place
+from trainers.plugins.source import SOURCE, Source, changed_files
 from trainers.spelling import did_you_mean
 
 PLUGINS = "plugins"  # in the description of a study's stream: reference -> parts
@@ -47,7 +47,7 @@ class LoadedPlugin(NamedTuple):
     """Its files."""
 
 
-@refused(ForeignError, ValueError, by=PluginError)
+@as_usage_error(ForeignError, ValueError, by=PluginError)
 def load_plugin(kind: str, reference: str, beside: Path | None = None) -> LoadedPlugin:
     """Imports a plug-in as it is now, and registers it in this process.
 
@@ -76,9 +76,9 @@ def load_expected(plugin: Plugin, beside: Path) -> LoadedPlugin:
         loaded = _loaded(plugin.kind, plugin.reference, beside, files_of(plugin.parts))
     except ValueError as error:
         raise ForeignError(str(error)) from error
-    if other := changed(plugin.parts, loaded.parts):
+    if other := changed_files(plugin.parts, loaded.parts):
         was, now = (parts.get(other[0], "not there") for parts in (plugin.parts, loaded.parts))
-        raise ForeignError(f"{listed(other)} of {plugin.reference!r} is not the same here: {was} then, {now} now")
+        raise ForeignError(f"{list_names(other)} of {plugin.reference!r} is not the same here: {was} then, {now} now")
     return loaded
 
 

@@ -43,12 +43,12 @@ def resolve(kind: str, value: object, own: Collection[str]) -> str:
         if all(part.isidentifier() for part in module.split(".")) and attribute.isidentifier():
             return text
         raise UsageError(f"{_option(kind)} must be a name or module:attribute, got {brief(text)}")
-    matches = [plugin for plugin in installed(kind) if plugin.name == text]
+    matches = [plugin for plugin in installed_plugins(kind) if plugin.name == text]
     if len({plugin.reference for plugin in matches}) > 1:
         several = ", ".join(f"{plugin.reference} of {plugin.package}" for plugin in matches)
         raise UsageError(f"{kind} {brief(text)} is provided by several packages; name one of {several}")
     if not matches:
-        line = unknown(kind, value, [*own, *(plugin.name for plugin in installed(kind))])
+        line = unknown(kind, value, [*own, *(plugin.name for plugin in installed_plugins(kind))])
         raise UsageError(f"{line}; or module:attribute")
     return matches[0].reference
 
@@ -66,16 +66,16 @@ def column(name: str) -> str:
     return BY_NAME[name]
 
 
-def shadowed(kind: str, name: str) -> InstalledPlugin | None:
+def find_shadow(kind: str, name: str) -> InstalledPlugin | None:
     """Returns the installed plug-in whose name is epsearch's own, so that the name does not mean it."""
-    return next((plugin for plugin in installed(kind) if plugin.name == name), None)
+    return next((plugin for plugin in installed_plugins(kind) if plugin.name == name), None)
 
 
 def all_installed() -> list[InstalledPlugin]:
     """Returns the plug-ins of installed packages, by kind and name, with notes. Nothing is loaded."""
     rows: list[InstalledPlugin] = []
     for kind, declared in KINDS.items():
-        own, plugins = declared.ours(), installed(kind)
+        own, plugins = declared.ours(), installed_plugins(kind)
         for plugin in plugins:
             name, reference = plugin.name, plugin.reference
             others = [other.package for other in plugins if other.name == name and other.reference != reference]
@@ -86,7 +86,7 @@ def all_installed() -> list[InstalledPlugin]:
 
 
 @cache
-def installed(kind: str) -> tuple[InstalledPlugin, ...]:
+def installed_plugins(kind: str) -> tuple[InstalledPlugin, ...]:
     """Returns the plug-ins of a kind in installed packages, by name."""
     points = sorted(entry_points(group=KINDS[kind].group), key=lambda point: (point.name, point.value))
     return tuple(dict.fromkeys(_plugin(kind, point) for point in points))

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from epsearch.failures.errors import PluginError, UsageError, refused
+from epsearch.failures.errors import PluginError, UsageError, as_usage_error
 from epsearch.plugins.kinds import KINDS
 from epsearch.plugins.loading import LoadedPlugin, load_plugin
 from epsearch.plugins.names import column
@@ -20,7 +20,7 @@ METRICS, FIGURES, OBJECTIVE = (KINDS[kind].option for kind in ("metric", "figure
 
 
 @contextmanager
-def added(options: Mapping[str, Any]) -> Iterator[None]:
+def add_plugins(options: Mapping[str, Any]) -> Iterator[None]:
     """Adds a study's plug-in metrics, figures and objective to tables and pages, as a context manager.
 
     options: of the study, by name. Raises UsageError, also for errors of plug-in code within the context.
@@ -47,13 +47,13 @@ def added(options: Mapping[str, Any]) -> Iterator[None]:
             load_plugin("objective", objective)
         metrics = {maximised: objectives.metric(objective)} | metrics
     metrics = (BESIDE_JOINT if beside_joint else {}) | metrics
-    with refused(ForeignError, by=PluginError), KNOWN.with_others(metrics), figures.with_others(drawn):
+    with as_usage_error(ForeignError, by=PluginError), KNOWN.with_others(metrics), figures.with_others(drawn):
         yield
 
 
-def maximising(options: Mapping[str, Any]) -> AbstractContextManager[None]:
+def set_objective(options: Mapping[str, Any]) -> AbstractContextManager[None]:
     """Does the same with the objective alone, which several studies have in common. Raises UsageError."""
-    return added({OBJECTIVE: options.get(OBJECTIVE)})
+    return add_plugins({OBJECTIVE: options.get(OBJECTIVE)})
 
 
 def _loaded(kind: str, options: Mapping[str, Any]) -> dict[str, LoadedPlugin | None]:

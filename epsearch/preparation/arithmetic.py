@@ -9,7 +9,7 @@ from typing import cast
 from epsearch.cache import cache_folder
 from epsearch.events import Listener, Note, ignore
 from epsearch.failures.errors import UsageError
-from epsearch.machine import installed, processor
+from epsearch.machine import installed_version, processor
 from epsearch.study.description import Study
 from trainers.notes import notify
 from trainers.numeric_path import LISTABLE, NumericPath
@@ -120,7 +120,7 @@ def _measured_once(subject: str, measure: Callable[[], object], choices: Sequenc
     """
     path = cache_folder() / "numeric-paths"
     known = json.loads(checked_files.read(path, MARK, CONSEQUENCE) or "{}")
-    here = f"{processor()}, torch {installed('torch')}, numba {installed('numba')}: {subject}"
+    here = f"{processor()}, torch {installed_version('torch')}, numba {installed_version('numba')}: {subject}"
     if (name := known.get(here)) in choices:
         return str(name)
     if name is not None:

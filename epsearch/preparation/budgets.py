@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from epsearch.failures.errors import UsageError, refused
+from epsearch.failures.errors import UsageError, as_usage_error
 from epsearch.loop.candidates import tunable
 from epsearch.loop.content import CANDIDATES, MEMORIES
 from epsearch.loop.table import table_rows
@@ -33,7 +33,7 @@ def budgets(study: Study, stream: TaskStream) -> dict[str, Any]:
         with_memory = {name: one for name, one in learners.items() if one.declared.memory is not None}
         values[MEMORIES] = {name: _memory(memory, study, one, stream) for name, one in with_memory.items()}
     if steps is not None:
-        with refused(ValueError):
+        with as_usage_error(ValueError):
             for row in table_rows(cast(Comparison, study)):
                 tunable(row.method, row.hyperparameters)
         searched = study.request("cv").open()

@@ -68,7 +68,7 @@ def check_name(name: str, out: Path, storage: LedgerUrl) -> None:
     check_no_file_of(storage, out, study_name(name, "name"))
 
 
-def unsearched(options: Mapping[str, Any]) -> Search:
+def build_unchecked(options: Mapping[str, Any]) -> Search:
     """Returns a search without checks of its space and strategy, and without a default name.
 
     Raises UsageError.

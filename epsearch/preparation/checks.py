@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from epsearch.failures.errors import UsageError, refused
+from epsearch.failures.errors import UsageError, as_usage_error
 from epsearch.loop.content import check_searchable
 from epsearch.loop.strategy_driver.driver import make_strategy
 from epsearch.loop.table import table_rows
@@ -61,14 +61,14 @@ def _check_search(study: Search) -> None:
     check_product("members", limits.MEMBERS, **tried, seeds=len(study.search_units))
     check_searchable(study.method, study.space.names)
     if study.foreign:
-        with refused(ValueError):
+        with as_usage_error(ValueError):
             make_strategy(study)
         protocol_checks.check_search(study)
         return
     if study.hyperparameters.memory_batch is None and "memory_batch" in study.space.names:
         raise UsageError("memory-batch must be a number where it is searched, as the baseline has it, got all")
     _check_memory(study)
-    with refused(ValueError):
+    with as_usage_error(ValueError):
         make_strategy(study)
     protocol_checks.check_search(study)
     effects.check_search(study)
@@ -210,7 +210,7 @@ def _check_protocols(study: ProtocolStudy) -> None:
         raise UsageError(f"protocols choose one number; search one, like epsilon=0..1, got {study.space}")
     check_searchable(study.method, names)
     _check_passes(study)
-    with refused(ValueError):
+    with as_usage_error(ValueError):
         candidates = study.candidates
     if len(candidates) < 2:
         raise UsageError(f"points must be >= 2, or two choices, got {len(candidates)}")

@@ -3,9 +3,9 @@
 from typing import Any, NamedTuple, cast
 
 from epsearch.events import Listener, Note, Warned
-from epsearch.failures.errors import UsageError, refused
+from epsearch.failures.errors import UsageError, as_usage_error
 from epsearch.plugins.loading import PLUGINS, WAYS, load_plugin
-from epsearch.plugins.names import shadowed
+from epsearch.plugins.names import find_shadow
 from epsearch.preparation.budgets import budgets
 from epsearch.preparation.checks import CHECKS
 from epsearch.preparation.distances import distances
@@ -50,7 +50,7 @@ def prepare(study: Study, listener: Listener) -> Prepared:
     check_runner(study)
     clear_cache()  # files that this process has read for another study may have changed
     check_present(study)  # first, as weights would be downloaded for nothing
-    network = described_network(study)  # missing weights are an error before images are decoded
+    network = describe_network(study)  # missing weights are an error before images are decoded
     note_size(study, listener)
     note_pack(study, listener)
     decode_for(study, listener)
@@ -72,7 +72,7 @@ def plugins(study: Study, listener: Listener) -> dict[str, Any]:
             if ":" in name:  # the others are epsearch's own
                 load_plugin(kind, name)
     for name, kind in study.code().items():
-        if (other := shadowed(kind, name)) is not None:
+        if (other := find_shadow(kind, name)) is not None:
             listener(Warned(f"{kind} {name} is epsearch's own; that of {other.package} is {other.reference}"))
     parts = {name: _parts(name, kind, study.foreign) for name, kind in study.plugged().items()}
     return {PLUGINS: parts} if parts else {}
@@ -133,7 +133,7 @@ def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
         return stream, Disjointness()
     searched = _open(study, "cv")
     CHECKS[study.kind].check_on(study, {"cv": searched, "eval": stream})
-    with refused(DataError):  # of too few rotations
+    with as_usage_error(DataError):  # of too few rotations
         # With all tasks that the search may go on to.
         whole = study.request("cv", more=study.further_tasks).open() if study.further_tasks else searched
         disjointness = overlap(whole, stream, study.stream_seeds("cv"), study.stream_seeds("eval"))
@@ -194,12 +194,12 @@ def _check_network(study: Study, stream: TaskStream) -> None:
     """Raises UsageError unless the network takes the stream's examples."""
     pixels = getattr(stream, "pixels", None)  # a stream of images has them; one of rows has none
     takes = ("mlp",) if pixels is None else IMAGE_NETWORKS
-    with refused(ValueError):
+    with as_usage_error(ValueError):
         for learner in CHECKS[study.kind].trained(study):
             check_scenario(learner.declared, stream)
             study.architecture.check(learner.declared)
     if study.architecture.own:
-        with refused(ValueError, ForeignError):
+        with as_usage_error(ValueError, ForeignError):
             ways(study, stream)  # a trial is the only test of whether it can be trained
         return
     if study.network not in takes:
@@ -214,8 +214,8 @@ def _check_network(study: Study, stream: TaskStream) -> None:
         raise UsageError(f"method 'prognn' has no form with a joint embedding, which {study.dataset} has; leave it out")
 
 
-@refused(DataError)
-def described_network(study: Study) -> dict[str, Any]:
+@as_usage_error(DataError)
+def describe_network(study: Study) -> dict[str, Any]:
     """Returns the network's part of the description: its name, and a hash of pretrained weights.
 
     Raises UsageError for missing weights, or those of another network.

@@ -30,7 +30,7 @@ def distances(study: Study) -> dict[str, Any]:
     return {DISTANCES: steps}
 
 
-def measuring(study: Study, images: Mapping[str, Any]) -> tuple[tuple[str, int, float], ...]:
+def costs_of_inner_tests(study: Study, images: Mapping[str, Any]) -> tuple[tuple[str, int, float], ...]:
     """Returns the tests inside tasks of each method: its title, steps between two of them, their share of a run's FLOP.
 
     The share is that of the stream where it is the largest. images: the stream's description.

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from epsearch.failures.errors import UsageError, refused
-from epsearch.ledger.damage import Unreadable, reading
+from epsearch.failures.errors import UsageError, as_usage_error
+from epsearch.ledger.damage import Unreadable, as_unreadable
 from epsearch.plugins.loading import all_parts
 from epsearch.preparation.build import restore
 from epsearch.study.description import Disjointness, Study
@@ -15,8 +15,8 @@ from epsearch.study.kinds import EXTENDABLE, REQUESTS, Search
 from results.ledger.errors import StoreUnavailable, conflict
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
-from trainers.plugins.calls import listed
-from trainers.plugins.source import changed
+from trainers.plugins.calls import list_names
+from trainers.plugins.source import changed_files
 
 SIZES = ("repeats", "points")
 PACK = "from_pack"
@@ -52,7 +52,7 @@ def read(row: StudyRow, storage: LedgerUrl, out: Path) -> StudyHistory:
     def study(identity: Mapping[str, Any]) -> Study:
         return restore({**row.config, "study": identity}, row.name, out, storage)
 
-    with reading(row):
+    with as_unreadable(row):
         return StudyHistory(
             study(row.config["study"]),
             tuple(
@@ -71,7 +71,7 @@ def _disjointness(stored: Mapping[str, Any]) -> Disjointness:
     return proof
 
 
-@refused(StoreError, but=StoreUnavailable)
+@as_usage_error(StoreError, but=StoreUnavailable)
 def save(
     store: Store, study: Study, images: Mapping[str, Any], disjointness: Disjointness, extend: bool, write: bool = True
 ) -> tuple[Search, ...]:
@@ -171,11 +171,11 @@ def _same_search(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 def _check_source(store: Store, name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     """Raises UsageError where code of a plug-in has changed, which would make the study another one."""
-    files = changed(_parts(old), _parts(new))
+    files = changed_files(_parts(old), _parts(new))
     if files and _parts(new):
         free = next(f"{name}-{number}" for number in itertools.count(2) if store.study(f"{name}-{number}") is None)
         raise UsageError(
-            f"study {name!r} was made with another {listed(files)}; it can be shown and reported, but not gone on "
+            f"study {name!r} was made with another {list_names(files)}; it can be shown and reported, but not gone on "
             f"with: put the source back, or choose another --name, such as --name {free}"
         )
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from epsearch.cache import image_cache
 from epsearch.events import Decoded, Listener, ignore, stops, warner
-from epsearch.failures.errors import Interrupted, UsageError, refused
+from epsearch.failures.errors import Interrupted, UsageError, as_usage_error
 from epsearch.study.description import Study
 from search_spaces.published.definition import definitions, load_definition
 from trainers.notes import redirect_notes
-from trainers.streams import downloaded, present
+from trainers.streams import is_downloaded, present
 from trainers.streams.base import DataError
 from trainers.streams.images import registry, sources
 from trainers.streams.images.cache import Progress
@@ -39,12 +39,12 @@ class DecodedImages(NamedTuple):
     """Hash of all pixels, labels and the split into train and test, part of every key."""
 
 
-@refused(DataError)
-@refused(DataError)
+@as_usage_error(DataError)
+@as_usage_error(DataError)
 def check_present(study: Study) -> None:
     """Raises UsageError where a published dataset is missing and cannot be downloaded."""
     name, data_dir = study.dataset, study.data_dir
-    if name in sources.DATASETS and not downloaded(name) and present(name, data_dir) is None:
+    if name in sources.DATASETS and not is_downloaded(name) and present(name, data_dir) is None:
         sources.find(name, data_dir)  # its error says which files are required, and where
 
 
@@ -58,7 +58,7 @@ def decode_for(study: Study, listener: Listener) -> None:
         registry.load(request.dataset, request.data_dir, request.images, _progress(listener))
 
 
-@refused(DataError)
+@as_usage_error(DataError)
 def prepare(
     dataset: str, data_dir: Path, size: int | None, skip_corrupt: bool, listener: Listener = ignore
 ) -> DecodedImages:
@@ -86,7 +86,7 @@ def prepare(
     )
 
 
-@refused(DataError)
+@as_usage_error(DataError)
 def check(dataset: str, data_dir: Path, listener: Listener = ignore) -> Inspection:
     """Decodes every image at the dataset's own size and compares the counts with the official ones.
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from epsearch.failures.errors import UsageError, refused
+from epsearch.failures.errors import UsageError, as_usage_error
 from epsearch.preparation.trainers import declare
 from epsearch.study import file
 from epsearch.study.description import Study
@@ -14,7 +14,7 @@ from epsearch.study.kinds.search import CV_TASKS, EXTRAPOLATED
 from epsearch.study.names import SHARED, trainer
 from epsearch.study.option import TRAINER
 from epsearch.study.parsers import one_of
-from epsearch.study.published import of_methods, published
+from epsearch.study.published import of_methods, published_settings
 from search_spaces.published.definition import load_definition
 from search_spaces.published.pack import Pack
 from trainers.hyperparameters import Value
@@ -136,11 +136,11 @@ def parse_values(kind: type[Study], written: Mapping[str, Any], method: str | No
     }
 
 
-@refused(ValueError)
+@as_usage_error(ValueError)
 def default_values(kind: type[Study], parsed: Mapping[str, Any]) -> dict[str, Any]:
     """Returns every option's default: that of the dataset's definition, else the declared one."""
     defaults = {name: option.default for name, option in kind.options().items()}
-    of_dataset = published(parsed["dataset"], {**defaults, **parsed}.get("method"))
+    of_dataset = published_settings(parsed["dataset"], {**defaults, **parsed}.get("method"))
     methods = load_definition(parsed["dataset"]).methods
     scenario = parsed.get("scenario") or of_dataset["scenario"]
     declared = {name: declared_method(name) for name in kind.trainable() if name in methods}
@@ -161,7 +161,7 @@ def settings_of_methods(values: Mapping[str, Any], explicit: bool) -> tuple[tupl
         if explicit and values["settings"]:
             raise UsageError("settings and tune exclude each other: the grids are the published ones")
         return ()
-    of_dataset, usual = of_methods(values["dataset"]), {"lr": published(values["dataset"])["lr"]}
+    of_dataset, usual = of_methods(values["dataset"]), {"lr": published_settings(values["dataset"])["lr"]}
     # A plug-in has no published settings. At its declared rate it would be compared with methods at the dataset's.
     own = {(name, field): value for name in values["methods"] for field, value in of_dataset.get(name, usual).items()}
     own |= {(name, field): value for name, field, value in values["settings"]}

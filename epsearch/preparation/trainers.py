@@ -5,7 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from epsearch.failures.errors import PluginError, UsageError, refused
+from epsearch.failures.errors import PluginError, UsageError, as_usage_error
 from epsearch.plugins.loading import NOISY, OF_DISTRIBUTION, VERSION, add_to_path
 from epsearch.study.hyperparameters import check_column
 from epsearch.study.kinds import Search
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trainers.foreign.declaration import Declaration
 
 
-@refused(ForeignError, SourceError, by=PluginError)
+@as_usage_error(ForeignError, SourceError, by=PluginError)
 def declare(reference: str) -> "Declaration":
     """Returns a trainer's declaration, from a process of its own, and registers it here as a method.
 
@@ -39,9 +39,9 @@ def declare(reference: str) -> "Declaration":
 @lru_cache(64)
 def _declared(reference: str, beside: Path, source: tuple[tuple[str, str], ...]) -> "Declaration":
     """Caches declarations by source, as a process that imports large libraries takes seconds."""
-    from trainers.foreign.declaration import declared
+    from trainers.foreign.declaration import read_declaration
 
-    return declared(reference, beside, dict(source) or None)
+    return read_declaration(reference, beside, dict(source) or None)
 
 
 def parts_of(reference: str) -> dict[str, str]:
@@ -55,7 +55,7 @@ def parts_of(reference: str) -> dict[str, str]:
     }
 
 
-@refused(SourceError, by=PluginError)
+@as_usage_error(SourceError, by=PluginError)
 def parts_of_network(reference: str) -> dict[str, str]:
     """Returns the files of a network that a trainer's process makes; nothing of it is imported here.
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 from epsearch.events import Began, Event, Progress, Stored
 from epsearch.failures.errors import Interrupted
 from epsearch.publishing.points import trial_of
-from epsearch.publishing.report import masked
+from epsearch.publishing.report import mask_passwords
 from epsearch.study.description import Study
 from results.ledger.record import RunRecord
 
@@ -86,4 +86,4 @@ class Live:
         line = (
             f"nothing more is logged to {self._target} ({why}); `epsearch publish NAME --to {tool} …` writes the rest"
         )
-        return masked(line, where)
+        return mask_passwords(line, where)

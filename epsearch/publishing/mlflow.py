@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from epsearch.events import Progress
 from epsearch.failures.errors import UsageError
 from epsearch.publishing.points import DIVERGED, DROPPED, OPEN, Publication, Trial, curve, metrics
-from epsearch.publishing.report import PublishReport, masked
+from epsearch.publishing.report import PublishReport, mask_passwords
 from epsearch.study.description import Study
 from results.ledger.record import RunRecord
 
@@ -42,7 +42,7 @@ def publish(publication: Publication, uri: str, files: Path) -> PublishReport:
         experiment = _Experiment(client, uri, publication.study)
         added = sum(experiment.write(trial) for trial in publication.trials)
         experiment.write_facts(publication.facts)
-        address = f"{masked(uri, uri)}, experiment {publication.study.name}"
+        address = f"{mask_passwords(uri, uri)}, experiment {publication.study.name}"
         return PublishReport(len(publication.trials), added, experiment.attach(files), address)
 
 
@@ -78,7 +78,7 @@ def _translate_errors(uri: str) -> Iterator[None]:
     try:
         yield
     except (MlflowException, SQLAlchemyError, ImportError) as error:
-        raise UsageError(masked(f"cannot publish to MLflow at {uri}: {error}", uri)) from error
+        raise UsageError(mask_passwords(f"cannot publish to MLflow at {uri}: {error}", uri)) from error
 
 
 class _Experiment:
@@ -92,7 +92,7 @@ class _Experiment:
         experiment = client.get_experiment_by_name(name)
         if experiment is not None and (MARK not in experiment.tags or experiment.lifecycle_stage != "active"):
             state = "that epsearch has not published" if MARK not in experiment.tags else "that was deleted there"
-            raise UsageError(masked(f"MLflow at {uri} has an experiment {name!r} {state}", uri))
+            raise UsageError(mask_passwords(f"MLflow at {uri} has an experiment {name!r} {state}", uri))
         self._experiment = experiment and experiment.experiment_id
         self._experiment = self._experiment or client.create_experiment(name, tags={MARK: study.kind})
         self._stored: dict[str, tuple[str, Mapping[str, str]]] = {

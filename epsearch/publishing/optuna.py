@@ -20,7 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from epsearch.failures.errors import UsageError
 from epsearch.publishing.points import DIVERGED, DROPPED, OPEN, Publication, Trial, curve, metrics
-from epsearch.publishing.report import PublishReport, masked
+from epsearch.publishing.report import PublishReport, mask_passwords
 from results.ledger.record import RunRecord
 from results.ledger.url import LedgerUrl
 from results.metrics import METRICS
@@ -46,7 +46,7 @@ def publish(publication: Publication, url: str, files: Path, artifacts: Path) ->
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             return _publish(publication, url, files, artifacts)
     except (SQLAlchemyError, optuna.exceptions.OptunaError, ImportError, RuntimeError, OSError) as error:
-        raise UsageError(masked(f"cannot publish to the Optuna storage {url}: {error}", url)) from error
+        raise UsageError(mask_passwords(f"cannot publish to the Optuna storage {url}: {error}", url)) from error
     finally:
         optuna.logging.set_verbosity(level)
 
@@ -58,7 +58,9 @@ def _publish(publication: Publication, url: str, files: Path, artifacts: Path) -
     space = distributions(Space(publication.parameters))
     stored = {summary.study_name: summary for summary in optuna.get_all_study_summaries(storage)}
     if name in stored and MARK not in stored[name].user_attrs:
-        raise UsageError(masked(f"the Optuna storage {url} has a study {name!r} that epsearch has not published", url))
+        raise UsageError(
+            mask_passwords(f"the Optuna storage {url} has a study {name!r} that epsearch has not published", url)
+        )
     if name in stored and not _current(optuna.load_study(study_name=name, storage=storage), trials, space):
         optuna.delete_study(study_name=name, storage=storage)
     study = optuna.create_study(study_name=name, storage=storage, direction="maximize", load_if_exists=True)

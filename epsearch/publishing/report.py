@@ -20,6 +20,6 @@ class PublishReport(NamedTuple):
     """A sentence on a difference between the names of the tool and of epsearch; "" for none."""
 
 
-def masked(text: str, url: str) -> str:
+def mask_passwords(text: str, url: str) -> str:
     """Returns a message on one line, with stars for the passwords of the URL in it."""
     return without_passwords(" ".join(text.split()), [LedgerUrl(url)])

@@ -9,7 +9,7 @@ from epsearch.failures.errors import UsageError
 from epsearch.findings.facts import facts, verification
 from epsearch.findings.reports import REPORTS
 from epsearch.loop.base import Loop
-from epsearch.plugins.registration import added
+from epsearch.plugins.registration import add_plugins
 from epsearch.publishing.live import Live
 from epsearch.publishing.points import publication
 from epsearch.publishing.report import PublishReport
@@ -28,7 +28,7 @@ def publish(loop: Loop, tool: str, where: str, artifacts: Path) -> PublishReport
     """
     if tool not in TOOLS:
         raise UsageError(unknown("tool", tool, TOOLS))
-    with added(loop.study.shown()):
+    with add_plugins(loop.study.shown()):
         content = publication(loop)
         if tool == TENSORBOARD:
             from epsearch.publishing import tensorboard

@@ -31,7 +31,7 @@ class _Takeover:
         self._study, self._stack = study, stack
         self._start: tune.RayStart | None = None
         self._given_up, self._notified, self._seconds = False, False, 0.0
-        self._expected = overheads.expected(overheads.RAY_START)
+        self._expected = overheads.expected_seconds(overheads.RAY_START)
 
     def decide(self, loop: Loop, monitor: Monitor) -> None:
         """Starts Ray if that pays, once there is a speed; else notifies the user, once.
@@ -80,7 +80,7 @@ class _Takeover:
 
 def _run(ray: _Takeover, loop: Loop, monitor: Monitor) -> None:
     """Trains until the study is done; raises as `local` and `tune` do."""
-    with local.stopped_by_ctrl_c(), local.training(loop, monitor) as threads:
+    with local.as_interrupted(), local.training(loop, monitor) as threads:
         while not loop.done:
             if not (jobs := local.open_jobs(loop, monitor)):
                 continue

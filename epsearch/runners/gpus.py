@@ -45,7 +45,7 @@ def ready(study: Study) -> Iterator[Callable[[Loop, Monitor], None]]:
 
 def _run(loop: Loop, monitor: Monitor) -> None:
     """Trains until the study is done; raises as `local` does, and Unavailable where no GPU can be used."""
-    with local.stopped_by_ctrl_c(), ExitStack() as stack:
+    with local.as_interrupted(), ExitStack() as stack:
         gpus = _Gpus()
         stack.callback(gpus.end)
         gpus.begin(loop)

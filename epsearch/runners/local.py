@@ -102,7 +102,7 @@ def _run(loop: Loop, monitor: Monitor) -> None:
     Raises Interrupted on Ctrl-C, or if the listener ends the training, after the running cohorts have stopped; and the
     errors of the loop: TrainingFailed for cohorts that could not be trained, after all others.
     """
-    with stopped_by_ctrl_c(), training(loop, monitor) as threads:
+    with as_interrupted(), training(loop, monitor) as threads:
         while not loop.done:
             if jobs := open_jobs(loop, monitor):
                 threads.begin(jobs)
@@ -128,7 +128,7 @@ def open_jobs(loop: Loop, monitor: Monitor) -> list[Job]:
 
 
 @contextmanager
-def stopped_by_ctrl_c() -> Iterator[None]:
+def as_interrupted() -> Iterator[None]:
     """Raises Interrupted in the place of KeyboardInterrupt."""
     try:
         yield

@@ -25,7 +25,7 @@ OWN, LIBRARIES, RAY = 600 * MIB, 550 * MIB, 400 * MIB
 MARK, CONSEQUENCE = "seconds of earlier runs", "plans begin with usual ones"
 
 
-def expected(part: str, usual: float | None = None) -> float:
+def expected_seconds(part: str, usual: float | None = None) -> float:
     """Returns the seconds of a part on an idle machine: the median of the last runs on this one.
 
     part: a runner, for start and end of its workers; RAY_START, the start of Ray while threads train on all cores; or
@@ -39,7 +39,7 @@ def expected(part: str, usual: float | None = None) -> float:
 
 
 def import_of(trainer: str) -> str:
-    """Returns the part in which a worker imports a plug-in trainer, see `expected`."""
+    """Returns the part in which a worker imports a plug-in trainer, see `expected_seconds`."""
     return f"import of {trainer}"
 
 

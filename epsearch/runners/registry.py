@@ -39,7 +39,7 @@ class Runner:
     @property
     def overhead(self) -> float:
         """Seconds that start and end of its workers take on an idle machine."""
-        return overheads.expected(self.name, self.usual_overhead)
+        return overheads.expected_seconds(self.name, self.usual_overhead)
 
 
 def _auto_ready(study: Study) -> AbstractContextManager[Run]:
@@ -56,7 +56,7 @@ def _tune_ready(study: Study) -> AbstractContextManager[Run]:
 
 def _ray_pays(training: float | None) -> bool:
     """Returns whether the training is much longer than Ray's start."""
-    return training is None or training > overheads.LEAST_STARTS * overheads.expected(overheads.RAY_START)
+    return training is None or training > overheads.LEAST_STARTS * overheads.expected_seconds(overheads.RAY_START)
 
 
 def _starting_ray(study: Study) -> str:

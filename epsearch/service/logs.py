@@ -86,7 +86,7 @@ def log(event: str, message: str, level: int = logging.INFO, error: BaseExceptio
 
 
 @contextmanager
-def structured() -> Iterator[LogHandler]:
+def write_json_logs() -> Iterator[LogHandler]:
     """Writes everything on standard error as JSON, as a context manager that yields the handler.
 
     That is what the service says, what libraries log and warn of, errors of threads, and the last line of the command,

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from epsearch.api import build_extension
-from epsearch.failures.errors import UsageError, brief, refused
+from epsearch.failures.errors import UsageError, as_usage_error, brief
 from epsearch.plugins.kinds import NAMING
 from epsearch.preparation.build import build
 from epsearch.preparation.data import open_evaluation
@@ -82,7 +82,7 @@ def _dataset(dataset: str, settings: Settings) -> str:
     """
     kind, colon, rest = dataset.partition(":")
     if not colon:
-        with refused(UnknownDataset):  # before `build` searches the folders of this machine
+        with as_usage_error(UnknownDataset):  # before `build` searches the folders of this machine
             return load_definition(dataset).name
     if kind != "folder":
         _allow_modules("dataset", dataset, settings)

@@ -14,7 +14,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from epsearch.failures.errors import NoStudy
 from epsearch.findings.listing import Filters
 from epsearch.findings.order import FIELDS, NEWEST
-from epsearch.plugins.registration import added
+from epsearch.plugins.registration import add_plugins
 from epsearch.service import answers
 from epsearch.service.access.limits import READERS, REPORTERS, WRITERS, ThreadedRouter
 from epsearch.service.access.tokens import ANONYMOUS, Token
@@ -189,7 +189,7 @@ def _results(api: APIRouter, service: Service) -> None:
     def get_runs(name: Name, format: Literal["json", "csv", "parquet"] = "json") -> Response:
         """Every stored member, one row each, with its metrics."""
         results = reporter.results(name)
-        with added({} if results.results is None else results.results.config):
+        with add_plugins({} if results.results is None else results.results.config):
             table = runs_table(results.records)
         headers = {"Content-Disposition": f'attachment; filename="{re.sub(r"[^a-zA-Z0-9.-]", "_", name)}.{format}"'}
         if format == "csv":

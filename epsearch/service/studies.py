@@ -19,7 +19,7 @@ from epsearch.control.resuming import stored_study
 from epsearch.failures.errors import NoStudy, Unavailable, UsageError, brief
 from epsearch.findings import listing
 from epsearch.findings.listing import Filters, study_names
-from epsearch.findings.order import behind, ordered, place
+from epsearch.findings.order import behind, place, sort_studies
 from epsearch.ledger.damage import Unreadable
 from epsearch.preparation import history
 from epsearch.preparation.build import check_name
@@ -103,7 +103,7 @@ class Studies:
         key = wanted, page, per_page, sort, after
         if (encoded := pages.get(key)) is None:  # read once: another thread may clear them
             rows = wanted.matching(every)
-            left = ordered(rows, sort)[(page - 1) * per_page :] if after is None else behind(rows, after, sort)
+            left = sort_studies(rows, sort)[(page - 1) * per_page :] if after is None else behind(rows, after, sort)
             part = left[:per_page]
             more = place(part[-1], sort) if len(left) > per_page else None
             if len(pages) >= MOST_PAGES:

@@ -24,7 +24,7 @@ SAVED = "unsaved-results.zip"
 
 
 @contextmanager
-def confirming(loop: Loop, store: Store, config: Mapping[str, Any], listener: Listener) -> Iterator[None]:
+def confirm_results(loop: Loop, store: Store, config: Mapping[str, Any], listener: Listener) -> Iterator[None]:
     """Confirms results after a training; after a failure, saves unconfirmed ones in a file."""
     CONFIRMED.clear()  # of an earlier study of this process
     try:

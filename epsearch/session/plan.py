@@ -12,7 +12,7 @@ from epsearch.loop.cohorts import kind_of
 from epsearch.loop.estimates import Eta, MemberCounts, Plan
 from epsearch.loop.jobs import Job, Run, bytes_free
 from epsearch.machine import visible_gpus
-from epsearch.preparation.distances import measuring
+from epsearch.preparation.distances import costs_of_inner_tests
 from epsearch.runners import overheads
 from epsearch.runners.local import local_slots
 from epsearch.runners.registry import Runner, runner_of
@@ -82,7 +82,7 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
         ray=bool(jobs) and ray,
         resolutions=tuple(resolution(seeds, loop.scores()) for seeds in study.compared_on),
         suggestion=_suggestion(loop) if counts.now else "",
-        measuring=measuring(study, loop.images),
+        measuring=costs_of_inner_tests(study, loop.images),
         cautions=cautions(study, seen=loop.seen_tasks),
     )
 
@@ -96,9 +96,9 @@ def _plan_of_trainer(loop: Loop, usable: int) -> Plan:
     eta, runner = None, runner_of(study)
     if jobs and taken:
         least, usual, most = loop.work_of(counts)
-        report = overheads.expected(overheads.REPORT)
+        report = overheads.expected_seconds(overheads.REPORT)
         # By each worker and for each certificate; where members import it anew, their time has it.
-        imports = overheads.expected(overheads.import_of(study.value("method")), 0.0)
+        imports = overheads.expected_seconds(overheads.import_of(study.value("method")), 0.0)
         start = runner.overhead + imports * (1 + counts.certified / at_once)
         low, middle, high = (float(quantile) / at_once for quantile in np.quantile(taken, (0.05, 0.5, 0.95)))
         eta = Eta(
@@ -150,7 +150,7 @@ def _cost(loop: Loop, runs: Iterable[Run]) -> NDArray[np.float64]:
 def _eta(runner: Runner, work: tuple[float, float, float], speed: Speed) -> Eta:
     """Returns the time of a whole run; work: the fewest, the usual and the most FLOP."""
     middle, half, share = speed
-    start, report = runner.overhead / share, overheads.expected(overheads.REPORT) / share
+    start, report = runner.overhead / share, overheads.expected_seconds(overheads.REPORT) / share
     least, usual, most = work
     return Eta(
         start + usual * middle / share + report,

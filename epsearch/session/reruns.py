@@ -21,7 +21,7 @@ from epsearch.preparation.data import prepare
 from epsearch.preparation.memory import limit_workers
 from epsearch.runners.local import ready
 from epsearch.runners.progress import Monitor
-from epsearch.session.session import open_store, passing_warnings
+from epsearch.session.session import open_store, pass_warnings
 from epsearch.study.description import Study
 from results.labels import count_text
 from results.ledger.record import RERUN, Certificate, RunRecord
@@ -125,7 +125,7 @@ def train_again(
     study = replace(loop.study, data_dir=data_dir, runner="local", address="local")
     if not {"cpu": True, "cuda": cuda_present(), "mps": mps_present()}[study.device]:
         raise UsageError(f"study {study.name!r} was trained on a {study.device.upper()} GPU, and torch finds none here")
-    with passing_warnings(listener):
+    with pass_warnings(listener):
         prepared = prepare(study, listener)
         path = numeric_path(study, prepared.stream, study.numeric_path, listener)
         study = limit_workers(replace(study, numeric_path=path), prepared.stream, listener)

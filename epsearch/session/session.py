@@ -12,7 +12,7 @@ from epsearch.checking.check_cache import refuse_inert
 from epsearch.events import Listener, Note, Planned, Warned, ignore, stops, warner
 from epsearch.failures import requeues
 from epsearch.failures.errors import Interrupted, UsageError
-from epsearch.ledger.damage import reading, unused_in_words
+from epsearch.ledger.damage import as_unreadable, describe_unused
 from epsearch.ledger.evaluation_log import user_log
 from epsearch.ledger.location import hide_storage
 from epsearch.loop.base import LOGS, Loop
@@ -30,7 +30,7 @@ from epsearch.runners import overheads
 from epsearch.runners.progress import Monitor
 from epsearch.runners.registry import runner_of
 from epsearch.runners.time_left import TimeLeft
-from epsearch.session.confirmation import confirming, sum_up
+from epsearch.session.confirmation import confirm_results, sum_up
 from epsearch.session.lease import StudyLease, hold
 from epsearch.slurm.time_left import seconds_left
 from epsearch.study.description import Study
@@ -79,7 +79,7 @@ class Effort:
 
 
 @contextmanager
-def passing_warnings(listener: Listener) -> Iterator[None]:
+def pass_warnings(listener: Listener) -> Iterator[None]:
     """Passes warnings of this thread to the listener; errors of plug-in code become UsageError."""
     try:
         with redirect_notes(warner(listener)):
@@ -102,8 +102,8 @@ def train(
     stored.
     """
     begun, left = time.monotonic(), seconds_left(study.time_left)
-    with passing_warnings(listener):
-        with requeues.limiting():
+    with pass_warnings(listener):
+        with requeues.limit_requeues():
             prepared = prepare(study, listener)
             make_folder(study.out)
             check_checkpoints(study)
@@ -146,14 +146,14 @@ def _train(
         loop.evaluation_log.add(loop.records.values())  # also those stored before a crash
         eta = _planned(loop, listener)
         share = eta.share if eta else 1.0
-        report = eta.report if eta else overheads.expected(overheads.REPORT)
+        report = eta.report if eta else overheads.expected_seconds(overheads.REPORT)
         monitor = Monitor(loop, listener, eta, _starting(study, eta), TimeLeft(study.time_budget, until), report)
         if not loop.done:
             runner, begun = runner_of(study), time.monotonic()
             with (
-                confirming(loop, store, row.config, listener),
+                confirm_results(loop, store, row.config, listener),
                 # One that waited had less than its time; two new objects are not equal.
-                requeues.limiting(object if lease.waited else partial(_progress, loop)),
+                requeues.limit_requeues(object if lease.waited else partial(_progress, loop)),
                 _prepared_trainer(study, monitor),
                 runner.ready(study) as run,
             ):
@@ -178,10 +178,10 @@ def _prepared_trainer(study: Study, monitor: Monitor) -> Iterator[None]:
     if not study.foreign:
         yield
         return
-    from trainers.foreign.fork_servers import end_idle, keeping
+    from trainers.foreign.fork_servers import end_idle, keep_servers
 
     _announce_logs(study, monitor)
-    with keeping():
+    with keep_servers():
         if not runner_of(study).starts_at_once:
             end_idle()  # that of the declaration, as nothing is trained here
         yield
@@ -240,7 +240,7 @@ def plan(study: Study, listener: Listener = ignore, extend: bool = False) -> Pla
 
     Nothing is stored: the ledger need not be writable, or exist. Raises UsageError.
     """
-    with passing_warnings(listener):
+    with pass_warnings(listener):
         prepared = prepare(study, listener)
         with hide_storage(), open_store(study.storage, Store.read) as store:
             study = _placed(study, prepared, store, ignore)  # the plan contains these notes
@@ -263,7 +263,7 @@ def _warn_of_damage(loop: Loop, listener: Listener, before: frozenset[str] = fro
     """Warns of damaged records that are not in `before`; returns the keys of both."""
     damage = {key: why for key, why in loop.damaged.items() if key not in before}
     if damage:
-        listener(Warned(f"{unused_in_words(damage)}; what was lost is trained again and replaces it"))
+        listener(Warned(f"{describe_unused(damage)}; what was lost is trained again and replaces it"))
     return before | damage.keys()
 
 
@@ -281,7 +281,7 @@ def stored_loop(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> L
     storage, out: current ledger and folder of reports, which may have moved.
     """
     stored = history.read(row, storage, out)
-    with reading(row):
+    with as_unreadable(row):
         loop = make_loop(stored.study, stored.images, store, stored.earlier)
         loop.disjointness, loop.stored_at = stored.disjointness, row.created
         state = store.leases.state_of(row.name)

@@ -14,7 +14,7 @@ from epsearch.findings.facts import facts, verification
 from epsearch.findings.listing import load
 from epsearch.findings.notebook import StoredStudy
 from epsearch.findings.reports import REPORTS
-from epsearch.plugins.registration import added
+from epsearch.plugins.registration import add_plugins
 from epsearch.stored.transfer import check_target, export_study
 from epsearch.study.kinds import Search
 from results.archive import WHEN
@@ -76,7 +76,7 @@ def export_paper(name: str, file: Path, storage: LedgerUrl, out: Path) -> PaperF
         raise UsageError(f"study {name!r} has no evaluation to report in a paper")
     study = StoredStudy(loop.study, results)
     check_target(file)
-    with added(results.config), tempfile.TemporaryDirectory(prefix="epsearch-") as folder:
+    with add_plugins(results.config), tempfile.TemporaryDirectory(prefix="epsearch-") as folder:
         place = Path(folder)
         left_out = _write_parts(study, results, place)
         export_study(name, place / ARCHIVE, storage, out)

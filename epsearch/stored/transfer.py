@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Table
 
-from epsearch.failures.errors import UsageError, refused
-from epsearch.findings.listing import load, opened
+from epsearch.failures.errors import UsageError, as_usage_error
+from epsearch.findings.listing import load, open_ledger
 from epsearch.ledger.damage import Unreadable
 from epsearch.ledger.location import check_no_file_of
 from epsearch.preparation import history
@@ -51,7 +51,7 @@ class Transfer(NamedTuple):
 def export_study(name: str, file: Path, storage: LedgerUrl, out: Path) -> Transfer:
     """Writes a study, its runs and certificates into a file. Raises UsageError."""
     keys = sorted(load(name, storage, out).records)
-    with opened(storage) as store:
+    with open_ledger(storage) as store:
         tables = {schema.studies: [name], schema.summaries: [name]}
         tables |= {table: keys for table in PARTS if table not in tables}
         return _export(file, store, tables | {schema.certificates: sorted([*keys, *map(perturbed_key, keys)])})
@@ -59,7 +59,7 @@ def export_study(name: str, file: Path, storage: LedgerUrl, out: Path) -> Transf
 
 def export_ledger(file: Path, storage: LedgerUrl) -> Transfer:
     """Writes all studies and runs of a ledger into a file. Raises UsageError."""
-    with opened(storage) as store:
+    with open_ledger(storage) as store:
         return _export(file, store, {table: store.names(table) for table in PARTS})
 
 
@@ -91,7 +91,7 @@ def _export(file: Path, store: Store, names: Names) -> Transfer:
     return Transfer(file, studies, studies, parts[schema.runs]["rows"], certificates, lost)
 
 
-@refused(ArchiveError)
+@as_usage_error(ArchiveError)
 def import_file(file: Path, storage: LedgerUrl, out: Path, name: str | None = None) -> Transfer:
     """Takes a file over into a ledger, which is made if need be: all of it or nothing.
 
@@ -117,7 +117,7 @@ def import_file(file: Path, storage: LedgerUrl, out: Path, name: str | None = No
 
 def _refusing() -> Any:
     """Turns errors of the ledger into UsageError; a database that is gone is no bad input."""
-    return refused(StoreError, but=StoreUnavailable)
+    return as_usage_error(StoreError, but=StoreUnavailable)
 
 
 def _renamed(archive: Archive, name: str | None) -> Rows:

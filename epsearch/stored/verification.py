@@ -9,7 +9,7 @@ from typing import NamedTuple
 from epsearch.events import Listener, Warned, ignore, warner
 from epsearch.failures.errors import UsageError
 from epsearch.findings.listing import load
-from epsearch.ledger.damage import reading
+from epsearch.ledger.damage import as_unreadable
 from epsearch.loop.base import Loop
 from epsearch.loop.certificates import tolerance
 from epsearch.loop.content import run_of
@@ -131,7 +131,7 @@ def label_of(study: Study, record: RunRecord) -> str:
 
 def _run(study: Study, record: RunRecord) -> Run:
     """Returns the run of a record. Raises Unreadable where this version does not know its fields."""
-    with reading(StudyRow(study.name, {}, "")):
+    with as_unreadable(StudyRow(study.name, {}, "")):
         return run_of(record)
 
 

@@ -29,7 +29,7 @@ from epsearch.study.option import (
     option,
 )
 from epsearch.study.parsers import AUTO
-from epsearch.study.published import published
+from epsearch.study.published import published_settings
 from results.labels import A_T, OF_POINTS, count_text
 from results.ledger.record import Unit
 from results.ledger.url import LedgerUrl
@@ -109,7 +109,7 @@ class Study:
         nothing is checked.
         """
         complete = options.keys() == {field.name for field in fields(self)}
-        for name, value in (options if complete else vars(filling.filled(type(self), options))).items():
+        for name, value in (options if complete else vars(filling.fill_study(type(self), options))).items():
             object.__setattr__(self, name, value)
 
     kind: ClassVar[str]
@@ -379,7 +379,7 @@ class Study:
 
         Raises ValueError where it has no values for the method.
         """
-        return published(self.dataset, vars(self).get("method"))
+        return published_settings(self.dataset, vars(self).get("method"))
 
     def digest(self) -> str:
         """Returns a hash of the identity, 6 hexadecimal digits, for the default name."""

@@ -15,6 +15,6 @@ def fill_with(build: Build) -> None:
     _BUILD[:] = [build]
 
 
-def filled(kind: type[Any], options: Mapping[str, Any]) -> Any:
+def fill_study(kind: type[Any], options: Mapping[str, Any]) -> Any:
     """Returns a study of a kind with some options. Raises UsageError for invalid options."""
     return _BUILD[0](kind, options)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from epsearch.failures.errors import UsageError, brief, refused
+from epsearch.failures.errors import UsageError, as_usage_error, brief
 from epsearch.study import limits
-from epsearch.study.parsers import hyperparameter, listed, one_of, word
+from epsearch.study.parsers import hyperparameter, one_of, split_list, word
 from results.points import COLUMNS
 from search_spaces.space import Parameter, Space, Value
 from trainers.hyperparameters import Hyperparameter, anything
@@ -28,7 +28,7 @@ TRUTHS: dict[str, bool | None] = {
 MOST = 32  # hyperparameters in an option
 
 
-def searched(name: str, method: str | None = None) -> Hyperparameter:
+def search_declaration(name: str, method: str | None = None) -> Hyperparameter:
     """Returns the declaration for a search: without `all`, and without values that switch a method off.
 
     method: a plug-in, whose own hyperparameters are known, too. Raises UsageError, with the nearest name, for an
@@ -45,13 +45,13 @@ def searched(name: str, method: str | None = None) -> Hyperparameter:
 def _allowed(one: Hyperparameter) -> str:
     """Returns the allowed values in words.
 
-    >>> _allowed(searched("epsilon")), _allowed(searched("memory")), _allowed(searched("lr"))
-    ('in [0, 1]', 'whole, >= 1 and <= 1000000000', '> 0 and <= 1e+30')
+    >>> [_allowed(search_declaration(name)) for name in ("epsilon", "memory", "lr")]
+    ['in [0, 1]', 'whole, >= 1 and <= 1000000000', '> 0 and <= 1e+30']
     """
     return one.allowed if one.high <= 1 else f"{'whole, ' if one.whole else ''}{one.allowed} and <= {one.high:.10g}"
 
 
-@refused(ValueError)
+@as_usage_error(ValueError)
 def space(value: Any, name: str, method: str | None = None) -> Space:
     """Returns a space from `lr=log:0.003..0.3 memory=10,25`, a list of parts, or a mapping.
 
@@ -61,7 +61,7 @@ def space(value: Any, name: str, method: str | None = None) -> Space:
     >>> str(space("epsilon=0..0.5", "search").parameters[0])
     'epsilon=0..0.5'
     """
-    parts = [{key: value[key]} for key in value] if isinstance(value, dict) else listed(value, separator=None)
+    parts = [{key: value[key]} for key in value] if isinstance(value, dict) else split_list(value, separator=None)
     if len(parts) > MOST:
         raise UsageError(f"{name} takes at most {MOST} hyperparameters once, got {len(parts)} parts")
     return Space(tuple(_parameter(part, method) for part in parts))
@@ -85,7 +85,7 @@ def stored_space(parts: Iterable[Any]) -> list[Any]:
     return read
 
 
-@refused(ValueError)
+@as_usage_error(ValueError)
 def own_values(value: Any, name: str, method: str | None = None) -> tuple[tuple[str, Given], ...]:
     """Returns values of a method's own hyperparameters, from `pull=0.5 when=odd` or a YAML mapping.
 
@@ -93,7 +93,9 @@ def own_values(value: Any, name: str, method: str | None = None) -> tuple[tuple[
     unknown or repeated name, and an invalid value.
     """
     pairs = (
-        list(value.items()) if isinstance(value, dict) else [str(part).split("=", 1) for part in listed(value, None)]
+        list(value.items())
+        if isinstance(value, dict)
+        else [str(part).split("=", 1) for part in split_list(value, None)]
     )
     own, values = {} if method is None else own_hyperparameters(method), dict[str, Given]()
     declared = None if method is None else declaration(method)
@@ -176,7 +178,7 @@ def _parameter(part: Any, method: str | None) -> Parameter:
     name = str(name).strip().replace("-", "_")
     if values is None or not (values or isinstance(values, (bool, int, float))):
         raise UsageError(f"search takes NAME={FORMS}, got {brief(part)}")
-    one = searched(name, method)
+    one = search_declaration(name, method)
     if isinstance(values, list):
         return _choices(one, values, method, truths=False)
     values = str(values)

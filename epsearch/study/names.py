@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from epsearch.failures.errors import UsageError, brief, refused
+from epsearch.failures.errors import UsageError, as_usage_error, brief
 from epsearch.plugins.kinds import KINDS
 from epsearch.plugins.loading import load_plugin
-from epsearch.plugins.names import installed, resolve
-from epsearch.study.parsers import hyperparameter, listed, one_of, path, some_of
+from epsearch.plugins.names import installed_plugins, resolve
+from epsearch.study.parsers import hyperparameter, one_of, path, some_of, split_list
 from results.labels import OBJECTIVES, WORST, is_objective
 from search_spaces.published.definition import UnknownDataset, load_definition
 from search_spaces.published.fields import read_yaml
@@ -34,7 +34,7 @@ USUAL = "cv-tasks"
 SHARED = (*(one.name for one in OF_EVERY_METHOD if not one.per_method), MEMORY.name)
 
 
-@refused(UnknownDataset)
+@as_usage_error(UnknownDataset)
 def dataset(value: Any, name: str) -> str:
     """Returns a dataset's name, folder:/path (made absolute) or module:factory."""
     kind, colon, rest = str(value).partition(":")
@@ -45,7 +45,7 @@ def dataset(value: Any, name: str) -> str:
     try:
         return load_definition(str(value)).name
     except UnknownDataset as error:
-        if str(value) in (plugin.name for plugin in installed("stream")):
+        if str(value) in (plugin.name for plugin in installed_plugins("stream")):
             return resolve("stream", value, ())
         if os.path.isdir(str(value)):  # unlike Path's, it accepts invalid names, too
             raise UsageError(f"no dataset {value!r}; the images of the folder {value} are folder:{value}") from error
@@ -68,7 +68,7 @@ def plugin(value: Any, name: str, kind: str, known: Collection[str]) -> str:
 
 def protocols(value: Any, name: str) -> tuple[str, ...]:
     """Returns names of search protocols, each once, with commas between; plug-ins are loaded."""
-    chosen = tuple(protocol(one, name) for one in listed(value))
+    chosen = tuple(protocol(one, name) for one in split_list(value))
     if not chosen or len(set(chosen)) < len(chosen):
         raise UsageError(f"{name} must be different protocols, got {', '.join(chosen) or 'none'}")
     return chosen
@@ -93,7 +93,7 @@ def plugins(value: Any, name: str, kind: str) -> tuple[str, ...]:
 
     None is loaded.
     """
-    parts = value.replace(",", " ").split() if isinstance(value, str) else listed(value)
+    parts = value.replace(",", " ").split() if isinstance(value, str) else split_list(value)
     own = KINDS[kind].ours() if parts else ()
     return tuple(dict.fromkeys(resolve(kind, str(part).strip(), own) for part in parts))
 
@@ -122,7 +122,7 @@ def methods(value: Any, name: str) -> tuple[str, ...]:
     """Returns methods, each once, from a list, names separated by commas, or all but those that must be named."""
     if value == "all":
         return tuple(name for name, one in METHODS.items() if not one.named_only)
-    names = [method(str(part).strip()) for part in listed(value)]
+    names = [method(str(part).strip()) for part in split_list(value)]
     if not names or len(set(names)) < len(names):
         raise UsageError(f"{name} must be different names with commas between, or all; got {value!r}")
     return tuple(names)
@@ -161,7 +161,7 @@ def settings(value: Any, name: str) -> tuple[tuple[str, str, Value], ...]:
     return tuple((of, field, value) for (of, field), value in parsed.items())
 
 
-@refused(ValueError, OSError)
+@as_usage_error(ValueError, OSError)
 def pack(value: Any, name: str) -> Pack:
     """Returns the pack of a name, of a file (a Path), or of data as `Pack.as_data` has them."""
     if isinstance(value, Pack):
@@ -174,7 +174,7 @@ def pack(value: Any, name: str) -> Pack:
     own, changed = str(data.pop("name", "")), data.pop("changed", [])
     if not PACK_NAME.fullmatch(own):
         raise UsageError(f"the name of a pack must be up to 60 letters, digits and . _ -, got {brief(own)}")
-    read = replace(parse_pack(own, data), changed=tuple(map(str, listed(changed))))
+    read = replace(parse_pack(own, data), changed=tuple(map(str, split_list(changed))))
     method(read.method, f"method of pack {own}")
     from results.metrics import METRICS  # late, as most studies have no pack
     from results.statistics.equivalence import SPREADS

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from epsearch.failures.errors import UsageError, brief, refused
+from epsearch.failures.errors import UsageError, as_usage_error, brief
 from epsearch.study import limits
 from results.claims import Claim
 from results.ledger.url import LedgerUrl
@@ -91,7 +91,7 @@ def some_of(value: Any, name: str, allowed: Collection[str]) -> tuple[str, ...]:
     >>> some_of("pdf, svg", "figures", ("svg", "pdf"))
     ('pdf', 'svg')
     """
-    return tuple(dict.fromkeys(one_of(str(part).strip(), name, allowed) for part in listed(value)))
+    return tuple(dict.fromkeys(one_of(str(part).strip(), name, allowed) for part in split_list(value)))
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
 
 
-def pretrained(value: Any, name: str) -> str | None:
+def parse_weights(value: Any, name: str) -> str | None:
     """Returns weights: imagenet, None for none, or a path, made absolute."""
     known = {"none": None, "imagenet": "imagenet"}
     text = str(value)
@@ -153,7 +153,7 @@ def size(value: Any, name: str, least: str = "1MiB", example: str = "500MiB or 4
 
 def claim(value: Any, name: str) -> str:
     """Returns a claim like soft_agem > agem + 1, with single spaces."""
-    with refused(ValueError):
+    with as_usage_error(ValueError):
         return str(Claim.of(str(value)))
 
 
@@ -181,7 +181,7 @@ def format_duration(seconds: float) -> str:
     return "".join(parts)
 
 
-def listed(value: Any, separator: str | None = ",") -> list[Any]:
+def split_list(value: Any, separator: str | None = ",") -> list[Any]:
     """Returns the parts of a text, a YAML list or a single value; separator: None for white space."""
     if isinstance(value, str):
         return value.split(separator)
@@ -190,7 +190,7 @@ def listed(value: Any, separator: str | None = ",") -> list[Any]:
 
 def sizes(value: Any, name: str) -> tuple[int, ...]:
     """Returns memory sizes, ascending, from 25,50,100 or a list."""
-    numbers = [whole(part, name, 1) for part in listed(value)]
+    numbers = [whole(part, name, 1) for part in split_list(value)]
     if not numbers or len(set(numbers)) < len(numbers):
         raise UsageError(f"{name} must be different numbers with commas between, like 25,50,100; got {brief(value)}")
     return tuple(sorted(numbers))
@@ -202,7 +202,7 @@ def widths(value: Any, name: str) -> tuple[int, ...]:
     >>> widths("400, 300", "hidden")
     (400, 300)
     """
-    numbers = tuple(whole(part, name, 1, limits.WIDTH) for part in listed(value))
+    numbers = tuple(whole(part, name, 1, limits.WIDTH) for part in split_list(value))
     if not 1 <= len(numbers) <= limits.LAYERS:
         raise UsageError(f"{name} must be 1 to {limits.LAYERS} numbers with commas between, got {brief(value)}")
     return numbers
@@ -326,7 +326,7 @@ def address(value: Any, name: str) -> str:
     return text
 
 
-@refused(ValueError)
+@as_usage_error(ValueError)
 def numeric_path(value: Any, name: str) -> str:
     """Returns the name of a numeric path, as in the ledger."""
     return str(NumericPath.parse(str(value)))

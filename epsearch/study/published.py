@@ -8,7 +8,7 @@ from trainers.methods import METHODS, PLUGGED, hyperparameters
 from trainers.methods import method as method_of
 
 
-def published(dataset: str, method: str | None = None) -> dict[str, Any]:
+def published_settings(dataset: str, method: str | None = None) -> dict[str, Any]:
     """Returns the published settings of a dataset, with a method's own hyperparameters if it is named.
 
     Comments in the definition's YAML file name the sources. Raises ValueError where the definition has none for the
@@ -37,11 +37,11 @@ def known_values(dataset: str, method: str, name: str) -> dict[str, float]:
     Raises UnknownDataset.
     """
     declared = next(each for each in method_of(method).hyperparameters if each.name == name)
-    values = {"default": declared.default, "published": sourced(dataset, method).get(name)}
+    values = {"default": declared.default, "published": settings_of_dataset(dataset, method).get(name)}
     return {which: float(value) for which, value in values.items() if isinstance(value, (int, float))}
 
 
-def sourced(dataset: str, method: str | None = None) -> dict[str, Value]:
+def settings_of_dataset(dataset: str, method: str | None = None) -> dict[str, Value]:
     """Returns the hyperparameters for which the definition of a dataset has a value: its own, then those of a method.
 
     A value that every method has for itself, as the learning rate, is the dataset's only where no method is named.
@@ -69,7 +69,7 @@ def _hyperparameters(dataset: str, method: str | None) -> dict[str, Value]:
     """Returns published hyperparameters: the method's, else the dataset's, else the declared default."""
     declared = {each.name: each.default for each in hyperparameters().values() if each.published}
     if method is None or method in PLUGGED:  # plug-ins have no published values
-        return declared | sourced(dataset)
+        return declared | settings_of_dataset(dataset)
     known = METHODS.get(method)
     load_definition(dataset).method((known and known.settings_of) or method)  # raises without values
-    return declared | sourced(dataset) | sourced(dataset, method)
+    return declared | settings_of_dataset(dataset) | settings_of_dataset(dataset, method)

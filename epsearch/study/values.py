@@ -117,7 +117,7 @@ REFERENCE_ROWS = ValueType(
     list,
     json={"type": "array", "items": {"type": "string", "enum": list(names.REFERENCE_ROWS)}},
 )
-PRETRAINED = ValueType(parsers.pretrained, "NAME|PATH", none="none")
+PRETRAINED = ValueType(parsers.parse_weights, "NAME|PATH", none="none")
 SEED_NUMBERS = ValueType(parsers.seeds, "SEEDS", list, json={"anyOf": [{"type": "integer", "minimum": 1}, NUMBERS]})
 SETTINGS = ValueType(names.settings, "VALUES", names.format_settings, json=MAPPING)
 SIZE = ValueType(parsers.size, "SIZE", parsers.format_size)

@@ -73,7 +73,7 @@ def comparison(results: TableResults) -> Brief:
     if (answer := against.reproduction(results)) is not None and len(results.rows) == 1:
         return reproduction(answer)
     rows = comparison_numbers.comparison_table(results)
-    lines, below = _table_in_brief(rows, ("row",), comparison_numbers.left_out(results), results.name)
+    lines, below = _table_in_brief(rows, ("row",), comparison_numbers.leaves_out(results), results.name)
     tau = comparison_numbers.ranking(results)[1] if results.printed_beside else math.nan
     if answer is not None:
         lines.insert(0, Text(against.headline(answer), style="bold"))
@@ -86,7 +86,7 @@ def comparison(results: TableResults) -> Brief:
 def memory(results: TableResults) -> Brief:
     """Returns the method and size of memory with the highest A_T, and a line a row."""
     rows = memory_page.memory_table(results)
-    return _table_in_brief(rows, ("row", "memory"), memory_page.left_out(results), results.name)
+    return _table_in_brief(rows, ("row", "memory"), memory_page.leaves_out(results), results.name)
 
 
 def _table_in_brief(rows: pd.DataFrame, titles: Sequence[str], left_out: bool, name: str) -> Brief:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from epsearch.ledger.damage import unused_in_words
+from epsearch.ledger.damage import describe_unused
 from epsearch.status import UNKNOWN, StudyStatus
 from epsearch.terminal.consoles import FittingTable, facts, table
 from results.labels import A_T, count_text, dataset_label, method_label
@@ -32,7 +32,7 @@ def study(loop: "Loop") -> RenderableType:
             "command": loop.study.kind,
             "state": loop.state(),
             "found": loop.headline(),
-            **({"damaged": unused_in_words(unused)} if unused else {}),
+            **({"damaged": describe_unused(unused)} if unused else {}),
             **{name: _plain(value) for name, value in loop.study.shown().items() if value is not None},
         }
     )
@@ -175,7 +175,7 @@ def prepared(images: "DecodedImages") -> RenderableType:
     )
 
 
-def inspected(inspection: "Inspection") -> RenderableType:
+def inspection_text(inspection: "Inspection") -> RenderableType:
     """Returns a dataset's counts, corrupt images, and differences from its description."""
     from trainers.streams.images.sources.base import printable
 

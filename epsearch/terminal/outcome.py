@@ -11,13 +11,13 @@ from rich.text import Text
 
 from epsearch.api import Outcome
 from epsearch.findings.notebook import SideBySide, StoredStudy
-from epsearch.plugins.registration import added
+from epsearch.plugins.registration import add_plugins
 from epsearch.study.kinds import Comparison, MemoryStudy, ProtocolStudy, Search
 from epsearch.terminal import brief
 from epsearch.terminal.consoles import line, table
 from epsearch.terminal.sheets import sheet_table
 from results.labels import count_text, duration_text
-from results.metrics import METRICS, undefined
+from results.metrics import METRICS, undefined_metrics
 from results.pages.cells import left_out_text
 from results.pages.comparison import comparison_sheet
 from results.pages.comparison_numbers import comparison_table, ranking
@@ -30,7 +30,7 @@ from results.paper.differences import spread_name
 from results.protocol_tables import choice_table, constant_table, protocol_table
 from results.protocols import ProtocolResults
 from results.search import SearchResults
-from results.search_tables import evaluation_table, left_out, reference_table
+from results.search_tables import evaluation_table, leaves_out, reference_table
 from results.table import TableResults
 from results.verdict import along_tasks, claim, forecast, protocols
 from results.verdict.answer import answer
@@ -47,7 +47,7 @@ def renderable(result: Outcome, place: str = "", program: str = PROGRAM) -> Rend
     place: options of the ledger, for the commands in it; program: how they begin.
     """
     effort, (in_brief, _, _, notes) = result.effort, VIEWS[result.study.kind]
-    with added(result.results.config):
+    with add_plugins(result.results.config):
         lines, below = in_brief(result.results)
         reasons = len(notes(result.results))
     name = result.study.name
@@ -67,7 +67,7 @@ def renderable(result: Outcome, place: str = "", program: str = PROGRAM) -> Rend
 def reasons(study: StoredStudy) -> RenderableType:
     """Returns all that is known of a study's answer: its reasons in words, every metric, cautions."""
     _, whole, _, notes = VIEWS[study.study.kind]
-    with added(study.results.config):
+    with add_plugins(study.results.config):
         return Group(
             *whole(study.results), *(Text(f"caution: {note}", style="yellow") for note in notes(study.results))
         )
@@ -76,14 +76,14 @@ def reasons(study: StoredStudy) -> RenderableType:
 def reasons_as_json(study: StoredStudy) -> dict[str, Any]:
     """Returns the same as JSON: the answer and the data of a kind of study, with its cautions."""
     _, _, data, notes = VIEWS[study.study.kind]
-    with added(study.results.config):
+    with add_plugins(study.results.config):
         return {"name": study.study.name, **data(study.results), "notes": list(notes(study.results))}
 
 
 def as_json(result: Outcome) -> dict[str, Any]:
     """Returns the same as JSON; metrics in the paper's units, missing values null."""
     results, (_, _, data, notes) = result.results, VIEWS[result.study.kind]
-    with added(results.config):
+    with add_plugins(results.config):
         answer_of_kind = data(results)
     return {
         "name": results.name,
@@ -138,7 +138,10 @@ def _search(results: SearchResults) -> list[RenderableType]:
     parts: list[RenderableType] = [*map(Text, filter(None, said)), Text("")]
     if not results.evaluation:
         return parts
-    remarks = [*undefined(results.evaluation), *([left_out_text(results.name)] if left_out(results) else [])]
+    remarks = [
+        *undefined_metrics(results.evaluation),
+        *([left_out_text(results.name)] if leaves_out(results) else []),
+    ]
     return [*parts, *_evaluation(results), *map(Text, remarks), Text("")]
 
 

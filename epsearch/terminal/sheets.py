@@ -21,13 +21,13 @@ HEAD = 16
 def sheet_table(sheet: Sheet) -> FittingTable:
     """Returns a printed table for a terminal; the lines of a cell stand below each other.
 
-    Where not all columns fit, it is `transposed`.
+    Where not all columns fit, `transpose` is for it.
     """
     rows = [[_text(cell) for cell in row] for row in sheet.rows]
-    return FittingTable(_titles(sheet), rows, narrower=partial(transposed, sheet))
+    return FittingTable(_titles(sheet), rows, narrower=partial(transpose, sheet))
 
 
-def transposed(sheet: Sheet, width: int) -> RenderableType:
+def transpose(sheet: Sheet, width: int) -> RenderableType:
     """Returns the table with a column for each row, in blocks of as many as fit in `width`; nothing is left out."""
     titles = _titles(sheet)
     label = min(text_width(*titles), width // 3)

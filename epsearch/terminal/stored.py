@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from epsearch.ledger.damage import unused_in_words
+from epsearch.ledger.damage import describe_unused
 from epsearch.terminal.consoles import FittingTable, facts
 from results.labels import count_text, points_text
 
@@ -20,7 +20,7 @@ STREAMS = {"cv": "search", "eval": "evaluation", "validation": "validation", "me
 MACHINES = {True: "this kind", False: "another kind", None: "not known"}  # by Rerun.same_machine
 
 
-def verified(verification: "Verification") -> RenderableType:
+def verification_text(verification: "Verification") -> RenderableType:
     """Returns a line per run, and a summary below."""
     titles = ("run", "stream", "seed", "verdict", "accuracies", "machine", "key")
     rows = [[*map(Text, _line(rerun))] for rerun in verification.reruns]
@@ -60,7 +60,7 @@ def _summary(verification: "Verification") -> list[str]:
         may = f"up to {points_text(allowed)} may come from rounding" if allowed else "none may differ on this machine"
         lines.append(f"{len(wrong)} differ from what is stored, accuracies by up to {largest}; {may}")
     if verification.damaged:
-        lines.append(unused_in_words(verification.damaged))
+        lines.append(describe_unused(verification.damaged))
     return lines
 
 
@@ -75,7 +75,7 @@ def _why(others: "list[Rerun]") -> str:
     return "the ledger does not say on which kind of machine they were trained"
 
 
-def verified_as_json(verification: "Verification") -> dict[str, Any]:
+def verification_json(verification: "Verification") -> dict[str, Any]:
     """Returns the same as JSON; differences of accuracies are fractions in [0, 1].
 
     Infinite or unknown differences and tolerances are null: of parameters a ledger has only a hash.

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from epsearch.testing.promises import Check, checks_of, sure
-from epsearch.testing.toy import black, pairs, suited, toy
+from epsearch.testing.toy import black, pairs, suit_stream, toy
 from trainers.cohort import Architecture, Cohort, CohortResult, Learner
 from trainers.hyperparameters import Hyperparameter, Hyperparameters, Value
 from trainers.methods import METHODS, PLUGGED, plug
@@ -68,7 +68,9 @@ class MethodCase:
 
     def train(self, learners: Sequence[Learner], stream: TaskStream, path: NumericPath | None = None) -> CohortResult:
         """Trains learners together, from the start."""
-        return train_cohort(Cohort(tuple(learners)), Training(suited(self.method, stream), NETWORK, path or self.path))
+        return train_cohort(
+            Cohort(tuple(learners)), Training(suit_stream(self.method, stream), NETWORK, path or self.path)
+        )
 
     def acting(self, tasks: int) -> set[str]:
         """Returns hyperparameters that change the final parameters after a number of tasks."""

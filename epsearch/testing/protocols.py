@@ -36,7 +36,7 @@ def proposals_end_lie_inside_and_are_new(protocol: Protocol) -> str | None:
     """A trial costs a member of every seed."""
     for question in _questions(protocol):
         for accuracy in ACCURACIES:
-            tried = [trial.value for trial in asked(protocol, question, accuracy)]
+            tried = [trial.value for trial in ask(protocol, question, accuracy)]
             sure(len(set(tried)) == len(tried), f"a value must be proposed once, got {tried}")
             low, high = question.candidates[0], question.candidates[-1]
             sure(all(low <= value <= high for value in tried), f"values must lie in {low:g}…{high:g}, got {tried}")
@@ -50,7 +50,7 @@ def the_choice_is_a_value_that_was_tried(protocol: Protocol) -> str | None:
         return "it sees nothing"
     for question in _questions(protocol):
         for accuracy in ACCURACIES:
-            trials = asked(protocol, question, accuracy)
+            trials = ask(protocol, question, accuracy)
             tried, choice = [trial.value for trial in trials], protocol.choose(question, trials)
             sure(choice in tried, f"the choice must be one of the trials {tried}, got {choice}")
     return None
@@ -60,9 +60,9 @@ def the_same_trials_lead_to_the_same_choice(protocol: Protocol) -> str | None:
     """A killed study is resumed by the records alone."""
     for question in _questions(protocol):
         for accuracy in ACCURACIES:
-            trials = asked(protocol, question, accuracy)
+            trials = ask(protocol, question, accuracy)
             copies = [Trial(one.value, one.matrices.copy()) for one in trials]
-            again = asked(protocol, question, accuracy)
+            again = ask(protocol, question, accuracy)
             sure([one.value for one in again] == [one.value for one in trials], "proposals must follow from the trials")
             first, second = protocol.choose(question, trials), protocol.choose(question, again)
             sure(first == second, f"equal trials must lead to one choice, got {first} and {second}")
@@ -78,7 +78,7 @@ def a_value_that_diverged_is_not_chosen(protocol: Protocol) -> str | None:
     if protocol.view is None:
         return "it sees nothing"
     for lost in VALUES[1:]:
-        trials = asked(protocol, QUESTION, _losing(lost))
+        trials = ask(protocol, QUESTION, _losing(lost))
         if any(trial.value == lost for trial in trials):
             choice = protocol.choose(QUESTION, trials)
             sure(choice != lost, f"{lost:g} has diverged, and was chosen")
@@ -90,7 +90,7 @@ def a_question_in_which_all_diverge_is_refused(protocol: Protocol) -> str | None
     if protocol.view is None:
         return "it sees nothing"
     try:
-        choice = protocol.choose(QUESTION, asked(protocol, QUESTION, lambda value: math.nan))
+        choice = protocol.choose(QUESTION, ask(protocol, QUESTION, lambda value: math.nan))
     except ValueError:
         return None
     raise AssertionError(f"where all trials diverge ValueError must be raised, {choice:g} was chosen")
@@ -105,7 +105,7 @@ PROMISES = (
 )
 
 
-def asked(protocol: Protocol, question: Question, accuracy: Accuracy) -> list[Trial]:
+def ask(protocol: Protocol, question: Question, accuracy: Accuracy) -> list[Trial]:
     """Returns the trials of a question with made-up accuracies. Raises AssertionError where they do not end."""
     trials: list[Trial] = []
     while values := protocol.propose(question, trials):

@@ -69,7 +69,7 @@ def tables() -> Iterator[tuple[list[float | None], random.Random]]:
         yield list(values), draw
 
 
-def allowed(parameter: Parameter, value: Any) -> bool:
+def is_allowed(parameter: Parameter, value: Any) -> bool:
     """Returns whether a value of the right type lies in a parameter."""
     if parameter.choices:
         return any(value is choice for choice in parameter.choices)

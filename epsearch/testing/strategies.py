@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from epsearch.testing.promises import Check, checks_of, refuses, sure
-from epsearch.testing.searches import StrategyCase, allowed, observe, run, scores_of, state, tables
+from epsearch.testing.searches import StrategyCase, is_allowed, observe, run, scores_of, state, tables
 from search_spaces.space import Parameter, Space
 from search_spaces.strategies import STRATEGIES, StrategyKind
 from search_spaces.strategy import Budget, Confidence, Observation, Suggestion, replay
@@ -142,7 +142,7 @@ def suggestions_lie_inside_have_numbers_of_their_own_and_end(case: StrategyCase,
     for one in asked:
         sure(len(one.point) == len(parameters), f"a point must have {len(parameters)} values, got {one.point}")
         for parameter, value in zip(parameters, one.point, strict=True):
-            sure(allowed(parameter, value), f"values must lie in {parameter}, got {value!r}")
+            sure(is_allowed(parameter, value), f"values must lie in {parameter}, got {value!r}")
     numbers = [one.number for one in asked]
     sure(numbers == list(range(len(asked))), f"suggestions must be numbered 0, 1, 2, …, got {numbers}")
     sure(len(asked) <= most, f"there may be {most} suggestions, got {len(asked)}")

@@ -73,6 +73,6 @@ class _ByClass(StreamWrapper):
         return examples._replace(labels=examples.labels + self._stream.outputs * self._stream.tasks.index(task))
 
 
-def suited(method: Method, stream: TaskStream) -> TaskStream:
+def suit_stream(method: Method, stream: TaskStream) -> TaskStream:
     """Returns a domain-incremental stream as it is, or class-incremental where the method is for nothing else."""
     return stream if scenario_of(stream) in method.scenarios else cast(TaskStream, _ByClass(stream))

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from results.figures.scores import Scores
-from results.figures.style import BLUE, FAINT, finish, padded, plotly
+from results.figures.style import BLUE, FAINT, finish, pad_range, plotly
 from results.labels import STREAM_LABELS, count_text, number_text, subscripts
 from results.points import point_text
 from results.search import SearchResults
@@ -67,7 +67,7 @@ def visible_range(points: pd.DataFrame) -> tuple[float, float] | None:
     if scores.empty:
         return None
     low = min(float(scores.median()), float(points["best"].min()))
-    return padded(low, float(scores.max()), share=0.08, least=0.1)
+    return pad_range(low, float(scores.max()), share=0.08, least=0.1)
 
 
 def add_staircase(figure: Any, points: pd.DataFrame, objective: str, name: str, colour: str, dash: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from results.figures.noise import left_out_text
-from results.figures.parameter_curve import named
+from results.figures.parameter_curve import figure_name
 from results.figures.parameter_drawing import (
     ParameterCurve,
     add_level,
@@ -15,7 +15,7 @@ from results.figures.parameter_drawing import (
     displayed,
     title,
 )
-from results.figures.style import finish, padded, plotly, value_axis
+from results.figures.style import finish, pad_range, plotly, value_axis
 
 MOST_PANELS = 4
 """Panels of repeats side by side; narrower ones than these would be unreadable."""
@@ -64,7 +64,7 @@ def caption(curve: ParameterCurve) -> str:
 
 def tables(curve: ParameterCurve) -> dict[str, pd.DataFrame]:
     """Returns name -> table of the data of the figure: those rows of `parameter_curve` that have a panel."""
-    return {f"{named(curve.parameter, curve.metric)}_repeats": _rows(curve)}
+    return {f"{figure_name(curve.parameter, curve.metric)}_repeats": _rows(curve)}
 
 
 def _rows(curve: ParameterCurve) -> pd.DataFrame:
@@ -79,4 +79,4 @@ def _ends(curve: ParameterCurve, repeats: tuple[int, ...]) -> tuple[float, float
     bars = [means["mean"] + sign * means["within_error"].fillna(0) for sign in (-1, 1)]
     values = [value for column in (seeds, *bars) for value in column.dropna().tolist()]
     values += [] if curve.at_baseline is None else [curve.at_baseline]
-    return padded(min(values), max(values)) if values else None
+    return pad_range(min(values), max(values)) if values else None

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from results.figures.style import axis_title, faint, finish, legend_beside, line_style, padded, plotly
+from results.figures.style import axis_title, faint, finish, legend_beside, line_style, pad_range, plotly
 from results.labels import count_text, subscripts
 from results.ledger.record import RunRecord
 from results.metrics import METRICS, PERCENT, average_accuracy_curve, forgetting_curve
@@ -98,7 +98,7 @@ def zoom(data: Numbers) -> tuple[float, float] | None:
     # A second panel that shows half of the range or more would show nothing new.
     if not best.size or np.ptp(best) > 0.5 * np.ptp(np.concatenate(values)):
         return None
-    return padded(float(best.min()), float(best.max()))
+    return pad_range(float(best.min()), float(best.max()))
 
 
 def caption(data: Numbers) -> str:

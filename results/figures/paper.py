@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from results.figures.parameter_drawing import BAND, CHOICE, CURVE, MEANS, REFERENCE, SEEDS, SET
-from results.figures.style import FONT, INK, SYMBOLS, heights, padded, plotly
+from results.figures.style import FONT, INK, SYMBOLS, heights, pad_range, plotly
 
 INCH = 96
 """Pixels of an inch, as browsers and kaleido have it; a pixel is 0.75 points."""
@@ -104,7 +104,7 @@ def _make_room(figure: Any) -> None:
     if not values or not lines:
         return
     panel = figure.layout.height - MARGINS["t"] - MARGINS["b"]
-    low, high = padded(min(values), max(values))
+    low, high = pad_range(min(values), max(values))
     free = min(lines * ENTRY / panel, 0.6)
     figure.update_yaxes(range=(low, low + (high - low) / (1 - free)))
 

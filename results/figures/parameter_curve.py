@@ -23,10 +23,10 @@ from results.verdict.peak import table
 __all__ = ["caption", "draw", "numbers", "tables"]
 
 
-def named(parameter: str, metric: str) -> str:
+def figure_name(parameter: str, metric: str) -> str:
     """Returns the name of the figure, and of its files.
 
-    >>> named("epsilon", "A_T"), named("lr", "A_T − 0.5 F_T")
+    >>> figure_name("epsilon", "A_T"), figure_name("lr", "A_T − 0.5 F_T")
     ('epsilon_A_T', 'lr_A_T_0_5_F_T')
     """
     return re.sub(r"\W+", "_", f"{parameter}_{metric}")
@@ -96,7 +96,7 @@ def tables(curve: ParameterCurve) -> dict[str, pd.DataFrame]:
 
     The last is empty where there is no curve. With reference rows there is a table of these, too.
     """
-    name = named(curve.parameter, curve.metric)
+    name = figure_name(curve.parameter, curve.metric)
     fitted = None if curve.peak is None else curve.peak.curve
     columns = ["value", "mean", "low", "high", "best_share"]
     drawn = pd.DataFrame(columns=columns) if fitted is None else fitted

@@ -20,7 +20,7 @@ from results.figures.style import (
     heights,
     on_axis,
     ordered_colours,
-    padded,
+    pad_range,
     plotly,
     value_axis,
 )
@@ -321,7 +321,7 @@ def _add_references(figure: Any, curve: ParameterCurve) -> None:
     means: list[float] = rows["mean"].tolist()
     room = ROOM * (high - low)
     near = [mean for mean in means if low - room <= mean <= high + room]
-    figure.update_yaxes(range=padded(min([low, *near]), max([high, *near]), share=0.08))
+    figure.update_yaxes(range=pad_range(min([low, *near]), max([high, *near]), share=0.08))
     values, notes = sorted(curve.points[curve.parameter].unique()), {"↑": 0, "↓": 0}
     for name, n, mean, half, (colour, dash) in zip(
         rows["row"], rows["n"], means, rows["half_width"], LINES, strict=False

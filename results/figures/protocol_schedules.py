@@ -14,7 +14,7 @@ from results.figures.style import (
     legend_beside,
     on_axis,
     ordered_colours,
-    padded,
+    pad_range,
     plotly,
     value_axis,
 )
@@ -98,7 +98,7 @@ def draw(data: Numbers) -> Any:
     # Of what is drawn: candidates that no protocol takes would press the lines together.
     places = [on_axis(value, log) for value in (*values, *(() if best is None else (best,)))]
     more = apart * len(orders)
-    ends = padded(min(places) - more, max(places) + more)
+    ends = pad_range(min(places) - more, max(places) + more)
     figure.update_yaxes(title_text=label, range=ends, **value_axis(values, log))
     figure.update_layout(legend_tracegroupgap=0)
     return figure

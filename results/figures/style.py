@@ -123,12 +123,12 @@ def axis_title(metric: str, unit: str) -> str:
     return subscripts(f"{metric} ({unit or 'fraction'})")
 
 
-def padded(low: float, high: float, share: float = 0.06, least: float = 1e-3) -> tuple[float, float]:
+def pad_range(low: float, high: float, share: float = 0.06, least: float = 1e-3) -> tuple[float, float]:
     """Returns the range of an axis from low to high, with a share of its length free at both ends.
 
     Values that are all equal get `least`, because an axis of length 0 has no scale.
 
-    >>> padded(0.0, 50.0), padded(1.0, 1.0, least=0.5)
+    >>> pad_range(0.0, 50.0), pad_range(1.0, 1.0, least=0.5)
     ((-3.0, 53.0), (0.5, 1.5))
     """
     pad = share * (high - low) or least

@@ -86,16 +86,16 @@ def figure(name: str, module: ModuleType, numbers: Any, *folds: str) -> str:
 
     The drawing is JSON that figures.js shows in the reader's colours and width; where there is no JavaScript, the
     tables are open instead. The first clause of the caption names the figure for screen readers; of a long caption,
-    what comes after MOST_WORDS unfolds. `name` becomes the id of the element. folds: HTML of `folded` parts that belong
-    to the figure, which stand beside those of its caption and data.
+    what comes after MOST_WORDS unfolds. `name` becomes the id of the element. folds: HTML of `fold`, of parts that
+    belong to the figure, which stand beside those of its caption and data.
     """
     text, drawing = module.caption(numbers), module.draw(numbers)
     short = re.split(r"[:.,;] ", text, maxsplit=1)[0]
-    first, rest = shortened(text)
+    first, rest = shorten(text)
     # Within a script element only "</" and "<!--" have a meaning, and JSON may write "<" in another way.
     source, config = drawing.to_json().replace("<", "\\u003c"), escape(json.dumps(FIGURE_SETTINGS))
     tables = module.tables(numbers)
-    more = folded("About this figure", f'<p class="caption">{prose(rest)}</p>', False) if rest else ""
+    more = fold("About this figure", f'<p class="caption">{prose(rest)}</p>', False) if rest else ""
     data = "".join(_data(file, data) for file, data in tables.items())
     parts = (more, f'<details class="data" open><summary>Data</summary>{data}</details>', *folds)
     return (
@@ -107,14 +107,14 @@ def figure(name: str, module: ModuleType, numbers: Any, *folds: str) -> str:
     )
 
 
-def shortened(caption: str) -> tuple[str, str]:
+def shorten(caption: str) -> tuple[str, str]:
     """Returns a caption as at most MOST_WORDS words and the rest, parted between sentences.
 
     A first sentence that is too long is parted at a semicolon, a colon or a comma, or else after the last word.
 
-    >>> shortened("Dots: single seeds. Bars: one standard error.")
+    >>> shorten("Dots: single seeds. Bars: one standard error.")
     ('Dots: single seeds. Bars: one standard error.', '')
-    >>> shortened("Short. A " + "word " * 30 + "end.")[0]
+    >>> shorten("Short. A " + "word " * 30 + "end.")[0]
     'Short.'
     """
     for between in (SENTENCES, re.compile(r"(?<=[;:]) "), re.compile(r"(?<=,) ")):
@@ -186,7 +186,7 @@ def banner(kind: str, label: str, text: str, advice: str) -> str:
     return f'<div class="banner {escape(kind)}"><div class="label">{escape(label)}</div>{said}</div>'
 
 
-def folded(heading: str, body: str, visible: bool = False) -> str:
+def fold(heading: str, body: str, visible: bool = False) -> str:
     """Returns a long part under a heading that unfolds it, unless it is `visible`; `body` is HTML."""
     return f"<details{' open' * visible}><summary>{escape(heading)}</summary>{body}</details>"
 

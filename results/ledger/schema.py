@@ -84,13 +84,13 @@ def _values(row: StoredRow) -> dict[str, Any]:
 
 def without_checksum(table: Table, row: StoredRow) -> dict[str, Any]:
     """Returns the row's values without the checksum. Raises Damaged where they do not match it, or their columns."""
-    values = typed(table, row)
+    values = check_types(table, row)
     if values.pop("checksum") != content_key(values):
         raise Damaged("its checksum does not match")
     return values
 
 
-def typed(table: Table, row: StoredRow) -> dict[str, Any]:
+def check_types(table: Table, row: StoredRow) -> dict[str, Any]:
     """Returns the row's values. Raises Damaged where they are of other types than their columns."""
     values = _values(row)
     for name, value in values.items():

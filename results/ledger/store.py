@@ -16,7 +16,7 @@ from results.ledger.record import ALONE, KINDS, RERUN, Certificate, RunRecord, S
 from results.ledger.retry import RetryPolicy
 from results.ledger.url import LedgerUrl
 from results.ledger.writers import claims
-from results.ledger.writers.access import Access, Prepare, tried_again
+from results.ledger.writers.access import Access, Prepare, try_again
 from results.ledger.writers.claims import Claims
 from results.ledger.writers.errors import LeaseHeld, LeaseLost
 from results.ledger.writers.events import Events
@@ -75,7 +75,7 @@ class Store(Access):
             added += self._insert(schema.CERTIFICATES[kind], make, rows, summary, replace=kind == RERUN)
         return added
 
-    @tried_again
+    @try_again
     def sum_up(self, summary: Summary) -> None:
         """Replaces a study's summary, unless the study has been changed since the summary was computed."""
         with self._writing() as connection:
@@ -87,12 +87,12 @@ class Store(Access):
         """Returns the stored certificates of a kind with these keys; damage: see `get`."""
         return self._find(schema.CERTIFICATES[kind], partial(schema.to_certificate, kind=kind), keys, damage)
 
-    @tried_again
+    @try_again
     def all_runs(self) -> list[RunRecord]:
         """Returns every record, in the order of creation, then key."""
         return [record for _, record in self._undamaged(schema.runs, schema.from_row, *OLDEST_RUNS)]
 
-    @tried_again
+    @try_again
     def save_study(self, name: str, config: Mapping[str, Any]) -> None:
         """Stores a study. The same configuration again changes nothing.
 
@@ -109,7 +109,7 @@ class Store(Access):
         if stored.config != new:
             raise conflict(name, stored.config, new)
 
-    @tried_again
+    @try_again
     def change_study(self, before: StudyRow, config: Mapping[str, Any]) -> None:
         """Gives a study another configuration. Raises StudyConflict if it is no longer as it was read."""
         columns = schema.studies.c
@@ -124,31 +124,31 @@ class Store(Access):
                     f"study {before.name!r} was changed by another program in the meantime; run the command again"
                 )
 
-    @tried_again
+    @try_again
     def described(self, phase: str) -> list[tuple[dict[str, Any], str]]:
         """Returns (content, time of creation) of every run on the streams of a phase, "cv" or "eval", oldest first."""
         rows = self._undamaged(schema.runs, _content, *OLDEST_RUNS, where=schema.runs.c.phase == phase)
         return [(content, row.created) for row, content in rows]
 
-    @tried_again
+    @try_again
     def study(self, name: str) -> StudyRow | None:
         """Returns the study of that name, or None."""
         rows = self._undamaged(schema.studies, schema.to_study, where=schema.studies.c.name == name)
         return rows[0][1] if rows else None
 
-    @tried_again
+    @try_again
     def studies(self) -> list[StudyRow]:
         """Returns every study, in the order of creation, then name."""
         return [study for _, study in self._undamaged(schema.studies, schema.to_study, *OLDEST_STUDIES)]
 
-    @tried_again
+    @try_again
     def summaries(self) -> dict[str, Summary]:
         """Returns study -> its summary, without damaged summaries and those of a study before it was changed."""
         now = {study.name: study.checksum for study in self.studies()}
         stored = (summary for _, summary in self._undamaged(schema.summaries, schema.to_summary))
         return {summary.name: summary for summary in stored if now.get(summary.name) == summary.study}
 
-    @tried_again
+    @try_again
     def summary(self, name: str) -> Summary | None:
         """Returns the summary of a study; None where it has none of how the study is now."""
         study = self.study(name)
@@ -156,7 +156,7 @@ class Store(Access):
         summary = rows[0][1] if rows else None
         return summary if study is not None and summary is not None and summary.study == study.checksum else None
 
-    @tried_again
+    @try_again
     def delete_study(self, name: str, unused: Unused) -> frozenset[str]:
         """Deletes a study that is ours, its events, and unused members; returns the keys of these members.
 
@@ -171,20 +171,20 @@ class Store(Access):
                 connection.execute(table.delete().where(table.c.name == name))
             return dropped
 
-    @tried_again
+    @try_again
     def runs_before(self, created: str) -> set[str]:
         """Returns the keys of all records that were created before a time, ISO-8601 in UTC."""
         with self.transaction("read") as connection:
             return set(connection.execute(select(schema.runs.c.key).where(schema.runs.c.created < created)).scalars())
 
-    @tried_again
+    @try_again
     def count_events(self, older_than: float) -> int:
         """Returns the number of events older than `older_than` seconds, by the database's clock."""
         with self.transaction("read") as connection:
             query = select(func.count()).where(_older(connection, older_than))
             return int(connection.execute(query).scalar_one())
 
-    @tried_again
+    @try_again
     def delete_old(self, unused: Unused, older_than: float) -> frozenset[str]:
         """Deletes unused members, and events older than `older_than` seconds; returns the keys of the members.
 
@@ -195,7 +195,7 @@ class Store(Access):
             connection.execute(schema.events.delete().where(_older(connection, older_than)))
             return dropped
 
-    @tried_again
+    @try_again
     def _insert(
         self, table: Table, make: Make, rows: list[Values], summary: Summary | None, replace: bool = False
     ) -> int:
@@ -220,14 +220,14 @@ class Store(Access):
             connection.execute(table.delete().where(table.c.key.in_(group)))
         return insert_new(connection, table, rows, table.c.key) if rows else 0
 
-    @tried_again
+    @try_again
     def names(self, table: Table) -> list[str]:
         """Returns the keys of a table, its first column, in the same order for every database."""
         with self.transaction("read") as connection:
             first = table.columns[0]
             return sorted(connection.execute(select(first)).scalars()) if self.has(table) else []
 
-    @tried_again
+    @try_again
     def undamaged_rows(self, table: Table, names: Sequence[str]) -> list[Values]:
         """Returns those rows of a table, with their checksums, that are not damaged, in the order of the names."""
         read: dict[str, Values] = {}
@@ -239,7 +239,7 @@ class Store(Access):
                         read[str(row[0])] = row._asdict()
         return [read[name] for name in names if name in read]
 
-    @tried_again
+    @try_again
     def import_rows(self, rows: Rows, ignored: Collection[str] = ()) -> tuple[tuple[str, ...], int, int]:
         """Adds rows of another ledger, all or none; returns (new studies, number of runs, of certificates).
 

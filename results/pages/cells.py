@@ -7,7 +7,7 @@ import pandas as pd
 
 from results.labels import MISSING, count_text, number_text, signed_text
 from results.metrics import METRICS
-from results.pages.sheet import Cell, Line, Sheet, numbered
+from results.pages.sheet import Cell, Line, Sheet, number_texts
 from results.paper.differences import APART, PRINTED_RUNS, spread_name
 from results.paper.reference import in_percent
 from results.table import TableResults
@@ -36,7 +36,7 @@ def printed_sheet(
     axes     (column of `table`, unit) of what the rows vary besides the method
     """
     axes = (*axes, *((("settings", ""),) if (table["settings"] != "").any() else ()))
-    footnotes, marks = numbered(notes)
+    footnotes, marks = number_texts(notes)
     rows = tuple(
         (
             _label_cell(row, mark, results.comparable),

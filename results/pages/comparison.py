@@ -12,12 +12,12 @@ from results.html import appendix, page
 from results.labels import count_text, dataset_label, number_text, stream_label
 from results.metrics import METRICS
 from results.pages.cells import printed_sheet, warnings
-from results.pages.comparison_numbers import comparison_table, left_out, ranking, row_notes
+from results.pages.comparison_numbers import comparison_table, leaves_out, ranking, row_notes
 from results.pages.costs import cost_table, costs_section, files
 from results.pages.latex import table_for_latex
 from results.pages.orders import orders_section
 from results.pages.sheet import Sheet, as_html
-from results.pages.writing import Figures, drawn, write_page
+from results.pages.writing import Figures, draw_figures, write_page
 from results.table import TableResults
 from results.verdict import claim
 from results.verdict.reproduction import sentences
@@ -78,7 +78,7 @@ def comparison_sheet(comparison: TableResults, table: pd.DataFrame, metrics: Seq
     metrics: its columns, of which `table` must have the numbers; empty for all.
     """
     title = f"Methods on the evaluation stream of {dataset_label(comparison.dataset)}"
-    printed = "" if left_out(comparison) else "the paper's main table"
+    printed = "" if leaves_out(comparison) else "the paper's main table"
     return printed_sheet(comparison, table, title, row_notes(comparison), metrics or tuple(METRICS), printed)
 
 
@@ -93,7 +93,9 @@ def _page(
 ) -> str:
     # Without a member the figures would be empty axes. Their numbers are still in the files.
     learning = (
-        drawn(drawings).values() if (table["n"] > 0).any() else [page.paragraphs("No member has been measured yet.")]
+        draw_figures(drawings).values()
+        if (table["n"] > 0).any()
+        else [page.paragraphs("No member has been measured yet.")]
     )
     body = [
         _overview(comparison, table, ranked, tau),

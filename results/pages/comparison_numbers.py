@@ -29,7 +29,7 @@ def comparison_table(comparison: TableResults) -> pd.DataFrame:
     return pd.DataFrame(named, columns=["row", "method", "settings"]).join(beside)
 
 
-def left_out(comparison: TableResults) -> bool:
+def leaves_out(comparison: TableResults) -> bool:
     """Returns whether the paper has printed rows that are not in the table, because the sizes are others."""
     return not comparison.printed_beside and any(_printed(comparison))
 

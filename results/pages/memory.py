@@ -14,7 +14,7 @@ from results.pages.costs import cost_table, costs_section, files
 from results.pages.latex import table_for_latex
 from results.pages.orders import orders_section
 from results.pages.sheet import Sheet, as_html
-from results.pages.writing import Figures, drawn, write_page
+from results.pages.writing import Figures, draw_figures, write_page
 from results.paper.differences import with_printed_rows
 from results.paper.reference import Printed, footnotes, main_memory, printed_memory_row
 from results.table import TableResults
@@ -82,7 +82,7 @@ def memory_notes(study: TableResults) -> list[tuple[str, ...]]:
     ]
 
 
-def left_out(study: TableResults) -> bool:
+def leaves_out(study: TableResults) -> bool:
     """Returns whether the paper has printed rows that are not in the table, because the sizes are others."""
     return not study.printed_beside and any(_printed(study))
 
@@ -98,7 +98,7 @@ def memory_sheet(study: TableResults, table: pd.DataFrame, metrics: Sequence[str
     metrics: its columns, of which `table` must have the numbers; empty for all.
     """
     title = f"Size of the episodic memory on {dataset_label(study.dataset)}"
-    printed = "" if left_out(study) else "the paper's memory study"
+    printed = "" if leaves_out(study) else "the paper's memory study"
     # Beside the method, because a line of the figure is several rows here.
     sizes = (("memory", "per class, task"),)
     return printed_sheet(study, table, title, memory_notes(study), metrics or PRINTED_METRICS, printed, sizes)
@@ -112,7 +112,7 @@ def _printed(study: TableResults) -> list[dict[str, Printed]]:
 def _page(study: TableResults, table: pd.DataFrame, costs: pd.DataFrame, sheet: Sheet, drawings: Figures) -> str:
     # Without a point the figure would be empty axes.
     count = len(drawings["memory_panels"][1])
-    panels = drawn(drawings).values() if count else [page.paragraphs("No member has been measured yet.")]
+    panels = draw_figures(drawings).values() if count else [page.paragraphs("No member has been measured yet.")]
     body = [
         page.notes(warnings(table, study.comparable, study.notes)),
         page.section("Metrics against the memory", *panels),

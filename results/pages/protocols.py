@@ -22,8 +22,8 @@ from results.labels import (
 )
 from results.metrics import METRICS
 from results.pages.cells import warnings
-from results.pages.sheet import Cell, Line, Sheet, as_html, numbered
-from results.pages.writing import Figures, drawn, write_page
+from results.pages.sheet import Cell, Line, Sheet, as_html, number_texts
+from results.pages.writing import Figures, draw_figures, write_page
 from results.points import parameter_label, value_text
 from results.protocol_tables import (
     WORST_CASE,
@@ -96,7 +96,7 @@ def protocol_sheet(results: ProtocolResults, table: pd.DataFrame) -> Sheet:
     """Returns the table for people, from the `protocol_table`: one row a protocol, bounds in grey at the end."""
     rows = {row.name: row for row in results.rows}
     records = table.to_dict("records")
-    footnotes, marks = numbered(_footnotes(record) for record in records)
+    footnotes, marks = number_texts(_footnotes(record) for record in records)
     inside = f"{WORST_CASE}_mean" in table
     others = bool(table["regret_others"].notna().any())
     header = (
@@ -207,7 +207,7 @@ def _answer(results: ProtocolResults) -> str:
 
 
 def _page(results: ProtocolResults, table: pd.DataFrame, sheet: Sheet, drawings: Figures) -> str:
-    html = drawn(drawings)
+    html = draw_figures(drawings)
     own = ("protocol_costs", "protocol_choices", "protocol_schedules")
     # Without a member the figures would be empty axes. Their numbers are still in the files.
     learning = [one for name, one in html.items() if name not in own] if (table["n"] > 0).any() else []
@@ -259,7 +259,7 @@ def _order_rows(results: ProtocolResults) -> str:
         rows.append(("group", [str(title)]))
         rows += [("", _order_cells(record)) for record in part.to_dict("records")]
     caption = "Choices by order of tasks"
-    return page.folded(caption, page.table(header, rows, caption))
+    return page.fold(caption, page.table(header, rows, caption))
 
 
 def _order_cells(record: Mapping[Any, Any]) -> list[str]:

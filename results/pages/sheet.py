@@ -57,10 +57,10 @@ class Sheet:
         return replace(self, remarks=(*self.remarks, *notes))
 
 
-def numbered(groups: Iterable[Sequence[str]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def number_texts(groups: Iterable[Sequence[str]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Returns all different texts in their order, and for each group the numbers (from 1) of its texts.
 
-    >>> numbered([["a"], [], ["b", "a"]])
+    >>> number_texts([["a"], [], ["b", "a"]])
     (('a', 'b'), [('1',), (), ('2', '1')])
     """
     kept = [tuple(group) for group in groups]

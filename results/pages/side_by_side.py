@@ -25,11 +25,11 @@ from results.pages.sheet import Cell, Line, Sheet, as_html
 from results.pages.side_by_side_numbers import (
     all_evaluated_choices,
     check_studies,
-    differing,
+    differing_options,
     row_labels,
     strategies_table,
 )
-from results.pages.writing import Figures, drawn, write_page
+from results.pages.writing import Figures, draw_figures, write_page
 from results.search import SearchResults
 from results.search_tables import by_seed
 from results.verdict import wording
@@ -144,7 +144,7 @@ def _page(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], 
 def _parts(
     studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], drawings: Figures
 ) -> tuple[str, str, str]:
-    html = drawn(drawings)
+    html = draw_figures(drawings)
     first = studies[0]
     verdicts = [(label, trust(s).verdict) for label, s in zip(row_labels(studies), studies, strict=True)]
     body = [
@@ -158,7 +158,7 @@ def _parts(
         ),
     ]
     # Searches of different hyperparameters, or methods, on one stream can be compared, too.
-    what = wording.searched(first) if len({s.parameters for s in studies}) == 1 else "Hyperparameters"
+    what = wording.searched_parameters(first) if len({s.parameters for s in studies}) == 1 else "Hyperparameters"
     methods = " and ".join(dict.fromkeys(method_label(s.method) for s in studies))
     heading = f"{wording.heading(what)} for {methods} on {dataset_label(first.dataset)}: {_nouns(studies)} compared"
     lead = f"{count_text(len(studies), 'search')}, scored by {first.objective} on the {STREAM_LABELS[first.score_on]}."
@@ -176,7 +176,7 @@ def _warnings(studies: Sequence[SearchResults]) -> list[str]:
         "searched parameters": {s.parameters for s in studies},
         "seeds of the search": {s.seeds for s in studies},
     }
-    others = [*(what for what, values in compared.items() if len(values) > 1), *differing(studies)]
+    others = [*(what for what, values in compared.items() if len(values) > 1), *differing_options(studies)]
     missing = [s.name for s in studies if not s.evaluation]
     biased = "All of them chose on the evaluation stream itself, so its figures are biased upwards."
     notes = (

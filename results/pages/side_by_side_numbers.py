@@ -79,7 +79,7 @@ def _images(study: SearchResults) -> str:
     return " and ".join(sorted({str(stream["images"]) for stream in streams if "images" in stream}))
 
 
-def differing(studies: Sequence[SearchResults]) -> list[str]:
+def differing_options(studies: Sequence[SearchResults]) -> list[str]:
     """Returns the options in which the studies differ, with their values where these are short.
 
     Without those of the strategy, and those that change no result.

@@ -17,7 +17,7 @@ Figures: TypeAlias = dict[str, tuple[ModuleType, Any]]
 """Name -> a module of `results.figures`, and its numbers."""
 
 
-def drawn(figures: Figures) -> dict[str, str]:
+def draw_figures(figures: Figures) -> dict[str, str]:
     """Returns name -> HTML of every figure with its caption."""
     return {name: page.figure(name, module, numbers) for name, (module, numbers) in figures.items()}
 

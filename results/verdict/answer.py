@@ -64,7 +64,7 @@ def answer(results: SearchResults, judged: bool = True) -> str:
 
 def _describe_trials(results: SearchResults) -> str:
     """Returns how many values were tried in how many rounds, in a sentence."""
-    return f"{wording.tried(results)} were tried in {wording.rounds(results)}."
+    return f"{wording.count_points(results)} were tried in {wording.rounds(results)}."
 
 
 def _joined(sentences: Iterable[str]) -> str:
@@ -77,7 +77,7 @@ def _choice(results: SearchResults) -> str:
     stream = STREAM_LABELS[results.score_on]
     spread = "; mean ± standard deviation over seeds" if len(members) > 1 else ""
     inert = is_inert(results)
-    tried = f"{wording.tried(results)} tried in {wording.rounds(results)}"
+    tried = f"{wording.count_points(results)} tried in {wording.rounds(results)}"
     rank = "one of" if wording.higher(results) else "the best of"
     best = f"by the rule for ties among the {tried}" if inert else f"{rank} {tried}{_highest(results)}"
     if results.by_curve and not inert:
@@ -110,7 +110,7 @@ def _best_tried(results: SearchResults) -> str:
     choice = results.choice
     if choice is None or not results.by_curve or is_inert(results):
         return ""
-    tried = f"{wording.tried(results)} were tried in {wording.rounds(results)}"
+    tried = f"{wording.count_points(results)} were tried in {wording.rounds(results)}"
     if choice.tried is None or choice.tried == results.chosen:
         return f"{tried}."
     best = point_text(results.parameters, choice.tried)

@@ -16,7 +16,7 @@ from results.statistics.racing import adjusted_means
 from results.statistics.spread import PairedTest, Spread, against, probability_best, spread
 from results.verdict.curve import Verdict
 from results.verdict.judge import judge
-from results.verdict.peak import Peak, complete, lost, peak, table
+from results.verdict.peak import Peak, complete, count_diverged, peak, table
 
 
 class TrustedPoint(NamedTuple):
@@ -182,7 +182,9 @@ def _points(results: SearchResults, inert: bool) -> tuple[TrustedPoint, ...]:
     probable = probability_best(whole) if resampled else np.full(len(whole), math.nan)
     dropped = () if results.race is None else results.race.dropped
     return tuple(
-        TrustedPoint(s, lost(results, s), spread(row.tolist()), float(a), s in dropped, pairs.get(s), float(p))
+        TrustedPoint(
+            s, count_diverged(results, s), spread(row.tolist()), float(a), s in dropped, pairs.get(s), float(p)
+        )
         for s, row, a, p in zip(results.points, scores, adjusted, probable, strict=True)
     )
 

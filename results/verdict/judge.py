@@ -95,7 +95,7 @@ def _of_first_stage(results: SearchResults, judged: Verdict) -> Verdict:
 
 def _inert(results: SearchResults, scores: np.ndarray) -> tuple[str, str] | None:
     """Returns (finding, advice) for an inert search; None for any other."""
-    searched = wording.searched(results)
+    searched = wording.searched_parameters(results)
     of = f"values of {searched}" if len(results.parameters) == 1 else f"points of {searched}"
     # Fingerprints are hashes of the final parameters: one for each unit means that no point changed the training.
     networks = {(record.unit, record.fingerprint) for record in results.search}

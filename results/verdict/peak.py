@@ -122,7 +122,7 @@ def table(results: SearchResults, metric: str = "") -> np.ndarray:
 
 def complete(results: SearchResults, metric: str = "") -> np.ndarray:
     """Returns `table` with NaN in the whole row of a point of which a seed diverged: the search gives it no score."""
-    whole = np.array([not lost(results, point) for point in results.points], dtype=bool)
+    whole = np.array([not count_diverged(results, point) for point in results.points], dtype=bool)
     return np.where(whole[:, None], table(results, metric), math.nan)
 
 
@@ -140,7 +140,7 @@ def _took_part(results: SearchResults) -> np.ndarray:
     return np.array([point in tried for point in results.points], dtype=bool)
 
 
-def lost(results: SearchResults, point: tuple[float | int | str, ...]) -> int:
+def count_diverged(results: SearchResults, point: tuple[float | int | str, ...]) -> int:
     """Returns the number of the point's members that diverged."""
     return sum(r.status != "ok" for r in results.members_of(point))
 

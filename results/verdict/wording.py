@@ -18,7 +18,7 @@ def subject(results: SearchResults) -> str:
     return parameter_label(results.parameters[0]) if len(results.parameters) == 1 else "point"
 
 
-def searched(results: SearchResults) -> str:
+def searched_parameters(results: SearchResults) -> str:
     """Returns all that was searched: "ε", "learning rate and λ", "ε, learning rate and memory"."""
     *first, last = map(parameter_label, results.parameters)
     return f"{', '.join(first)} and {last}" if first else last
@@ -38,7 +38,7 @@ def heading(text: str) -> str:
     return text[:1].upper() + text[1:] if text[:1].isascii() else text
 
 
-def tried(results: SearchResults) -> str:
+def count_points(results: SearchResults) -> str:
     """Returns how many points were tried: "51 values", "40 points"."""
     return count_text(len(results.points), "value" if len(results.parameters) == 1 else "point")
 

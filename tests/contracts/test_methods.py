@@ -13,7 +13,7 @@ from epsearch.testing.methods import (
     members_are_the_same_alone_and_together,
     zero_gradients_do_no_harm,
 )
-from epsearch.testing.toy import suited
+from epsearch.testing.toy import suit_stream
 from tests.support.learners import IN_SEQUENCE, OTHER_VALUES, STRENGTHS, engine_of, learner, train, untrained
 from tests.support.numeric_paths import (
     MKL,
@@ -123,7 +123,7 @@ def test_a_whole_run_agrees_with_a_plain_loop(method, form, path):
     stream, one = FEW, small(method, penalty_form=form)
     accuracies, trace = plainly_trained(method, form)
     assert len(trace) == 51
-    net = MLP((stream.inputs, *NETWORK.hidden, suited(METHODS[method], stream).outputs))
+    net = MLP((stream.inputs, *NETWORK.hidden, suit_stream(METHODS[method], stream).outputs))
     engine = engine_of(one, stream, path, NETWORK)
     with torch.inference_mode():
         learners = untrained(engine, [one])

@@ -12,7 +12,7 @@ from results.ledger import schema
 from results.ledger.store import Store
 from results.ledger.writers.errors import LeaseHeld, LeaseLost
 from results.ledger.writers.holder import UNKNOWN, here
-from results.ledger.writers.queue import Labels, Submission, ended, waits
+from results.ledger.writers.queue import Labels, Submission, has_ended, waits
 from results.ledger.writers.states import CANCELLED, CANCELLING, FAILED, FINISHED, FOLLOWS, QUEUED, RUNNING
 from tests.support.holders import dead, needs_proc
 from tests.support.leases import FAR, change, content, expire
@@ -218,17 +218,17 @@ def test_a_queued_study_is_cancelled_at_once(store: Store, other: Store) -> None
     store.queue.submit("demo", GIVEN)
     there = other.leases.cancel("demo")
     assert there is not None and (there.state, there.token) == (CANCELLED, 1)
-    assert ended(there.state, there.held) and not waits(there.state, there.held)
+    assert has_ended(there.state, there.held) and not waits(there.state, there.held)
     assert states(store) == [(QUEUED, ""), (CANCELLED, "")] and submission(store).open
     assert not store.queue.put_back("demo"), "a process that was told to stop does not undo it"
 
 
 @pytest.mark.parametrize("state", FOLLOWS)
 def test_every_state_waits_or_has_ended_or_is_on_its_way(state: str) -> None:
-    assert not waits(state, True) and not ended(state, True)
+    assert not waits(state, True) and not has_ended(state, True)
     assert waits(state, False) == (state in (QUEUED, RUNNING))
-    assert ended(state, False) == (state in (CANCELLED, FAILED, FINISHED))
-    assert waits(state, False) or ended(state, False) or state == CANCELLING
+    assert has_ended(state, False) == (state in (CANCELLED, FAILED, FINISHED))
+    assert waits(state, False) or has_ended(state, False) or state == CANCELLING
 
 
 def test_a_study_is_deleted_with_its_submission(store: Store, other: Store) -> None:

@@ -20,7 +20,7 @@ from trainers.numeric_path import NumericPath
 from trainers.scenarios import CLASS, DOMAIN, SCENARIOS, TASK
 from trainers.schedule import generator
 from trainers.streams import DataError
-from trainers.streams.competing import chosen_scenario, competing, scenario_of, taught
+from trainers.streams.competing import chosen_scenario, competing_outputs, scenario_of, taught
 
 NETWORK = Architecture(hidden=(24, 16))
 # Batches of 2, 4 and 8: one over their size is exact in float32, which engines weigh rows by.
@@ -188,10 +188,10 @@ def test_a_method_without_a_purpose_is_refused():
 def test_competing_outputs_of_a_stream_that_starts_late():
     stream = pairs(CLASS, range(1, 3))
     assert stream.heads(0).tolist() == [-1, -1, 1, 1, 2, 2]
-    assert competing(stream, 0, 0)[2].tolist() == [False, False, True, True, False, False]
-    assert competing(stream, 0, 1)[2].tolist() == [False, False, True, True, True, True]
-    assert competing(pairs(TASK), 0, 2)[0].tolist() == [True, True, False, False, False, False]
-    assert competing(pairs(DOMAIN), 0, 2) is None
+    assert competing_outputs(stream, 0, 0)[2].tolist() == [False, False, True, True, False, False]
+    assert competing_outputs(stream, 0, 1)[2].tolist() == [False, False, True, True, True, True]
+    assert competing_outputs(pairs(TASK), 0, 2)[0].tolist() == [True, True, False, False, False, False]
+    assert competing_outputs(pairs(DOMAIN), 0, 2) is None
 
 
 def test_outputs_of_a_teacher():

@@ -17,7 +17,14 @@ from hypothesis.extra.numpy import arrays
 from results import metric_variants
 from results.continual_evaluation import BY_NAME, INSIDE_METRICS
 from results.metric_variants import SHORT_NAMES, VARIANTS, short_name
-from results.metrics import METRICS, average_accuracy, backward_transfer, forgetting, forward_transfer, undefined
+from results.metrics import (
+    METRICS,
+    average_accuracy,
+    backward_transfer,
+    forgetting,
+    forward_transfer,
+    undefined_metrics,
+)
 from tests.support.sizes import ROOT
 from tests.support.synthetic import record
 
@@ -200,10 +207,10 @@ def test_too_few_tasks_and_missing_values_neither_crash_nor_warn() -> None:
             assert math.isnan(function(missing)), title
             assert math.isnan(VARIANTS[title].of(record(diverged=True))), title
     with METRICS.with_others(VARIANTS):
-        lines = undefined([record(tasks=2)])
+        lines = undefined_metrics([record(tasks=2)])
     assert lines == [f"{title} is not defined here: it needs a third task." for title in THREE_TASKS]
     with METRICS.with_others(VARIANTS):
-        lines = undefined([record(tasks=1)])
+        lines = undefined_metrics([record(tasks=1)])
     assert {line.partition(" is not")[0] for line in lines} == {"F_T", "BWT", "FWT", *VARIANTS.keys() - ONE_TASK.keys()}
 
 

@@ -27,7 +27,7 @@ from results.metrics import (
     learning_curve_area,
     mean_std,
     summarize,
-    undefined,
+    undefined_metrics,
 )
 from tests.support.synthetic import record, study
 
@@ -184,10 +184,10 @@ def test_a_mean_is_rounded_once_whatever_the_order_and_infinities_stay() -> None
 
 def test_a_metric_that_no_run_has_says_what_it_needs() -> None:
     runs = study(repeats=1).evaluation
-    assert undefined(runs) == [] and undefined(()) == []
+    assert undefined_metrics(runs) == [] and undefined_metrics(()) == []
     short = [replace(run, within=np.full_like(run.within, np.nan)) for run in runs]
-    assert undefined(short) == ["LCA_10 is not defined here: it needs ten mini-batches in every task."]
-    assert undefined([*short, runs[0]]) == [], "one run has it"
-    assert undefined([replace(run, status="diverged") for run in short]) == []
+    assert undefined_metrics(short) == ["LCA_10 is not defined here: it needs ten mini-batches in every task."]
+    assert undefined_metrics([*short, runs[0]]) == [], "one run has it"
+    assert undefined_metrics([replace(run, status="diverged") for run in short]) == []
     alone = [record(0.1, seed, tasks=1, phase="eval") for seed in range(2)]
-    assert [line.split()[0] for line in undefined(alone)] == ["F_T", "BWT", "FWT"]
+    assert [line.split()[0] for line in undefined_metrics(alone)] == ["F_T", "BWT", "FWT"]

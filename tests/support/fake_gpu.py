@@ -69,7 +69,9 @@ def step_without_float64(one, stream, architecture):
     with torch.no_grad():
         real = untrained(engine_of(one, stream, TWIN, architecture), [one, one])
     own = {name: value.tolist() for name, value in real.own.items()}
-    products = mock.patch("trainers.methods.inner.summed", lambda rows, vector: (rows @ vector[:, :, None])[..., 0])
+    products = mock.patch(
+        "trainers.methods.inner.sum_in_float64", lambda rows, vector: (rows @ vector[:, :, None])[..., 0]
+    )
     with mock.patch("trainers.numeric_path.WITHOUT_FLOAT64", {"cuda"}), products, fake_gpu(), WithoutFloat64():
         engine = engine_of(one, stream, NumericPath("cuda"), architecture)
         params = real.params.to("cuda")

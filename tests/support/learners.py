@@ -2,7 +2,7 @@
 
 import torch
 
-from epsearch.testing.toy import suited
+from epsearch.testing.toy import suit_stream
 from trainers import Architecture, Cohort, Learner
 from trainers.engines import make_engine
 from trainers.engines.base import Learners
@@ -59,7 +59,7 @@ def few(method, seed=0, **values):
 
 def engine_of(one, stream, path, architecture=SMALL, seeds=(0,)):
     """The engine that trains learners like this one."""
-    return make_engine(Cohort((one,)), seeds, suited(one.declared, stream), architecture, path)
+    return make_engine(Cohort((one,)), seeds, suit_stream(one.declared, stream), architecture, path)
 
 
 def untrained(engine, learners, seeds=None):
@@ -73,5 +73,5 @@ def untrained(engine, learners, seeds=None):
 
 def train(learners, stream, path=None, architecture=SMALL, progress=None, **options):
     """The result of a cohort; options: those of `Training`."""
-    stream = suited(learners[0].declared, stream)
+    stream = suit_stream(learners[0].declared, stream)
     return train_cohort(Cohort(tuple(learners)), Training(stream, architecture, path, **options), progress)

@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import torch
 
-from epsearch.testing.toy import suited
+from epsearch.testing.toy import suit_stream
 from tests.support.reference import (
     Facts,
     LossesReference,
@@ -29,7 +29,7 @@ from trainers.streams.competing import scenario_of
 
 def plain_run(one, stream, hidden):
     """(accuracies [T, T], parameters after every step) of one run without any engine."""
-    stream = suited(one.declared, stream)
+    stream = suit_stream(one.declared, stream)
     net = MLP((stream.inputs, *hidden, stream.outputs))
     start = torch.from_numpy(net.init(generator(one.seed, "init", min(stream.tasks))))[None]
     network = PlainLearner(net.sizes, unpadded(net, start))

@@ -11,7 +11,7 @@ def main():
     os.environ |= ray_start.SETTINGS
     import ray
 
-    with ray_start.starting():
+    with ray_start.allow_slow_start():
         ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     print(ray.get_runtime_context().gcs_address, flush=True)
     sys.stdin.read()

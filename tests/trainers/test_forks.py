@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from epsearch.testing.toy import suited
+from epsearch.testing.toy import suit_stream
 from tests.support.killing import train_until_kept
 from tests.support.learners import (
     IN_SEQUENCE,
@@ -129,7 +129,7 @@ def test_with_other_values_it_agrees_with_a_plain_loop(method, tmp_path):
     result = train([changed], STREAM, MKL, store=tmp_path)
     lower = np.tri(4, dtype=bool)
     assert np.array_equal(result.accuracies[0][lower], accuracies[lower])
-    outputs = suited(METHODS[method], STREAM).outputs
+    outputs = suit_stream(METHODS[method], STREAM).outputs
     found = flat(MLP((STREAM.inputs, *SMALL.hidden, outputs)), torch.from_numpy(result.params[0])[None])
     assert torch.allclose(found, trace[-1], atol=1e-5)
     assert result.steps[0] == len(trace) == sum(steps_of(changed, STREAM))

@@ -8,7 +8,7 @@ import pytest
 
 import trainers.checkpoints
 import trainers.networks
-from epsearch.testing.toy import suited
+from epsearch.testing.toy import suit_stream
 from tests.support.killing import train_until_kept
 from tests.support.learners import IN_SEQUENCE, OPTIMIZERS, SMALL, STRENGTHS, few, train
 from tests.support.made_images import made_images
@@ -34,7 +34,7 @@ def learner(method="soft_agem", seed=0, **values):
 
 def along(learners, path=MKL, stream=STREAM, architecture=SMALL, progress=None, **options):
     """The result of `train_path`; options: those of `Training`."""
-    stream = suited(learners[0].declared, stream)
+    stream = suit_stream(learners[0].declared, stream)
     return train_path(Cohort(tuple(learners)), Training(stream, architecture, path, **options), progress)
 
 

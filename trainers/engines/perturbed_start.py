@@ -24,11 +24,11 @@ def make_moved(
     """An engine like that of `make_engine`, whose untrained networks are moved; data, order and memory are the same."""
     engine = make_engine(cohort, seeds, stream, architecture, path)
     start = engine.start
-    engine.start = lambda: moved(start(), seeds)  # type: ignore[method-assign]
+    engine.start = lambda: perturb(start(), seeds)  # type: ignore[method-assign]
     return engine
 
 
-def moved(start: Tensor, seeds: tuple[int, ...]) -> Tensor:
+def perturb(start: Tensor, seeds: tuple[int, ...]) -> Tensor:
     """Returns the parameters [S, D] times 1 ± `SIZE`, rounded to their type; the signs are drawn for each seed.
 
     What is 0, as biases and what fills up a row are, stays 0.

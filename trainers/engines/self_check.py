@@ -84,7 +84,7 @@ def check(
     and a head such as are to be trained on. engine_of: what makes the engine that is checked. Raises SelfCheckFailed.
     """
     network = architecture if architecture.pretrained is None else replace(architecture, pretrained=None)
-    small = made_up(stream, network, learner.declared.scenarios)
+    small = make_noise_tasks(stream, network, learner.declared.scenarios)
     cohort = _cohort(learner, network)
     with torch.no_grad(), engine_of(cohort, (0,), small, network, path) as engine:
         exact = in_float64(make_engine(cohort, (0,), small, network, NumericPath()))
@@ -96,7 +96,7 @@ def check(
     return _Checked(median(plain), median(projected or [0.0]), graphs)
 
 
-def made_up(like: TaskStream, network: Architecture, scenarios: tuple[str, ...] = SCENARIOS) -> TaskStream:
+def make_noise_tasks(like: TaskStream, network: Architecture, scenarios: tuple[str, ...] = SCENARIOS) -> TaskStream:
     """Three small tasks of noise, with inputs of the size of another stream's and a head of the same kind.
 
     In its scenario, or the first of these, with two classes a task at least.

@@ -50,7 +50,7 @@ def _watch(trainer: int, life: int, parent: int, memory: SharedMemory) -> None:
     while os.getppid() == parent:
         if memory.grows():
             memory.record(one.pid for one in process_tree.descendants(os.getpid()))
-        while ended := guarding.reaped():
+        while ended := guarding.reap():
             if ended[0] == trainer:
                 with suppress(OSError):
                     os.write(life, f"trainer {os.waitstatus_to_exitcode(ended[1])}\n".encode())

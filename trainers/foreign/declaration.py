@@ -69,7 +69,7 @@ def reference_of(text: str) -> tuple[str, str]:
     return PROVIDED.get(module, module), name
 
 
-def declared(
+def read_declaration(
     reference: str, beside: Path, expected: Mapping[str, str] | None = None, seconds: float = SECONDS
 ) -> Declaration:
     """Returns the declaration of the trainer module:attribute, which is imported in a process of its own, never here.

@@ -72,7 +72,7 @@ _kept = _Kept()
 
 
 @contextmanager
-def keeping() -> Iterator[None]:
+def keep_servers() -> Iterator[None]:
     """Within the context, in all threads, trainers are imported by servers, which end with it."""
     with _kept.lock:
         _kept.holders += 1
@@ -83,7 +83,7 @@ def keeping() -> Iterator[None]:
 
 
 def keep_until_exit() -> None:
-    """As `keeping`, until this process ends, which is a worker."""
+    """As `keep_servers`, until this process ends, which is a worker."""
     with _kept.lock:
         if _kept.holders:
             return

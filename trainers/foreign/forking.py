@@ -69,7 +69,7 @@ class _Watch:
                 return
 
     def _reap(self) -> None:
-        while ended := guarding.reaped():
+        while ended := guarding.reap():
             process, status = ended[0], os.waitstatus_to_exitcode(ended[1])
             if process == self._server:
                 self._tell(f"server {status}")

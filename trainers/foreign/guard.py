@@ -114,7 +114,7 @@ class Guard:
             # The trainer has killed or stopped its guard, and processes that it started may be left.
             left = [one for one in self._seen if one.is_running()]
             process_tree.end(
-                lambda: [*process_tree.marked(MARK, self._mark), *(one for one in left if one.is_running())]
+                lambda: [*process_tree.find_marked(MARK, self._mark), *(one for one in left if one.is_running())]
             )
         shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -56,7 +56,7 @@ def end(guard: int, memory: SharedMemory, but: int = 0) -> None:
         found = others()
         memory.record(one.pid for one in found)
         process_tree.end(lambda: others(tidying=time.monotonic() > begun + TIDYING))
-        while ended := reaped():
+        while ended := reap():
             pass
         empty = 0 if found else empty + 1
         if ended is None or (but and empty == LOOKS):
@@ -66,7 +66,7 @@ def end(guard: int, memory: SharedMemory, but: int = 0) -> None:
     memory.remove()
 
 
-def reaped() -> tuple[int, int] | None:
+def reap() -> tuple[int, int] | None:
     """Returns (process, status) of one that has ended; () where none has, None where there are none."""
     try:
         found = os.waitpid(-1, os.WNOHANG)

@@ -62,10 +62,10 @@ class Message(NamedTuple):
         return self.arrays[0]
 
 
-def packed(header: Mapping[str, Any], *arrays: NDArray[Any]) -> bytes:
+def pack(header: Mapping[str, Any], *arrays: NDArray[Any]) -> bytes:
     """Returns a message as it goes over a pipe; arrays of TYPES.
 
-    >>> take_message(bytearray(packed({"kind": "labels"}, np.array([3, 1]))))
+    >>> take_message(bytearray(pack({"kind": "labels"}, np.array([3, 1]))))
     Message(header={'kind': 'labels'}, arrays=[array([3, 1])])
     """
     native = [one.astype(one.dtype.newbyteorder("="), copy=False) for one in arrays]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 import trainers
 from trainers.foreign import output_log, process_tree
 from trainers.foreign.guard import PREFIX, ForkServer, Guard
-from trainers.foreign.messages import AT_ONCE, Malformed, Message, packed, plain, take_message
+from trainers.foreign.messages import AT_ONCE, Malformed, Message, pack, plain, take_message
 from trainers.operating_system import CAN_FORK, SYSTEM
 from trainers.plugins.calls import ForeignError
 
@@ -260,7 +260,7 @@ class Process:
 
     def send(self, header: Mapping[str, Any], *arrays: NDArray[Any]) -> None:
         """Sends a message, as far as the process reads it; `receive` goes on."""
-        self._outgoing += packed(header, *arrays)
+        self._outgoing += pack(header, *arrays)
         if self._begun:
             self._write()
 

@@ -63,7 +63,7 @@ def end(listed: Callable[[], list[psutil.Process]]) -> None:
             one.kill()
 
 
-def marked(name: str, value: str) -> list[psutil.Process]:
+def find_marked(name: str, value: str) -> list[psutil.Process]:
     """Returns all processes that were started with a variable of this value, wherever they have gone."""
     found = []
     for one in psutil.process_iter():

@@ -14,7 +14,7 @@ from trainers.methods.penalty import (
     TaskEnd,
     Tensor,
     gather_squares,
-    normalised,
+    normalise,
     refresh_fisher,
 )
 from trainers.methods.rules import Method
@@ -28,7 +28,7 @@ def refresh(state: State, params: Tensor, values: Hyperparameters) -> None:
 
 def finish(state: State, end: TaskEnd) -> None:
     """Takes the Fisher estimate, scaled to [0, 1], as the importance; squares of an unfinished mean are dropped."""
-    state["importance"].copy_(normalised(state["fisher"], end.real))
+    state["importance"].copy_(normalise(state["fisher"], end.real))
     state["squares"].zero_()
 
 

@@ -8,11 +8,11 @@ def inner(rows: Tensor, vector: Tensor) -> Tensor:
     import torch  # methods are declared without it
 
     if rows.is_cuda:
-        return summed(rows, vector)
+        return sum_in_float64(rows, vector)
     return torch.bmm(rows, vector[:, :, None])[..., 0]
 
 
-def summed(rows: Tensor, vector: Tensor) -> Tensor:
+def sum_in_float64(rows: Tensor, vector: Tensor) -> Tensor:
     """The same, summed in float64: a GPU's product is one long float32 sum, or of 10 bits where tf32 is allowed."""
     import torch
 

@@ -148,7 +148,7 @@ def refresh_fisher(state: State, values: Hyperparameters) -> None:
     state["fisher"].mul_(1 - NEW_WEIGHT).add_(state["squares"], alpha=NEW_WEIGHT / values.fisher_every)
 
 
-def normalised(values: Tensor, real: Tensor) -> Tensor:
+def normalise(values: Tensor, real: Tensor) -> Tensor:
     """Shifted and scaled to [0, 1] over each member's parameters together; padding stays zero."""
     # Padding is kept out of both: its zeros could be the lowest.
     lowest = values.where(real, math.inf).amin(dim=1, keepdim=True)

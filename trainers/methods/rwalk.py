@@ -19,7 +19,7 @@ from trainers.methods.penalty import (
     Tensor,
     gather_path,
     gather_squares,
-    normalised,
+    normalise,
     refresh_fisher,
 )
 from trainers.methods.rules import Method
@@ -50,7 +50,7 @@ def finish(state: State, end: TaskEnd) -> None:
         gain.mul_(2)
     half = (score + gain).div_(2)
     score.copy_(half if end.values.penalty_form == "paper" else score + half)
-    state["importance"].copy_(normalised(state["fisher"], end.real) + normalised(score, end.real))
+    state["importance"].copy_(normalise(state["fisher"], end.real) + normalise(score, end.real))
     for name in ("squares", "path", "gain"):
         state[name].zero_()
     state["since"].copy_(end.params)

@@ -55,7 +55,7 @@ class Subspaces(NamedTuple):
     def end_task(self, state: dict[str, Tensor], inputs: Sequence[Tensor], values: Hyperparameters, task: int) -> None:
         """Grows the spans of one learner, state [1, …], in place, by the inputs [n, inputs + 1] of every layer."""
         for layer, (projection, seen) in enumerate(zip(_spans(state), inputs, strict=False)):
-            projection.copy_(grown(projection[0], seen, self.threshold(values, layer, task))[None])
+            projection.copy_(grow(projection[0], seen, self.threshold(values, layer, task))[None])
 
 
 def lengths_of(sizes: Sequence[int], scenario: str) -> list[int]:
@@ -79,7 +79,7 @@ def wide(length: int) -> int:
     return -(-length // ALIGNED) * ALIGNED
 
 
-def grown(projection: Tensor, inputs: Tensor, threshold: float) -> Tensor:
+def grow(projection: Tensor, inputs: Tensor, threshold: float) -> Tensor:
     """Returns the projection [k, k], in float64, with directions of inputs [n, k] added (GPM's equations 8 and 9).
 
     As few as have, together with what it projects on, a share >= threshold of ‖inputs‖²: the first left singular

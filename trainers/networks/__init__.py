@@ -4,7 +4,7 @@ from typing import cast
 
 import torch
 
-from trainers.cohort import IMAGE_NETWORKS, Architecture, plugged
+from trainers.cohort import IMAGE_NETWORKS, Architecture, find_plugged
 from trainers.networks.base import Network
 from trainers.networks.heads import Head, JointEmbedding, Linear
 from trainers.networks.mlp import MLP
@@ -39,7 +39,7 @@ def make_resnet(architecture: Architecture, stream: ImageStream, subtracted: boo
 
 def _make_own(architecture: Architecture, stream: TaskStream, subtracted: bool) -> OwnNetwork:
     """For streams of pixels and of images."""
-    own = plugged(architecture.network)
+    own = find_plugged(architecture.network)
     if not hasattr(stream, "pixels"):
         return own_network(own, cast(PixelStream, stream).inputs, stream.outputs, subtracted)
     images = cast(ImageStream, stream)

@@ -9,7 +9,7 @@ from torch import Tensor
 from trainers.networks.base import Batch, Pull, Statistics, gradient_of, leaves_of
 from trainers.networks.heads import Views
 from trainers.networks.layout import Layout, consecutive
-from trainers.networks.losses import cross_entropy, masked, mean_square, one_hot, output_delta
+from trainers.networks.losses import cross_entropy, mask, mean_square, one_hot, output_delta
 
 
 class ByAutograd(ABC):
@@ -71,7 +71,7 @@ class ByAutograd(ABC):
                 gradient_of(losses.sum(), leaves, self.layout.views(gradient.zero_()))
             result[:, number] = losses.detach()
             if number == len(parts) - 1:
-                p = torch.softmax(masked(logits.detach(), masks), dim=2)
+                p = torch.softmax(mask(logits.detach(), masks), dim=2)
                 delta = output_delta(p, one_hot(labels[:, part], p), self.subtracted)
                 result[:, -1] = mean_square(delta, row_weight[:, part])
         return result

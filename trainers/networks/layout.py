@@ -45,13 +45,13 @@ class Layout:
     @cached_property
     def _starts(self) -> tuple[int, ...]:
         """Begins of the values of each name, and the end of the last gap; cached, as every step asks for views."""
-        return tuple(accumulate((padded(math.prod(shape)) for _, shape in self.shapes), initial=0))
+        return tuple(accumulate((pad(math.prod(shape)) for _, shape in self.shapes), initial=0))
 
 
-def padded(values: int) -> int:
+def pad(values: int) -> int:
     """So many values with the gap behind them.
 
-    >>> padded(10), padded(16)
+    >>> pad(10), pad(16)
     (16, 16)
     """
     return -(-values // ALIGNMENT) * ALIGNMENT

@@ -14,7 +14,7 @@ from torch import Tensor
 from trainers.methods.penalty import column
 
 
-def masked(logits: Tensor, allowed: Tensor | None) -> Tensor:
+def mask(logits: Tensor, allowed: Tensor | None) -> Tensor:
     """Logits of other tasks are −∞: probability 0, and a gradient of exactly 0."""
     return logits if allowed is None else logits.masked_fill(~allowed, -torch.inf)
 
@@ -47,7 +47,7 @@ def entropy_delta(
     logits [M, B, outputs], labels [M or 1, B], row_weight [M or 1, B, 1].
     """
     target = one_hot(labels, logits)
-    log_p = torch.log_softmax(masked(logits, allowed), dim=2)
+    log_p = torch.log_softmax(mask(logits, allowed), dim=2)
     counted = log_p if allowed is None else log_p.masked_fill(~allowed, 0.0)  # 0 · −∞ is NaN
     losses = -(counted * (target * row_weight)).sum(2)
     return losses, output_delta(log_p.exp_(), target, subtracted)
@@ -75,7 +75,7 @@ def taught_delta(
     """
     t = column(column(temperature))
     asked, mine = (
-        torch.log_softmax(masked((z / t)[:, :, None], group[:, None]), dim=3)
+        torch.log_softmax(mask((z / t)[:, :, None], group[:, None]), dim=3)
         for z, group in zip((teacher, logits), groups, strict=True)
     )
     p, q = mine.exp(), asked.exp()
@@ -98,8 +98,8 @@ def cross_entropy(
     Differentiable once, by the logits alone.
     """
     if subtracted:
-        return _weighted(torch.log_softmax(masked(logits, allowed), dim=2), labels, weight)
-    return cast(Tensor, _CrossEntropy.apply(masked(logits, allowed), labels, weight))
+        return _weighted(torch.log_softmax(mask(logits, allowed), dim=2), labels, weight)
+    return cast(Tensor, _CrossEntropy.apply(mask(logits, allowed), labels, weight))
 
 
 class _CrossEntropy(torch.autograd.Function):

@@ -20,7 +20,7 @@ from torch import Tensor
 from trainers.cohort import STARTS
 from trainers.networks.base import Batch, Pull, Statistics
 from trainers.networks.draws import LAYERS
-from trainers.networks.layout import consecutive, padded
+from trainers.networks.layout import consecutive, pad
 from trainers.networks.losses import entropy_delta, mean_square
 
 
@@ -55,7 +55,7 @@ class MLP:
     @property
     def widths(self) -> tuple[int, ...]:
         """The sizes as they are stored: all but the inputs padded."""
-        return (self.sizes[0], *map(padded, self.sizes[1:]))
+        return (self.sizes[0], *map(pad, self.sizes[1:]))
 
     @property
     def row(self) -> int:

@@ -36,14 +36,14 @@ def load_arrays(folder: Path, content: Mapping[str, Any]) -> Arrays | None:
         return None
     with suppress(OSError):  # somebody else's file, perhaps
         os.utime(path)
-    return unpacked(stored)
+    return unpack(stored)
 
 
 def save_arrays(folder: Path, content: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Stores arrays under a JSON-able description, replacing others. A full or forbidden disk is no reason to stop."""
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        stored = packed(arrays)
+        stored = pack(arrays)
         checked_files.write(*arrays_file(folder, content), stored)
         prune(folder, stored.nbytes)
 
@@ -51,7 +51,7 @@ def save_arrays(folder: Path, content: Mapping[str, Any], arrays: Mapping[str, N
 def arrays_file(folder: Path, content: Mapping[str, Any]) -> tuple[Path, str]:
     """Returns the file of a description, and the mark in its checksum."""
     text = mark_of(content)
-    return folder / f"{named(text)}.kept", text
+    return folder / f"{file_name(text)}.kept", text
 
 
 def mark_of(content: Any) -> str:
@@ -59,12 +59,12 @@ def mark_of(content: Any) -> str:
     return json.dumps(content, sort_keys=True)
 
 
-def named(mark: str) -> str:
+def file_name(mark: str) -> str:
     """Returns a name for a file, 32 hexadecimal digits."""
     return hashlib.sha256(mark.encode()).hexdigest()[:32]
 
 
-def packed(arrays: Mapping[str, NDArray[Any]]) -> memoryview:
+def pack(arrays: Mapping[str, NDArray[Any]]) -> memoryview:
     """Returns the arrays as an `.npz` file."""
     buffer = io.BytesIO()  # not a file, as a checksum is of the whole content
     # Without the option allow_pickle, which NumPy 1 does not know and would write as one more array.
@@ -72,8 +72,8 @@ def packed(arrays: Mapping[str, NDArray[Any]]) -> memoryview:
     return buffer.getbuffer()
 
 
-def unpacked(content: bytes) -> Arrays:
-    """Returns the inverse of `packed`."""
+def unpack(content: bytes) -> Arrays:
+    """Returns the inverse of `pack`."""
     # No pickles: what is read back could run code.
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         return dict(archive)

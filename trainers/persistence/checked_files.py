@@ -55,10 +55,10 @@ def contents(path: Path, mark: str) -> bytes:
     """Returns the content under this mark. Raises OSError; Damaged where the file holds another content."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise Damaged("it is no regular file")
-    return opened(path.read_bytes(), mark)
+    return open_checked(path.read_bytes(), mark)
 
 
-def opened(stored: bytes, mark: str) -> bytes:
+def open_checked(stored: bytes, mark: str) -> bytes:
     """Returns the content under this mark from the bytes of a file. Raises Damaged where they are of another one."""
     content = memoryview(stored)[HEADER:]
     if stored[:HEADER] != checksum(mark, content):

@@ -98,7 +98,7 @@ class Remote:
     def contents(self, name: str, mark: str) -> bytes:
         """As `Folder.contents`."""
         content: bytes = self._within(lambda fs, root: fs.cat_file(f"{root}/{name}"))
-        return checked_files.opened(content, mark)
+        return checked_files.open_checked(content, mark)
 
     def write(self, name: str, mark: str, content: memoryview) -> None:
         """As `Folder.write`. Most kinds of storage replace a file at once; half a file's checksum does not fit."""

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from trainers.notes import notify
-from trainers.persistence.array_store import Arrays, mark_of, named, packed, unpacked
+from trainers.persistence.array_store import Arrays, file_name, mark_of, pack, unpack
 from trainers.persistence.checked_files import Damaged
 from trainers.persistence.places import Place, reason
 
@@ -49,7 +49,7 @@ class Runs:
         self._common, self._where = common, str(place)
         lost = time.monotonic() - _LOST.get(self._where, -RETRY_SECONDS) < RETRY_SECONDS
         self._place = None if lost else place
-        self._folder, self._kind = named(mark_of(common)), FORK if every else NEWEST
+        self._folder, self._kind = file_name(mark_of(common)), FORK if every else NEWEST
         self._machine = re.sub(r"[^\w.]+|_", "-", machine)
         self._listed: set[_File] | None = None  # when the first run is looked for; then kept up to date
         self._told_of_others = False
@@ -80,7 +80,7 @@ class Runs:
             if file.task == task and file.machine == self._machine:
                 content = self._ask(partial(_content, name=self._path(file), mark=self._mark(own, task)))
                 if content is not None:
-                    return unpacked(content)
+                    return unpack(content)
         return None
 
     def save(self, own: Mapping[str, Any], task: int, arrays: Arrays) -> None:
@@ -90,7 +90,7 @@ class Runs:
         before = {one for one in mine if one.task < task}
 
         def write(place: Place) -> None:
-            place.write(self._path(file), self._mark(own, task), packed(arrays))
+            place.write(self._path(file), self._mark(own, task), pack(arrays))
             if before:
                 place.remove([self._path(one) for one in before])
 
@@ -144,7 +144,7 @@ def works(place: Place) -> None:
 
 
 def _run(own: Mapping[str, Any]) -> str:
-    return named(mark_of(own))
+    return file_name(mark_of(own))
 
 
 def _content(place: Place, name: str, mark: str) -> bytes | None:

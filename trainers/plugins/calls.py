@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from types import FrameType, ModuleType
 from typing import Any
 
-from trainers.plugins.source import Source, SourceError, changed, source_of, whole
+from trainers.plugins.source import Source, SourceError, changed_files, source_of, whole
 
 LONGEST = 300  # characters of what others have to say
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -43,15 +43,16 @@ def load(module: str, what: str, expected: Mapping[str, str] | None = None) -> t
     try:
         if source is None or source.hashes != expected:
             source = _latest(top, source, source_of(top))
-        if expected is not None and (files := changed(expected, source.hashes)):
+        if expected is not None and (files := changed_files(expected, source.hashes)):
             raise ForeignError(
-                f"{listed(files)} of {what} changed after the run had begun ({_hashes(files[0], expected, source)}); "
+                f"{list_names(files)} of {what} changed after the run had begun "
+                f"({_hashes(files[0], expected, source)}); "
                 "results belong to the source that it began with: put it back, or choose another --name"
             )
         with blamed(f"cannot import {module!r} of {what}:", source):
             imported = importlib.import_module(module)
-        if expected is None and (files := changed(source.hashes, source_of(top).hashes)):
-            raise ForeignError(f"{listed(files)} of {what} changed while it was imported; run the command again")
+        if expected is None and (files := changed_files(source.hashes, source_of(top).hashes)):
+            raise ForeignError(f"{list_names(files)} of {what} changed while it was imported; run the command again")
     except SourceError as error:
         raise ForeignError(f"cannot import {module!r} of {what}: {error}") from error
     return imported, source
@@ -80,10 +81,10 @@ def _hashes(file: str, expected: Mapping[str, str], source: Source) -> str:
     return f"SHA-256 of {file}: {then} then, {now} now on {platform.node()}"
 
 
-def listed(files: list[str]) -> str:
+def list_names(files: list[str]) -> str:
     """Returns names of files, the first few.
 
-    >>> listed(["a.py"]), listed(["a.py", "b.py", "c.py", "d.py", "e.py"])
+    >>> list_names(["a.py"]), list_names(["a.py", "b.py", "c.py", "d.py", "e.py"])
     ('a.py', 'a.py, b.py, c.py and 2 more')
     """
     return ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")

@@ -89,10 +89,10 @@ def digest(hashes: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()[:DIGITS]
 
 
-def changed(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
+def changed_files(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
     """Returns the names of files that are not the same, or on one side only.
 
-    >>> changed({"a.py": "01", "b.py": "23"}, {"a.py": "01", "b.py": "45", "c.py": "67"})
+    >>> changed_files({"a.py": "01", "b.py": "23"}, {"a.py": "01", "b.py": "45", "c.py": "67"})
     ['b.py', 'c.py']
     """
     return [name for name in sorted({*there, *here}) if there.get(name) != here.get(name)]

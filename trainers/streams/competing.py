@@ -51,7 +51,7 @@ def taught(stream: TaskStream, seed: int, newest: int) -> tuple[NDArray[np.bool_
     return earlier[:groups], all_so_far[:groups]
 
 
-def competing(stream: TaskStream, seed: int, newest: int) -> NDArray[np.bool_] | None:
+def competing_outputs(stream: TaskStream, seed: int, newest: int) -> NDArray[np.bool_] | None:
     """Returns [outputs, outputs], True where the output of a column competes on examples with the label of a row.
 
     None where all outputs always do. newest: position in the stream of the newest task, counted from 0.

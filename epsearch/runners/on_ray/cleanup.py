@@ -29,7 +29,7 @@ def run_folder(base: Path | None = None) -> Iterator[Path]:
     Cleans up after earlier runs first. base: parent folder, by default that of temporary files. Raises OSError.
     """
     base = base or temporary()
-    for folder in abandoned(base):
+    for folder in abandoned_folders(base):
         clear(folder)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
     with _lock(folder):
@@ -52,7 +52,7 @@ def temporary() -> Path:
     return next((path for path in folders if len(str(path)) <= LONGEST and os.access(path, os.W_OK)), folders[0])
 
 
-def abandoned(base: Path) -> list[Path]:
+def abandoned_folders(base: Path) -> list[Path]:
     """Returns folders of this user's runs that have ended; none on Windows, which has no such locks."""
     return [lock.parent for lock in sorted(base.glob(f"{PREFIX}*/{LOCK}")) if _is_ours(lock) and _is_free(lock)]
 

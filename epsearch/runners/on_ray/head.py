@@ -26,7 +26,7 @@ def start(cores: int, folder: Path | None = None) -> str:
     """
     import ray
 
-    with ray_start.starting():
+    with ray_start.allow_slow_start():
         ray.init(
             address="local",
             _node_ip_address=ray_start.LOOPBACK,

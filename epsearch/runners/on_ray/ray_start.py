@@ -56,7 +56,7 @@ NEEDED = ("gcs_server", "raylet")
 
 
 @contextmanager
-def starting() -> Iterator[None]:
+def allow_slow_start() -> Iterator[None]:
     """Lets `ray.init` wait START_SECONDS for the node that it starts, as two of Ray's limits have no setting.
 
     With a Ray whose private parts have other names, these two are Ray's.

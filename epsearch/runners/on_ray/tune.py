@@ -169,7 +169,7 @@ def _run_tune(
     source = Source(loop, monitor, loop.study.task_timeout, threads)
     source.first_steps = partial(_measure, start, time.monotonic())
     try:
-        with watchdog.watching(start.loss(), signalled=signalled):
+        with watchdog.watch_ray(start.loss(), signalled=signalled):
             options = _fit_options(loop)
             interrupted = False
             # Tune may end before the loop: members of threads, or claims that other studies have released.

@@ -69,7 +69,7 @@ def signals() -> Iterator[Signalled]:
 
 
 @contextmanager
-def watching(
+def watch_ray(
     loss: Loss,
     every: float = POLL_SECONDS,
     end: Callable[[str], None] | None = None,

@@ -56,7 +56,7 @@ def new_page(request: Request, kind: str, values: dict[str, str], code: int = 20
     } | more
     groups = forms.study_form(kind, values, request.app.state.service.settings, str(parts["error"]))
     wrong = next((field for fields in groups.values() for field in fields if field.wrong), None)
-    return render(request, "new.html", code, groups=groups, unfolded=forms.unfolded, wrong_field=wrong, **parts)
+    return render(request, "new.html", code, groups=groups, unfolded=forms.is_unfolded, wrong_field=wrong, **parts)
 
 
 def _status(error: Exception) -> int:
@@ -109,7 +109,7 @@ def _states(pages: ThreadedRouter, service: Service) -> None:
     @pages.get("/studies/{name}/cancel")
     def ask_before_cancelling(request: Request, name: Name) -> Response:
         status = studies.status(name)
-        may = status.state in CANCELLABLE and not refused(service, name, request)
+        may = status.state in CANCELLABLE and not reason_of_refusal(service, name, request)
         return render(request, "cancel.html", name=name, status=status) if may else _back(name)
 
     @pages.get("/studies/{name}/resume")
@@ -127,7 +127,7 @@ def _states(pages: ThreadedRouter, service: Service) -> None:
         return RedirectResponse("/", status_code=303)
 
 
-def refused(service: Service, name: str, request: Request) -> str:
+def reason_of_refusal(service: Service, name: str, request: Request) -> str:
     """Returns why the token of a request may not change a study; empty if it may."""
     try:
         check_change(name, service.studies.owner(name), token_of(request))
@@ -146,7 +146,7 @@ def change_page(request: Request, service: Service, name: str, values: dict[str,
         "error": "",
         "delete_error": "",
         "label_error": "",
-        "refused": refused(service, name, request),
+        "refused": reason_of_refusal(service, name, request),
     }
     parts |= {"labels": (", ".join(status.tags), status.notes)} | more
     with suppress(UsageError):  # a study that cannot be read can be deleted

@@ -15,7 +15,7 @@ from epsearch.service.settings import Settings
 from epsearch.study.description import Study
 from epsearch.study.kinds import EXTENDABLE, KINDS, Search
 from epsearch.study.option import DATASETS, GROUPS, SEARCHED, SEEDS, TRAINER, Option
-from epsearch.study.published import published
+from epsearch.study.published import published_settings
 from results.labels import label
 from search_spaces.published.definition import definitions
 from search_spaces.published.pack import Pack, load_pack, packs
@@ -101,7 +101,7 @@ def _accepted(option: Option, settings: Settings) -> Option:
     return replace(option, help=text, usual=usual, type=replace(option.type, choices=choices))
 
 
-def unfolded(title: str, fields: Iterable[Field]) -> bool:
+def is_unfolded(title: str, fields: Iterable[Field]) -> bool:
     """Returns whether a group of the form is unfolded at first."""
     return title in OPEN or any(field.value or field.wrong for field in fields)
 
@@ -138,7 +138,7 @@ def _usual(options: Mapping[str, Option], values: Mapping[str, str]) -> dict[str
     """Returns the defaults of the dataset's definition, as text; {} for an unknown dataset."""
     dataset, method = values.get("dataset") or DATASET, values.get("method") or METHOD
     try:
-        defaults = published(dataset, method if "method" in options else None)
+        defaults = published_settings(dataset, method if "method" in options else None)
     except (ValueError, KeyError):
         return {}
     texts = {name: _text(options[name].show(value)) for name, value in defaults.items() if name in options}

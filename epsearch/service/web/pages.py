@@ -15,8 +15,8 @@ from starlette.exceptions import HTTPException
 from epsearch.events import Progress
 from epsearch.failures.errors import UsageError, brief
 from epsearch.findings.listing import Filters, with_progress
-from epsearch.findings.order import FIELDS, NEWEST, ordered
-from epsearch.plugins.registration import maximising
+from epsearch.findings.order import FIELDS, NEWEST, sort_studies
+from epsearch.plugins.registration import set_objective
 from epsearch.service import answers
 from epsearch.service.access.limits import READERS, REPORTERS, WRITERS, ThreadedRouter
 from epsearch.service.requests import SERVER_SET
@@ -86,7 +86,7 @@ def _lists(pages: APIRouter, service: Service) -> None:
         page: Annotated[int, Query(ge=1, le=10**6)] = 1,
     ) -> Response:
         every = studies.all()
-        rows = ordered(wanted.matching(every), sort)
+        rows = sort_studies(wanted.matching(every), sort)
         part = rows[(page - 1) * PER_PAGE : page * PER_PAGE]
         query = {
             name: value
@@ -158,7 +158,7 @@ def _study(pages: APIRouter, service: Service) -> None:
             columns=[(name, METRICS[name].display_unit) for name in COLUMNS],
             most=MOST_MEMBERS,
             may=_may(status.state),
-            refused=actions.refused(service, name, request),
+            refused=actions.reason_of_refusal(service, name, request),
         )
 
     @pages.get("/studies/{name}/report")
@@ -194,7 +194,7 @@ def _ledger(pages: APIRouter, service: Service) -> None:
         people = [one for one in service.people.visible_to(token_of(request)) if one.name == owner]
         if not people:
             raise HTTPException(404, f"no owner {brief(owner)}, or none that this token may see")
-        rows = ordered(Filters(submitter=owner).matching(service.studies.all()))
+        rows = sort_studies(Filters(submitter=owner).matching(service.studies.all()))
         return render(request, "person.html", person=people[0], lines=rows[:PER_PAGE], total=len(rows))
 
     @pages.get("/changes")
@@ -229,7 +229,7 @@ def _side_by_side(service: Service, names: list[str]) -> Any:
             raise UsageError(study.reason)
         results.append(cast(SearchResults, study.results))
     try:
-        with maximising(results[0].config):
+        with set_objective(results[0].config):
             return strategies_parts(results)
     except ValueError as error:
         raise UsageError(str(error)) from error

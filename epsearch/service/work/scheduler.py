@@ -22,7 +22,7 @@ from epsearch.service.work.processes import StudyProcess, probe
 from results.labels import count_text
 from results.ledger.errors import StoreError
 from results.ledger.store import Store
-from results.ledger.writers.queue import Submission, ended, in_turn, waits
+from results.ledger.writers.queue import Submission, has_ended, in_turn, waits
 from results.ledger.writers.states import CANCELLING, FAILED, QUEUED, RUNNING, LeaseState
 
 POLL_SECONDS = 1.0
@@ -85,7 +85,7 @@ class Scheduler:
             current = states.get(name)
             if current is None:
                 continue
-            if ended(current.state, current.held):
+            if has_ended(current.state, current.held):
                 if self._store.queue.close(name):
                     notices.send(submission, self._settings, self._store)
                 if name not in self._logged and name not in self._processes:  # another service has started its process

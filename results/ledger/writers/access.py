@@ -29,7 +29,7 @@ NO_RETRIES = RetryPolicy()
 Own = TypeVar("Own", bound="Access")
 
 
-def tried_again(method: Callable[Concatenate[Own, P], T]) -> Callable[Concatenate[Own, P], T]:
+def try_again(method: Callable[Concatenate[Own, P], T]) -> Callable[Concatenate[Own, P], T]:
     """Returns a method that is repeated as `Access.again` says; it must allow that, and use up no arguments."""
 
     @wraps(method)
@@ -75,7 +75,7 @@ class Access(AbstractContextManager["Access"]):
         """Opens a ledger for reading and writes nothing: an older ledger is not changed, a missing one is empty."""
         return cls(partial(connect, url, read_only=True), LedgerUrl.of(url), layout.read_layout, retries)
 
-    @tried_again
+    @try_again
     def reopen(self) -> None:
         """Closes every connection and opens the ledger again, so that nothing is read from the memory of SQLite.
 
@@ -137,14 +137,14 @@ class Access(AbstractContextManager["Access"]):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    @tried_again
+    @try_again
     def _find(
         self, table: Table, make: Callable[[Row[Any]], One], keys: Iterable[str], damage: dict[str, str] | None
     ) -> dict[str, One]:
         with self.transaction("read") as connection:
             return self.load(connection, table, make, sorted(set(keys)), damage)
 
-    @tried_again
+    @try_again
     def lacking(self, keys: Collection[str], table: Table = schema.runs) -> set[str]:
         """Returns the keys under which a table has no row."""
         lacking = set(keys)

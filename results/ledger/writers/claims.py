@@ -45,7 +45,7 @@ class Claims(Repository):
     @reads(claims, dict)
     def claimed(self, connection: Connection, keys: Collection[str]) -> dict[str, str]:
         """Returns key -> study that has claimed it, for those keys that a study is training now."""
-        return claimed(connection, sorted(set(keys)))
+        return live_claims(connection, sorted(set(keys)))
 
 
 def lock(connection: Connection) -> None:
@@ -77,7 +77,7 @@ def drop_of(connection: Connection, lease: Lease) -> None:
     connection.execute(claims.delete().where(claims.c.study == lease.name, claims.c.token == lease.token))
 
 
-def claimed(connection: Connection, keys: Sequence[str]) -> dict[str, str]:
+def live_claims(connection: Connection, keys: Sequence[str]) -> dict[str, str]:
     """Returns key -> study that has a live claim on it, for those keys on which there is one."""
     query, studies = select(claims.c.key, claims.c.study).where(_live(connection)), dict[str, str]()
     for group in in_groups(keys):

@@ -110,7 +110,7 @@ def one_line(reason: str) -> str:
 
 def _event(row: Row[Any]) -> Event:
     """Returns the event of a row. Raises schema.Damaged."""
-    values = schema.typed(events, row)
+    values = schema.check_types(events, row)
     if not schema.is_moment(row.time):
         raise schema.Damaged(f"time is {row.time}")
     return Event(**values | {"data": schema.json_object("data", row.data)})

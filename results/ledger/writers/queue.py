@@ -285,7 +285,7 @@ def in_turn(waiting: Iterable[Submission], turns: Mapping[str, float]) -> list[S
     return order
 
 
-def ended(state: str, held: bool) -> bool:
+def has_ended(state: str, held: bool) -> bool:
     """Returns whether a study has ended, so that its submission is to be closed."""
     return not held and state not in (QUEUED, RUNNING, CANCELLING)
 

@@ -23,7 +23,7 @@ def drop_unused(connection: Connection, unused: Unused) -> frozenset[str]:
     _lock_members(connection)
     keys = frozenset(unused())
     claims.lock(connection)
-    keys -= claims.claimed(connection, sorted(keys)).keys()
+    keys -= claims.live_claims(connection, sorted(keys)).keys()
     for group in in_groups(sorted({*keys, *map(schema.perturbed_key, keys)})):
         for table in (schema.runs, schema.certificates, schema.reruns):
             connection.execute(table.delete().where(table.c.key.in_(group)))

@@ -42,7 +42,7 @@ def how_far(results: SearchResults) -> str:
     trusted = trust(results)
     heading = f"Every tried {'value' if len(trusted.parameters) == 1 else 'point'}"
     table = page.table(_header(trusted), (_row(trusted, one) for one in trusted.points), heading)
-    folded = page.folded(heading, table + page.small(_remark(trusted)), len(trusted.points) <= MOST_OPEN)
+    folded = page.fold(heading, table + page.small(_remark(trusted)), len(trusted.points) <= MOST_OPEN)
     facts = page.facts(dict(_facts(results, trusted)))
     return page.section("How far to trust it", verdict(results), facts, folded, unfolds=True)
 

@@ -12,12 +12,12 @@ from results.labels import (
     epsilon_text,
     method_label,
 )
-from results.metrics import METRICS, undefined
+from results.metrics import METRICS, undefined_metrics
 from results.pages.cells import left_out_text, lower_text, paired_text, units_text
 from results.paper.differences import spread_name
 from results.paper.reference import footnotes
 from results.search import SearchResults
-from results.search_tables import difference_table, evaluation_table, left_out, printed_methods
+from results.search_tables import difference_table, evaluation_table, leaves_out, printed_methods
 from results.verdict import wording
 
 PAPER_TASKS = 17
@@ -33,7 +33,7 @@ def evaluation(results: SearchResults, *figures: str) -> str:
     frame = evaluation_table(results)
     if frame.empty:
         nothing = "The evaluation has not run yet, and "
-        nothing += "printed rows are left out." if left_out(results) else "the paper prints no row for this dataset."
+        nothing += "printed rows are left out." if leaves_out(results) else "the paper prints no row for this dataset."
         return page.section("Evaluation", page.paragraphs(nothing))
     ours = frame["source"] != "paper"
     rows = [
@@ -44,7 +44,7 @@ def evaluation(results: SearchResults, *figures: str) -> str:
     header = [("method", ""), *((name, metric.display_unit) for name, metric in METRICS.items()), ("n", "seeds")]
     table = page.table(header, rows, "Evaluation of the chosen point")
     remarks = map(page.small, _remarks(results, frame))
-    return page.section("Evaluation", *figures, page.folded("All metrics", "".join((table, *remarks))))
+    return page.section("Evaluation", *figures, page.fold("All metrics", "".join((table, *remarks))))
 
 
 def metric_text(row: pd.Series | Mapping[str, float], metric: str) -> str:
@@ -92,8 +92,8 @@ def _remarks(results: SearchResults, frame: pd.DataFrame) -> Iterator[str]:
         f"{lower_text(METRICS)}"
         + (f" The difference row is {pair} on the same seeds, ± the standard error of its mean." if pair else "")
     )
-    yield from undefined(results.evaluation)
-    if left_out(results):
+    yield from undefined_metrics(results.evaluation)
+    if leaves_out(results):
         yield left_out_text(results.name)
     if any_printed:
         of_epsilon = " and gives ε only for Permuted MNIST and Split CIFAR-100" if results.zero_is_agem else ""

@@ -28,7 +28,7 @@ def overview(results: SearchResults) -> str:
 
     Without the next step: such a page has buttons for it, and the search may still train.
     """
-    full = page.folded("The answer in full", sections.answer_in_full(results, judged=False))
+    full = page.fold("The answer in full", sections.answer_in_full(results, judged=False))
     notes = page.notes(sections.warnings(results))
     return _summary(results, steps=False) + notes + confidence.verdict(results) + full
 
@@ -80,7 +80,7 @@ def _warnings(results: SearchResults) -> str:
     """Returns the warnings, folded under their number; "" without any."""
     cautions = sections.warnings(results)
     count = f"{len(cautions)} caution{'s' * (len(cautions) != 1)}"
-    return f'<div class="cautions">{page.folded(count, page.notes(cautions))}</div>' if cautions else ""
+    return f'<div class="cautions">{page.fold(count, page.notes(cautions))}</div>' if cautions else ""
 
 
 def _step(brief: Summary) -> str:

@@ -15,7 +15,7 @@ def methods(results: SearchResults) -> str:
         "For a paper",
         _formula(formula(results)),
         page.code("methods-paragraph", methods_paragraph(results), "Methods paragraph", "text"),
-        page.folded("BibTeX", page.code("bibtex", bibtex(results), "BibTeX")),
+        page.fold("BibTeX", page.code("bibtex", bibtex(results), "BibTeX")),
     )
 
 

@@ -96,11 +96,11 @@ def _version(results: SearchResults) -> str:
 
 def _searched(results: SearchResults) -> str:
     """Returns the sentence on method, dataset, software, interval and strategy."""
-    searched = f"{wording.searched(results)} of {method_label(results.method)}"
+    searched = f"{wording.searched_parameters(results)} of {method_label(results.method)}"
     tool, domains = f"epsearch {_version(results)}", " and ".join(_domains(results))
     return (
         f"We searched {searched} on {dataset_label(results.dataset)} with {tool}, over {domains}, by "
-        f"{strategy_label(results.strategy)} ({wording.rounds(results)}, {wording.tried(results)})."
+        f"{strategy_label(results.strategy)} ({wording.rounds(results)}, {wording.count_points(results)})."
     )
 
 

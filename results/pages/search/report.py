@@ -87,7 +87,9 @@ def figures(results: SearchResults) -> Figures:
 def _of_one(results: SearchResults) -> Figures:
     """Returns the figures over the only parameter, and those of the later repeats, which come after all of them."""
     metrics = dict.fromkeys((results.objective, "A_T", "F_T"))
-    curves = {parameter_curve.named(results.parameters[0], m): parameter_curve.numbers(results, m) for m in metrics}
+    curves = {
+        parameter_curve.figure_name(results.parameters[0], m): parameter_curve.numbers(results, m) for m in metrics
+    }
     by_order, predicted = orders.numbers(results), forecast.numbers(results)
     return {
         **{name: (parameter_curve, curve) for name, curve in curves.items()},
@@ -129,7 +131,7 @@ def _page(results: SearchResults, drawings: Figures) -> str:
         ),
         page.section("Predicted for the tasks of the evaluation", drawn("forecast")) if "forecast" in drawings else "",
         sections.stages(results),
-        page.section(f"{wording.heading(wording.searched(results))} by order of tasks", drawn("orders"))
+        page.section(f"{wording.heading(wording.searched_parameters(results))} by order of tasks", drawn("orders"))
         if "orders" in drawings
         else "",
         page.section("How the interval shrank", drawn("shrinking")) if "shrinking" in drawings else "",
@@ -141,7 +143,7 @@ def _page(results: SearchResults, drawings: Figures) -> str:
         sections.certificates_section(results),
         appendix.machine(results.facts),
     ]
-    what = wording.searched(results)
+    what = wording.searched_parameters(results)
     heading = f"{wording.heading(what)} for {method_label(results.method)} on {dataset_label(results.dataset)}"
     return page.page(
         f"{heading} — {results.name}",
@@ -157,11 +159,11 @@ def _page(results: SearchResults, drawings: Figures) -> str:
 def _repeats(drawn: Callable[[str], str], name: str) -> list[str]:
     """Returns the figure of the later repeats as a part that unfolds below the figure of all; [] without it."""
     figure = drawn(f"{name}{REPEATS}")
-    return [page.folded("Later repeats", figure)] if figure else []
+    return [page.fold("Later repeats", figure)] if figure else []
 
 
 def _further(results: SearchResults, drawings: Figures, name: str, figure: str, unfolds: bool) -> str:
     """Returns the section with a further metric over the parameter; unfolds: see `page.section`."""
     metric = drawings[name][1].metric
     title = {"F_T": "Forgetting", "A_T": "Accuracy"}.get(metric, metric)
-    return page.section(f"{title} versus {wording.searched(results)}", figure, unfolds=unfolds)
+    return page.section(f"{title} versus {wording.searched_parameters(results)}", figure, unfolds=unfolds)

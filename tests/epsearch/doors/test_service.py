@@ -10,7 +10,7 @@ import pytest
 from epsearch.arguments import SERVER
 from epsearch.doors.client import TOKEN, Client
 from epsearch.doors.ledger import UV
-from epsearch.doors.service import ServiceDoor, waiting
+from epsearch.doors.service import ServiceDoor, make_patient_caller
 from epsearch.failures.errors import Unavailable, UsageError
 from results.ledger.store import Store
 from tests.support import ledgers, service
@@ -209,7 +209,7 @@ def test_a_service_that_goes_away_is_waited_for_with_one_line():
 
     heard = Recorded()
     with Client("http://there:1", transport=httpx.MockTransport(answer)) as client:
-        call = waiting(client.url, heard, pause=0.0)
+        call = make_patient_caller(client.url, heard, pause=0.0)
         assert [call(lambda: client.get("/studies/mine/standing"))["state"] for _ in range(2)] == ["running", "running"]
     assert heard.warnings == [
         "the service http://there:1 does not answer: connection refused; trying again for up to 300 s"
@@ -225,7 +225,7 @@ def test_a_service_that_never_answered_is_not_waited_for():
         Client("http://there:1", transport=httpx.MockTransport(answer)) as client,
         pytest.raises(Unavailable, match="does not answer"),
     ):
-        waiting(client.url, Recorded(), pause=0.0)(lambda: client.get("/studies/mine/standing"))
+        make_patient_caller(client.url, Recorded(), pause=0.0)(lambda: client.get("/studies/mine/standing"))
 
 
 @pytest.mark.slow

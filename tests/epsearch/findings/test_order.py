@@ -6,7 +6,7 @@ import pytest
 
 from epsearch.failures.errors import UsageError
 from epsearch.findings.listing import Filters
-from epsearch.findings.order import FIELDS, NEWEST, behind, ordered, place
+from epsearch.findings.order import FIELDS, NEWEST, behind, place, sort_studies
 from epsearch.status import StudyStatus
 
 STUDIES = [
@@ -24,11 +24,11 @@ def names(rows):
 @pytest.mark.parametrize("sort", [*FIELDS, *(f"-{field}" for field in FIELDS)])
 @pytest.mark.parametrize("size", [1, 5, 24])
 def test_pages_have_every_study_once_in_order(sort, size):
-    rows, left = [], ordered(STUDIES, sort)
+    rows, left = [], sort_studies(STUDIES, sort)
     while left:
         rows += left[:size]
         left = behind(STUDIES, place(rows[-1], sort), sort)
-    assert names(rows) == names(ordered(STUDIES, sort)) and len({*names(rows)}) == len(STUDIES)
+    assert names(rows) == names(sort_studies(STUDIES, sort)) and len({*names(rows)}) == len(STUDIES)
     values = [getattr(one, sort.removeprefix("-")) for one in rows]
     known = [value for value in values if value not in (None, "", "–")]
     assert values[: len(known)] == known == sorted(known, reverse=sort.startswith("-")), "those without one are last"
@@ -36,7 +36,7 @@ def test_pages_have_every_study_once_in_order(sort, size):
 
 @pytest.mark.parametrize("sort", [NEWEST, "created", "name", "-score"])
 def test_a_page_goes_on_behind_its_place_whatever_comes_or_goes(sort):
-    first = ordered(STUDIES, sort)[:10]
+    first = sort_studies(STUDIES, sort)[:10]
     after = place(first[-1], sort)
     more = [StudyStatus(name=name, created=day) for name, day in (("a", "2025"), ("zz", "2027"))]
     now = [one for one in STUDIES if one is not first[-1]] + more
@@ -52,7 +52,7 @@ def test_another_place_is_refused(after):
 
 def test_an_unknown_field_is_refused_with_the_nearest():
     with pytest.raises(UsageError, match=r"no sort 'scor'; known: .*; did you mean 'score'\?"):
-        ordered(STUDIES, "-scor")
+        sort_studies(STUDIES, "-scor")
 
 
 def test_filters_go_together():

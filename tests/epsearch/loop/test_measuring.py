@@ -11,12 +11,12 @@ from epsearch.findings.listing import load
 from epsearch.findings.search import search_results
 from epsearch.loop.certificates import compare
 from epsearch.loop.jobs import decode, encode, execute
-from epsearch.plugins.registration import added
+from epsearch.plugins.registration import add_plugins
 from results.continual_evaluation import INSIDE_METRICS, lowest_accuracy, worst_case_accuracy
 from results.ledger.record import same_result
 from results.ledger.store import Store
 from results.metric_variants import short_name
-from results.metrics import METRICS, undefined
+from results.metrics import METRICS, undefined_metrics
 from results.pages.search.methods_text import methods_paragraph
 from results.pages.search.report import tables
 from tests.support.drive import finish, make
@@ -63,7 +63,7 @@ def test_reports_have_the_objective_and_the_metrics_by_name(small_options, small
     assert "WC-ACC" in answer.out
     study = small_study()
     results = search_results(load("inside", study.storage, study.out), {})
-    with added(results.config):
+    with add_plugins(results.config):
         assert {*INSIDE_METRICS} <= {*METRICS}
         assert "scored by its mean WC-ACC, measured every" in methods_paragraph(results)
         found = tables(results)["search"]
@@ -77,8 +77,8 @@ def test_without_them_metrics_say_why_they_are_missing(small_study):
     with opened(study) as store:
         loop = make(study, store)
         finish(loop)
-    with added(study.shown()):
-        lines = undefined(loop.search_records())
+    with add_plugins(study.shown()):
+        lines = undefined_metrics(loop.search_records())
     assert [line for line in lines if "--measure-every" in line] == [
         f"{name} is not defined here: it needs {metric.needs}." for name, metric in INSIDE_METRICS.items()
     ]
@@ -181,7 +181,7 @@ def test_a_comparison_measures_all_methods_but_joint_training(epsearch, small_st
 
 def test_a_metric_that_is_the_objective_has_one_column(small_study):
     study = small_study(objective="min-ACC", add_metrics=["min-acc", "wc-acc"])
-    with added(study.shown()):
+    with add_plugins(study.shown()):
         assert [name for name in METRICS if name.endswith("-ACC")] == ["min-ACC", "WC-ACC"]
     with pytest.raises(UsageError, match="no objective"):
         small_study(objective="min-acc-task-ends")

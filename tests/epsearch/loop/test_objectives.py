@@ -6,7 +6,7 @@ import pytest
 from epsearch.failures.errors import UsageError
 from epsearch.findings.listing import load
 from epsearch.findings.search import search_results
-from epsearch.plugins.registration import added
+from epsearch.plugins.registration import add_plugins
 from results.metrics import METRICS
 from results.objectives import score
 from results.pages.search.report import tables
@@ -78,7 +78,7 @@ def test_results_speak_of_it(small_study, epsearch, small_options):
     epsearch("run", *small_options, "--name", "mixed", "--objective", "A_T-0.5F_T", "--choose", "tried")
     study = small_study()
     results = search_results(load("mixed", study.storage, study.out), {})
-    with added(results.config):
+    with add_plugins(results.config):
         assert results.objective == "A_T − 0.5 F_T" in METRICS
         assert "A_T − 0.5 F_T" in answer(results)
         found = tables(results)

@@ -8,7 +8,7 @@ import pytest
 from epsearch.failures.errors import UsageError
 from epsearch.findings.reports import REPORTS
 from epsearch.findings.search import search_results
-from epsearch.loop.certificates import required
+from epsearch.loop.certificates import members_of_certificates
 from epsearch.loop.jobs import execute
 from epsearch.preparation.build import build
 from epsearch.preparation.checks import CHECKS
@@ -132,7 +132,7 @@ def test_they_are_trained_in_the_evaluation_and_once(small_study, store):
     rows = [one for one in seen if one[1] in ("joint", "iid")]
     assert sorted(rows) == sorted(("evaluation", row, seed) for row in ("joint", "iid") for seed in (0, 1))
     keys = {one.key for members in loop.references().values() for one in members}
-    assert not keys & set(required(study.but(certify=99), loop.search_records()).values())
+    assert not keys & set(members_of_certificates(study.but(certify=99), loop.search_records()).values())
     again = make(study, store)
     assert again.done and again.trained == 0 and [*again.references()] == ["joint", "iid"]
     assert make(study.but(reference_rows=()), store).references() == {}

@@ -10,7 +10,7 @@ from epsearch.session.session import open_store, train
 from tests.epsearch.plugins.test_trainers import OPTIONS, SEARCH
 from tests.epsearch.test_cli import one_line
 from tests.support.avalanche_stand_in import stand_in
-from trainers.foreign.declaration import declared
+from trainers.foreign.declaration import read_declaration
 from trainers.hyperparameters import LARGEST, Hyperparameter
 from trainers.plugins.calls import ForeignError
 
@@ -52,7 +52,7 @@ def study(here):
 
 
 def parameters(name, folder):
-    return {one.name: one for one in declared(f"avalanche:{name}", folder).parameters}
+    return {one.name: one for one in read_declaration(f"avalanche:{name}", folder).parameters}
 
 
 @pytest.mark.slow
@@ -77,7 +77,7 @@ def test_what_may_be_none_a_truth_or_a_word(here):
 
 @pytest.mark.slow
 def test_its_versions_and_our_module_belong_to_it(here):
-    found = declared("avalanche:AGEM", here)
+    found = read_declaration("avalanche:AGEM", here)
     assert list(found.source) == ["avalanche.py"] and found.requires["avalanche-lib"] == "0.6.0"
     assert set(found.requires) == {"avalanche-lib", "torch"} and found.deterministic
 
@@ -94,7 +94,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_a_strategy_that_cannot_be_is_one_line(name, here):
     with pytest.raises(ForeignError) as caught:
-        declared(f"avalanche:{name}", here)
+        read_declaration(f"avalanche:{name}", here)
     assert WRONG[name] in str(caught.value) and "\n" not in str(caught.value)
 
 
@@ -103,7 +103,7 @@ def test_a_strategy_that_cannot_be_is_one_line(name, here):
 def test_without_it_there_is_a_hint(here, monkeypatch):
     monkeypatch.delenv("PYTHONPATH")
     with pytest.raises(ForeignError, match=r"^Avalanche cannot be imported, .*; pip install 'epsearch\[avalanche\]'$"):
-        declared("avalanche:AGEM", here)
+        read_declaration("avalanche:AGEM", here)
 
 
 OPTIONS_WRONG = {

@@ -8,7 +8,7 @@ import pytest
 
 from epsearch.failures.errors import UsageError
 from epsearch.plugins.names import all_installed, column
-from epsearch.plugins.registration import added
+from epsearch.plugins.registration import add_plugins
 from epsearch.study.kinds import Search
 from results.metric_variants import SHORT_NAMES, VARIANTS
 from results.metrics import METRICS
@@ -122,7 +122,7 @@ def test_names_have_blanks_or_commas_between_and_stay_names(value, small_study):
 
 def test_all_of_them_beside_a_plug_in_in_the_order_of_the_option(mine, small_study):
     study = small_study(add_metrics=["wc-acc-task-ends", "mine:worst", *SHORT_NAMES])
-    with added(study.shown()):
+    with add_plugins(study.shown()):
         names = list(METRICS)
     first, second, *rest = names[names.index("FWT") + 1 :]
     assert (first, second) == ("WC-ACC (task ends)", "worst")
@@ -134,7 +134,7 @@ def test_two_metrics_of_one_name_are_refused(mine, small_study):
     study = small_study(add_metrics="aia mine:AIA")
     with (
         pytest.raises(UsageError, match="metrics must have different names, got aia and mine:AIA"),
-        added(study.shown()),
+        add_plugins(study.shown()),
     ):
         pass
 
@@ -144,10 +144,10 @@ def test_a_package_cannot_take_a_name(monkeypatch):
 
     from epsearch.plugins import names
 
-    names.installed.cache_clear()
+    names.installed_plugins.cache_clear()
     points = [EntryPoint("aia", "mine:worst", "epsearch.metrics")]
     monkeypatch.setattr(names, "entry_points", lambda group: [one for one in points if one.group == group])
     (row,) = all_installed()
     assert row.note == "the name is epsearch's own: use what it stands for"
     assert Search.options()["add_metrics"].parse("aia") == ("aia",)
-    names.installed.cache_clear()
+    names.installed_plugins.cache_clear()

@@ -11,7 +11,7 @@ from epsearch.failures.errors import PluginError, UsageError
 from epsearch.loop.content import PARTS
 from epsearch.plugins import names
 from epsearch.plugins.loading import Plugin, load_expected, load_plugin
-from epsearch.plugins.registration import added
+from epsearch.plugins.registration import add_plugins
 from epsearch.session.session import open_store, train
 from results.metrics import METRICS
 from tests.epsearch.test_cli import one_line
@@ -126,9 +126,9 @@ def test_a_strategy_a_metric_and_a_figure(mine, epsearch, small_options, tmp_pat
 def test_contexts_of_one_study_may_be_nested(mine):
     mine(OTHERS + "F_T = worst\n")
     options = {"add_metrics": ("mine:worst",)}
-    with added(options), added(options):
+    with add_plugins(options), add_plugins(options):
         assert list(METRICS)[-1] == "worst"
-    with pytest.raises(UsageError, match="metric 'F_T' is epsearch's"), added({"add_metrics": ("mine:F_T",)}):
+    with pytest.raises(UsageError, match="metric 'F_T' is epsearch's"), add_plugins({"add_metrics": ("mine:F_T",)}):
         pass
 
 
@@ -225,14 +225,14 @@ class TestEntryPoints:
     @pytest.fixture(autouse=True)
     def installed(self, monkeypatch):
         """A function that says which entry points there are: (group, name, reference)."""
-        names.installed.cache_clear()
+        names.installed_plugins.cache_clear()
 
         def say(*points):
             made = [EntryPoint(name, reference, group) for group, name, reference in points]
             monkeypatch.setattr(names, "entry_points", lambda group: [one for one in made if one.group == group])
 
         yield say
-        names.installed.cache_clear()
+        names.installed_plugins.cache_clear()
 
     def test_a_name_stands_for_what_it_means(self, installed, mine, small_study):
         installed(("epsearch.methods", "pulled", "mine:PULLED"), ("epsearch.strategies", "ends", "mine:ENDS"))

@@ -98,7 +98,7 @@ def test_members_are_copies_of_one_import_and_certificates_are_not(mine, study, 
         results.append((found, {key: one.within(0.0) for key, one in loop.certificates.items()}))
     assert len(results[0][0]) == 8 and set(results[0][1].values()) == {True}
     assert str(results[0]) == str(results[1])
-    imported = overheads.expected(overheads.import_of("mine:softmax"), 0.0)
+    imported = overheads.expected_seconds(overheads.import_of("mine:softmax"), 0.0)
     eta = plan(study(workers=1, points=5, name="two", out=tmp_path / "runs")).eta
     assert imported > 0 and eta.start == pytest.approx(LOCAL.overhead + imported * (1 + 1))
 
@@ -116,7 +116,7 @@ def test_a_run_imports_it_once_for_its_declaration_and_its_members(mine, epsearc
 @pytest.mark.parametrize("here", [True, False])
 def test_the_server_of_the_declaration_is_ended_where_a_cluster_trains(study, monkeypatch, here):
     monkeypatch.setattr(session, "runner_of", lambda study: SimpleNamespace(starts_at_once=here))
-    with fork_servers.keeping():
+    with fork_servers.keep_servers():
         declared = study()
         assert len(fork_servers._kept.idle) == 1
         with session._prepared_trainer(declared, SimpleNamespace(note=print)):

@@ -31,7 +31,7 @@ def soon(monkeypatch):
 
     def is_worth(it):
         monkeypatch.setattr(auto.Monitor, "seconds_left", 100.0)
-        monkeypatch.setattr(overheads, "expected", lambda part, usual=0.0: 1.0 if it else 1000.0)
+        monkeypatch.setattr(overheads, "expected_seconds", lambda part, usual=0.0: 1.0 if it else 1000.0)
 
     return is_worth
 
@@ -76,7 +76,7 @@ def test_a_study_that_is_over_sooner_never_starts_ray_and_says_so(small_study, s
 @pytest.mark.parametrize(("needed", "starts"), [(24.0, True), (26.0, False)])
 def test_it_pays_where_four_times_its_start_is_left(small_study, monkeypatch, needed, starts):
     monkeypatch.setattr(auto.Monitor, "seconds_left", 100.0)
-    monkeypatch.setattr(overheads, "expected", lambda part, usual=0.0: needed)
+    monkeypatch.setattr(overheads, "expected_seconds", lambda part, usual=0.0: needed)
     begun = []
     monkeypatch.setattr(tune, "_start", lambda *_: begun.append(1) or time.sleep(5))
     monkeypatch.setattr(tune.RayStart, "__call__", lambda *_: pytest.fail("threads were to have it all"))
@@ -166,7 +166,7 @@ class Tuned:
         monkeypatch.setattr(tune, "_start", lambda *_: self.when_both_have_begun(begun))
         monkeypatch.setattr(tune.resources, "slots", lambda study: 2)
         monkeypatch.setattr(tune, "_fit_options", lambda loop: ())
-        monkeypatch.setattr(tune.watchdog, "watching", lambda look, **_: local.stopped_by_ctrl_c())
+        monkeypatch.setattr(tune.watchdog, "watching", lambda look, **_: local.as_interrupted())
         monkeypatch.setattr(tune.RayStart, "join", lambda self: self.done.result())
         monkeypatch.setattr(trials, "fit", self.fit)
 

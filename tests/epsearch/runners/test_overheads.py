@@ -16,7 +16,7 @@ def test_the_median_of_the_last_runs_is_expected(tmp_path, monkeypatch):
 def test_a_busy_hour_is_no_slow_machine(tmp_path, monkeypatch):
     monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path))
     overheads.remember(overheads.REPORT, 8.0, share=0.25)
-    assert overheads.expected(overheads.REPORT) == 2.0
+    assert overheads.expected_seconds(overheads.REPORT) == 2.0
 
 
 def test_what_cannot_be_kept_or_read_costs_nothing_but_the_estimate(tmp_path, monkeypatch):

@@ -71,7 +71,7 @@ def test_until_there_is_a_speed_the_plan_is_believed(monkeypatch):
 @pytest.mark.slow
 def test_a_run_without_a_plan_ends_with_its_report(small_study, monkeypatch):
     """The time to go ends with what reports took here, not with nothing."""
-    monkeypatch.setattr(overheads, "expected", {overheads.REPORT: 1234.0}.get)
+    monkeypatch.setattr(overheads, "expected_seconds", {overheads.REPORT: 1234.0}.get)
     monkeypatch.setattr(eta, "LEAST_SECONDS", 1e-6)
     events = Recorded()
     events.plan = lambda make: None

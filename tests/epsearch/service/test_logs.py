@@ -135,7 +135,7 @@ def test_a_bug_has_its_traceback_without_passwords(tmp_path, monkeypatch, capsys
         raise RuntimeError(f"it broke at {url}")
 
     with (
-        logs.structured() as handler,
+        logs.write_json_logs() as handler,
         asked(settings(tmp_path / "runs", tokens=TOKENS), raises=False) as client,
     ):
         handler.urls.append(LedgerUrl.of(url))
@@ -150,7 +150,7 @@ def test_a_bug_has_its_traceback_without_passwords(tmp_path, monkeypatch, capsys
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_whatever_libraries_say_is_an_object_too(capsys):
-    with logs.structured():
+    with logs.write_json_logs():
         logging.getLogger("some.library").warning("50 %% of %s", "it")
         logging.getLogger("some.library").info("nobody needs this")
         with warnings.catch_warnings():
@@ -177,7 +177,7 @@ def parsed_of_libraries(text):
 def test_the_last_line_is_an_object_and_later_ones_are_as_before(tmp_path, monkeypatch, capsys, error, event, status):
     monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path))
     hooks = threading.excepthook, sys.unraisablehook, logging.getLogger().handlers, logs.LOGGER.handlers
-    with pytest.raises(SystemExit) as end, logs.structured():
+    with pytest.raises(SystemExit) as end, logs.write_json_logs():
         raise error
     assert end.value.code == status
     assert (threading.excepthook, sys.unraisablehook, logging.getLogger().handlers, logs.LOGGER.handlers) == hooks

@@ -301,7 +301,7 @@ CODE = {
 def test_no_option_names_code_that_is_not_allowed(client, monkeypatch, kind, option):
     """Nothing is imported, and what runs in the service's process least of all."""
     monkeypatch.setattr(loading, "load", lambda *given: pytest.fail(f"{given} was loaded"))
-    monkeypatch.setattr(declaration, "declared", lambda *given: pytest.fail(f"{given} was asked"))
+    monkeypatch.setattr(declaration, "read_declaration", lambda *given: pytest.fail(f"{given} was asked"))
     plain = {"kind": kind, "dataset": "permuted_digits", "runner": "local", "device": "cpu"}
     answer = client.post("/api/v1/studies", json=plain | {option: CODE[kind][option]})
     assert answer.status_code == 422, answer.text

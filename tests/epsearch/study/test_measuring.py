@@ -7,7 +7,7 @@ from epsearch.failures.errors import UsageError
 from epsearch.loop.content import DISTANCES, content, measured, run_key
 from epsearch.loop.jobs import Run
 from epsearch.preparation.build import build, restore
-from epsearch.preparation.distances import distances, measuring
+from epsearch.preparation.distances import distances, costs_of_inner_tests
 from epsearch.study.kinds import KINDS, Comparison, Search
 from epsearch.study.parsers import AUTO
 from tests.epsearch.test_cli import one_line
@@ -73,7 +73,7 @@ def test_the_distance_is_that_of_the_stream_that_needs_the_larger_one():
     ]
     described = distances(study)
     assert described == {DISTANCES: {"agem": max(every for every, _ in found)}}
-    ((method, every, share),) = measuring(study, described)
+    ((method, every, share),) = costs_of_inner_tests(study, described)
     assert (method, every) == (METHODS["soft_agem"].title, described[DISTANCES]["agem"])
     assert 0.5 * MEASURING < share <= MEASURING
 
@@ -81,7 +81,7 @@ def test_the_distance_is_that_of_the_stream_that_needs_the_larger_one():
 def test_methods_of_a_comparison_have_their_own_and_joint_training_none():
     study = build(Comparison, SMALL | {"methods": "agem,ewc,joint", "measure_every": AUTO, "measure_images": 40})
     described = distances(study)
-    rows = measuring(study, described)
+    rows = costs_of_inner_tests(study, described)
     assert {method: every for method, every, _ in rows} == {
         METHODS[name].title: described[DISTANCES][name] for name in ("agem", "ewc")
     }

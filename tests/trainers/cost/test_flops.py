@@ -133,7 +133,7 @@ def test_passes_of_residual_networks(widths, large, size, head):
 @pytest.mark.parametrize("transfer", [True, False])
 def test_projected_layers(transfer, monkeypatch):
     """But for products with directions, of which nobody knows before how many there are."""
-    monkeypatch.setattr("trainers.methods.subspaces.grown", lambda projection, inputs, threshold: projection)
+    monkeypatch.setattr("trainers.methods.subspaces.grow", lambda projection, inputs, threshold: projection)
     gpm, of_sgd = learner("gpm", representations=30, **OF_PIXELS), learner("van", **OF_PIXELS)
     found, plain = (run_flop(one, PIXELS, NETWORK, transfer) for one in (gpm, of_sgd))
     assert trained(gpm, PIXELS, NETWORK, transfer) == total(found)

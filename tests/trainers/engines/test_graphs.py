@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from epsearch.testing.toy import suited
+from epsearch.testing.toy import suit_stream
 from tests.support.emulated_graphs import Emulated, emulated, stands_still
 from tests.support.learners import IN_SEQUENCE, engine_of, few, learner, untrained
 from tests.support.numeric_paths import TWIN
@@ -29,7 +29,7 @@ def trained(method, engine_of):
     """Two learners through three tasks: 30 steps each, so that looks and refreshes cut them."""
     learners = (few(method, lr=0.05, batch_size=2), few(method, lr=0.1, batch_size=2))
     cohort = Cohort(learners)
-    training = Training(suited(cohort.declared, toy()), SMALL, TWIN)
+    training = Training(suit_stream(cohort.declared, toy()), SMALL, TWIN)
     return train_rest(cohort, training, training.checkpoints(cohort), {}, engine_of=engine_of)
 
 

@@ -12,7 +12,7 @@ from tests.support.toy_streams import toy
 from trainers import Architecture, Cohort
 from trainers.cohort import plug, unplug
 from trainers.engines import make_engine
-from trainers.engines.perturbed_start import SIZE, make_moved, moved
+from trainers.engines.perturbed_start import SIZE, make_moved, perturb
 from trainers.numeric_path import NumericPath
 from trainers.population import Training, train_rest
 from trainers.streams.images.split import SplitStream
@@ -56,8 +56,8 @@ def test_each_parameter_of_the_start_is_moved_by_so_much_of_itself(method):
 
 def test_signs_are_those_of_the_seed():
     start = torch.ones(2, 100)
-    both = moved(start, (3, 4))
-    assert torch.equal(both[1:], moved(start[1:], (4,)))
+    both = perturb(start, (3, 4))
+    assert torch.equal(both[1:], perturb(start[1:], (4,)))
     assert not torch.equal(both[0], both[1])
 
 

@@ -11,9 +11,9 @@ from tests.support.toy_streams import toy
 from trainers import Architecture
 from trainers.engines import make_engine
 from trainers.engines.batched import engine, graphs
-from trainers.engines.self_check import SelfCheckFailed, check, made_up
+from trainers.engines.self_check import SelfCheckFailed, check, make_noise_tasks
 from trainers.methods import METHODS, Losses, Subspaces
-from trainers.methods.inner import summed
+from trainers.methods.inner import sum_in_float64
 from trainers.streams.images.split import SplitStream
 
 SMALL = Architecture(hidden=(32, 32))
@@ -181,7 +181,7 @@ class TestImages:
     @pytest.fixture(autouse=True)
     def inner_products_of_a_gpu(self, monkeypatch):
         """A CPU's are the largest error of a step, where there are many parameters."""
-        monkeypatch.setattr(engine, "inner", summed)
+        monkeypatch.setattr(engine, "inner", sum_in_float64)
 
     def stream(self, attributes=None):
         made = made_images(train=8, test=4, size=16, attributes=attributes)
@@ -213,9 +213,9 @@ def test_it_passes_where_pixels_have_few_levels(method):
 
 
 def test_its_tasks_have_inputs_and_head_of_the_study():
-    pixels = made_up(toy(), SMALL)
+    pixels = make_noise_tasks(toy(), SMALL)
     assert (pixels.inputs, pixels.outputs) == (toy().inputs, toy().outputs)
     images = TestImages().stream(7)
-    small = made_up(images, Architecture("resnet18"))
+    small = make_noise_tasks(images, Architecture("resnet18"))
     assert small.pixels.shape[1:] == (64, 64, 3) and small.attributes is not None
-    assert made_up(TestImages().stream(), Architecture("reduced_resnet18")).attributes is None
+    assert make_noise_tasks(TestImages().stream(), Architecture("reduced_resnet18")).attributes is None

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from tests.support.toy_streams import digits
-from trainers.foreign.fork_servers import keeping
+from trainers.foreign.fork_servers import keep_servers
 from trainers.foreign.process import Limits, Observations
 from trainers.foreign.running import Request, Run, train
 from trainers.plugins.source import source_of
@@ -70,7 +70,7 @@ def trained(tmp_path, write, copied, monkeypatch):
             importlib.invalidate_caches()
             kept["source"] = dict(source_of(name).hashes)
         more = {"watched": Observations(closely=False)} if copied else {}
-        with keeping() if copied else nullcontext():
+        with keep_servers() if copied else nullcontext():
             result = train(replace(request, **kept), Run(**run), progress, folder, **log, **more)
         assert not copied or more["watched"].copied
         return result

@@ -17,14 +17,14 @@ import psutil
 import pytest
 import torch
 
-from epsearch.machine import rounding
+from epsearch.machine import rounding_hash
 from tests.support.limits import HANGS
 from tests.support.toy_streams import digits
 from tests.trainers.foreign.conftest import SOFTMAX
 from trainers.cohort import CohortResult
 from trainers.foreign import fork_servers
-from trainers.foreign.declaration import declared
-from trainers.foreign.fork_servers import OFF, SWITCH, keeping
+from trainers.foreign.declaration import read_declaration
+from trainers.foreign.fork_servers import OFF, SWITCH, keep_servers
 from trainers.foreign.process import Limits, Observations
 from trainers.foreign.running import Request, Run, train
 from trainers.notes import redirect_notes
@@ -77,7 +77,7 @@ def members(tmp_path, write, monkeypatch):
     """members(text) -> Members of it, while servers are kept."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delenv(SWITCH, raising=False)
-    with keeping():
+    with keep_servers():
         yield lambda text, name="mine": Members(tmp_path, write(text, name))
 
 
@@ -101,7 +101,7 @@ def test_results_are_the_same_both_ways(members, text):
     assert not same(copies[0], copies[1]) and mine.notes == []
     asked = torch.backends.cpu.get_cpu_capability() if text == TORCH else ""
     assert {one.capability for one in mine.observed} == {asked}
-    assert rounding("cpu", asked) == rounding("cpu")
+    assert rounding_hash("cpu", asked) == rounding_hash("cpu")
 
 
 @pytest.mark.slow
@@ -193,7 +193,7 @@ def test_an_import_that_fails_says_the_same_both_ways(members, line, said):
             mine.train({"lr": 0.1}, copied=copied)
         lines.append(str(error.value))
     with pytest.raises(ForeignError, match=said) as error:
-        declared("mine:train", mine.request.beside, mine.request.source)
+        read_declaration("mine:train", mine.request.beside, mine.request.source)
     assert (
         lines == [str(error.value).partition("; its output")[0]] * 2 if "output" not in said else lines[0] == lines[1]
     )
@@ -241,8 +241,8 @@ def test_a_declaration_begins_the_server_of_the_members(members, tmp_path, monke
     """It is a copy, too: members have the import as if nobody had made an object of the class before."""
     monkeypatch.setenv("IMPORTS", str(tmp_path / "imports"))
     mine = members(DECLARING.replace("LINE", line))
-    made = declared("mine:train", tmp_path, mine.request.source)
-    assert made == declared("mine:train", tmp_path) and made.version == "2"
+    made = read_declaration("mine:train", tmp_path, mine.request.source)
+    assert made == read_declaration("mine:train", tmp_path) and made.version == "2"
     before = (tmp_path / "imports").read_text()
     assert before == "xx"  # that of the server, and of the one whose source was not said
     results = [mine.train() for _ in range(2)]
@@ -257,7 +257,7 @@ def test_a_declaration_says_nothing_of_an_import_that_cannot_be_copied(members, 
     monkeypatch.setenv("IMPORTS", str(tmp_path / "imports"))
     mine = members(DECLARING.replace("LINE", "KEPT = open(__file__)"))
     with redirect_notes(mine.notes.append):
-        assert declared("mine:train", tmp_path, mine.request.source).version == "2"
+        assert read_declaration("mine:train", tmp_path, mine.request.source).version == "2"
     assert mine.notes == [] and servers() == []
     for _ in range(2):
         mine.train()
@@ -290,7 +290,7 @@ def test_what_the_first_optimizer_imports_is_looked_at_after_a_declaration(membe
         (tmp_path / "torch" / f"{name}.py").write_text(text, encoding="utf-8")
     mine = members(DECLARING.replace("LINE", "import sys; sys.path.insert(0, os.environ['PLACE']); import torch"))
     monkeypatch.setenv("PLACE", str(tmp_path))
-    declared("mine:train", tmp_path, mine.request.source)
+    read_declaration("mine:train", tmp_path, mine.request.source)
     assert len(servers()) == 1, fork_servers._kept.refused
     mine.train()
     assert mine.copies == [False] and re.search(r"its import starts a thread \(", mine.observed[0].anew)
@@ -299,7 +299,7 @@ def test_what_the_first_optimizer_imports_is_looked_at_after_a_declaration(membe
 @pytest.mark.slow
 def test_a_server_of_a_declaration_is_ended_where_members_are_trained_on_a_gpu(members, tmp_path):
     mine = members(SOFTMAX)
-    declared("mine:train", tmp_path, mine.request.source)
+    read_declaration("mine:train", tmp_path, mine.request.source)
     (server,) = servers()
     mine.train({"lr": 0.1}, device="cuda")
     assert servers() == [] and server._process.poll() is not None and mine.copies == [False]
@@ -406,7 +406,7 @@ def test_a_member_that_failed_goes_on_where_it_was(tmp_path, write, monkeypatch,
         # The same values, which a run that goes on must have.
         observed, run = Observations(closely=False), Run({"file": str(file)}, 1, digits(examples=20))
         monkeypatch.setenv("FAILS", str(fails))
-        with keeping():
+        with keep_servers():
             try:
                 train(request, run, None, folder, observed)
             except ForeignError:
@@ -439,7 +439,7 @@ def test_memory_of_the_server_is_not_the_members(members):
 @pytest.mark.slow
 def test_nothing_is_left_when_servers_are_no_longer_kept(tmp_path, write, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
-    with keeping():
+    with keep_servers():
         Members(tmp_path, write(SOFTMAX)).train({"lr": 0.1})
         (server,) = servers()
     assert servers() == [] and not server.folder.exists()

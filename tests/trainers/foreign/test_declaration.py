@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from trainers.foreign.declaration import Declaration, declared
+from trainers.foreign.declaration import Declaration, read_declaration
 from trainers.hyperparameters import LARGEST, Hyperparameter
 from trainers.plugins.calls import ForeignError
 from trainers.plugins.source import source_of
@@ -21,7 +21,7 @@ METHOD = "    def train(self, values, stream, seed, report): pass\n"
 @pytest.fixture
 def declares(tmp_path, write):
     """declares(text, attribute): the declaration of the module's attribute."""
-    return lambda text, attribute="train", **more: declared(f"{write(text)}:{attribute}", tmp_path, **more)
+    return lambda text, attribute="train", **more: read_declaration(f"{write(text)}:{attribute}", tmp_path, **more)
 
 
 @pytest.mark.slow
@@ -166,7 +166,7 @@ def test_one_line_says_what_is_wrong(declares, text, line):
 @pytest.mark.parametrize("reference", ["mine", "mine:", ":train", "mine:a.b", "a/b:c", "mine:train:x", ".m:train", ""])
 def test_a_reference_is_module_and_attribute(tmp_path, reference):
     with pytest.raises(ForeignError, match=r"must be module:attribute, as my_package\.mine:train$"):
-        declared(reference, tmp_path)
+        read_declaration(reference, tmp_path)
 
 
 def test_an_import_that_takes_too_long_is_ended(declares):
@@ -187,9 +187,9 @@ def test_it_is_found_beside_and_where_python_finds_it(tmp_path, write, monkeypat
     name = write(TRAIN)
     (tmp_path / "elsewhere").mkdir()
     with pytest.raises(ForeignError, match=r"No module named 'mine'"):
-        declared(f"{name}:train", tmp_path / "elsewhere")
+        read_declaration(f"{name}:train", tmp_path / "elsewhere")
     monkeypatch.syspath_prepend(tmp_path)
-    assert declared(f"{name}:train", tmp_path / "elsewhere").source
+    assert read_declaration(f"{name}:train", tmp_path / "elsewhere").source
 
 
 @pytest.mark.slow
@@ -213,7 +213,7 @@ def test_bytecode_is_of_libraries_alone(declares, tmp_path, write):
 def test_a_module_of_the_current_folder_hides_none_of_pythons(tmp_path, write, monkeypatch):
     write("raise SystemExit", "json")
     monkeypatch.chdir(tmp_path)
-    assert declared(f"{write(TRAIN)}:train", tmp_path).source
+    assert read_declaration(f"{write(TRAIN)}:train", tmp_path).source
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from trainers.foreign import messages
-from trainers.foreign.messages import MOST_BODY, MOST_HEADER, PREFIX, Malformed, Message, packed, take_message
+from trainers.foreign.messages import MOST_BODY, MOST_HEADER, PREFIX, Malformed, Message, pack, take_message
 
 
 def taken(content, step=10**6):
@@ -22,18 +22,18 @@ ARRAYS = [np.arange(6, dtype=np.uint8).reshape(2, 3), np.zeros((0, 4)), np.array
 
 @pytest.mark.parametrize("step", [1, 7, 10**6])
 def test_arrays_come_as_they_went_however_the_bytes_come(step):
-    made = taken(packed({"kind": "a", "more": [1.5, None, "ε"]}, *ARRAYS), step)
+    made = taken(pack({"kind": "a", "more": [1.5, None, "ε"]}, *ARRAYS), step)
     assert made.kind == "a" and made.header == {"kind": "a", "more": [1.5, None, "ε"]}
     for one, other in zip(made.arrays, ARRAYS, strict=True):
         assert one.dtype == other.dtype and one.shape == other.shape and np.array_equal(one, other)
 
 
 def test_the_other_order_of_bytes_is_turned():
-    assert taken(packed({}, np.array([1, 2], ">i8"))).arrays[0].tolist() == [1, 2]
+    assert taken(pack({}, np.array([1, 2], ">i8"))).arrays[0].tolist() == [1, 2]
 
 
 def test_messages_come_one_after_another():
-    received = bytearray(packed({"kind": "a"}) + packed({"kind": "b"})[:-1])
+    received = bytearray(pack({"kind": "a"}) + pack({"kind": "b"})[:-1])
     assert take_message(received).kind == "a" and take_message(received) is None
 
 
@@ -71,7 +71,7 @@ def test_anything_else_is_refused(content):
 
 def test_random_bytes_are_refused_or_waited_for():
     rng = np.random.default_rng(0)
-    good = packed({"kind": "labels", "task": 1}, np.arange(5))
+    good = pack({"kind": "labels", "task": 1}, np.arange(5))
     for _ in range(2000):
         content = bytearray(good)
         for place in rng.integers(0, len(content), rng.integers(1, 4)):

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.limits import HANGS
 from tests.support.toy_streams import digits
-from trainers.foreign.declaration import declared
+from trainers.foreign.declaration import read_declaration
 from trainers.foreign.running import Request, Run, train
 from trainers.plugins.calls import ForeignError
 
@@ -72,7 +72,7 @@ class Mine:
 def run(tmp_path, write):
     """run(seed, …): the result; `source` is known, as it is to a study."""
     name = write(MINE)
-    source = declared(f"{name}:Mine", tmp_path).source
+    source = read_declaration(f"{name}:Mine", tmp_path).source
 
     def run(seed=SEED, folder=tmp_path / "kept", **values):
         request = Request(f"{name}:Mine", tmp_path, source)
@@ -179,7 +179,7 @@ def test_what_was_kept_is_of_one_run_alone(run, log, tmp_path, write):
     write(MINE + "\n")
     with pytest.raises(ForeignError, match=r"^mine\.py of trainer 'mine:Mine' "):
         run()
-    request = Request("mine:Mine", tmp_path, declared("mine:Mine", tmp_path).source)
+    request = Request("mine:Mine", tmp_path, read_declaration("mine:Mine", tmp_path).source)
     train(request, Run({"folder": str(tmp_path)}, SEED, digits(TASKS, examples=200)), folder=tmp_path / "kept")
     assert log() == list(TASKS)
 
@@ -195,7 +195,7 @@ def test_without_a_folder_or_a_source_nothing_is_kept(run, tmp_path):
 
 def test_who_trains_all_tasks_again_is_told_so(tmp_path, write):
     write(MINE.replace("in stream.tasks", "in range(len(stream))"))
-    request = Request("mine:Mine", tmp_path, declared("mine:Mine", tmp_path).source)
+    request = Request("mine:Mine", tmp_path, read_declaration("mine:Mine", tmp_path).source)
     run = Run({"folder": str(tmp_path)}, SEED, digits(TASKS, examples=200))
     (tmp_path / "die").write_text("end 1")
     with pytest.raises(ForeignError, match="signal 9"):
@@ -206,7 +206,7 @@ def test_who_trains_all_tasks_again_is_told_so(tmp_path, write):
 
 def test_a_save_that_fails_says_so(tmp_path, write):
     write(MINE.replace("np.save(file, self.weights)", "1 / 0"))
-    request = Request("mine:Mine", tmp_path, declared("mine:Mine", tmp_path).source)
+    request = Request("mine:Mine", tmp_path, read_declaration("mine:Mine", tmp_path).source)
     run = Run({"folder": str(tmp_path)}, SEED, digits(TASKS, examples=200))
     with pytest.raises(ForeignError, match=r"failed in task 1 with ZeroDivisionError: .*, at mine\.py:\d+: 1 / 0"):
         train(request, run, folder=tmp_path / "kept")

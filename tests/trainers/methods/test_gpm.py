@@ -10,7 +10,7 @@ from tests.support.reference import grown_basis
 from tests.support.toy_streams import toy
 from trainers import Architecture
 from trainers.methods import METHODS
-from trainers.methods.subspaces import grown, lengths_of
+from trainers.methods.subspaces import grow, lengths_of
 from trainers.networks import MLP
 
 EXACT = 1e-12
@@ -32,7 +32,7 @@ def test_spans_and_steps_are_those_of_the_reference(examples, length, threshold)
     projection, basis = torch.zeros(length, length, dtype=torch.float64), None
     for _ in range(3):
         seen = inputs(rng, examples, length, 0.5)
-        projection = grown(projection, torch.from_numpy(seen), threshold)
+        projection = grow(projection, torch.from_numpy(seen), threshold)
         basis = grown_basis(basis, seen.T, threshold)
         assert np.abs(projection.numpy() - basis @ basis.T).max() < EXACT
         g = rng.normal(size=(length, 4))
@@ -46,30 +46,30 @@ def test_spans_and_steps_are_those_of_the_reference(examples, length, threshold)
 def test_directions_by_hand(threshold, directions):
     """Three of energies 90, 9 and 1, of which none is added twice."""
     seen = torch.diag(torch.tensor([90.0, 9.0, 1.0], dtype=torch.float64).sqrt())
-    projection = grown(torch.zeros(3, 3), seen, threshold)
+    projection = grow(torch.zeros(3, 3), seen, threshold)
     assert torch.allclose(projection, torch.diag((torch.arange(3) < directions).double()), atol=EXACT)
-    assert torch.equal(grown(projection, seen, threshold), projection)
+    assert torch.equal(grow(projection, seen, threshold), projection)
 
 
 def test_what_earlier_tasks_cover_counts():
     """Of energies 8 and 2 in two directions, the first of which is known, 0.8 are covered."""
     known = torch.diag(torch.tensor([1.0, 0.0]))
     seen = torch.diag(torch.tensor([8.0, 2.0]).sqrt())
-    assert torch.equal(grown(known, seen, 0.79).float(), known)
-    assert torch.allclose(grown(known, seen, 0.81).float(), torch.eye(2))
+    assert torch.equal(grow(known, seen, 0.79).float(), known)
+    assert torch.allclose(grow(known, seen, 0.81).float(), torch.eye(2))
 
 
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf])
 def test_inputs_that_are_not_finite_add_nothing(bad):
     known = torch.diag(torch.tensor([1.0, 0.0, 0.0]))
-    assert torch.equal(grown(known, torch.tensor([[0.0, 1.0, bad]]), 0.99), known.double())
+    assert torch.equal(grow(known, torch.tensor([[0.0, 1.0, bad]]), 0.99), known.double())
 
 
 def test_rounding_is_no_direction():
     """In float32 the same inputs lie a little beside their span: with ε_th = 1, too, nothing is projected twice."""
     seen = torch.rand(10, 40, generator=torch.Generator().manual_seed(0))
-    once = grown(torch.zeros(40, 40), seen, 1.0).float()
-    again = grown(once, seen, 1.0)
+    once = grow(torch.zeros(40, 40), seen, 1.0).float()
+    again = grow(once, seen, 1.0)
     assert torch.equal(again.float(), once) and float(again.trace()) == pytest.approx(10, abs=1e-5)
 
 

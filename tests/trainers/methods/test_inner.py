@@ -2,7 +2,7 @@
 
 import torch
 
-from trainers.methods.inner import inner, summed
+from trainers.methods.inner import inner, sum_in_float64
 
 
 def test_in_float64_a_product_keeps_its_sign_where_float32_loses_it():
@@ -13,7 +13,7 @@ def test_in_float64_a_product_keeps_its_sign_where_float32_loses_it():
     r -= (g * r).sum(1, keepdim=True) / (g * g).sum(1, keepdim=True) * g
     exact = (g.double() * r.double()).sum(1)
     scale = g.norm(dim=1) * r.norm(dim=1)
-    found = summed(r[:, None], g)[:, 0]
+    found = sum_in_float64(r[:, None], g)[:, 0]
     assert found.dtype == torch.float32
     assert ((found.double() - exact).abs() / scale).max() < 1e-10
     products = g * r
@@ -25,5 +25,5 @@ def test_both_ways_are_of_every_row():
     torch.manual_seed(0)
     rows, vector = torch.randn(3, 4, 50), torch.randn(3, 50)
     expected = torch.einsum("mkd,md->mk", rows, vector)
-    for found in (inner(rows, vector), summed(rows, vector)):
+    for found in (inner(rows, vector), sum_in_float64(rows, vector)):
         assert found.shape == (3, 4) and torch.allclose(found, expected, atol=1e-5)

@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import nn
 
-from epsearch.testing.toy import suited
+from epsearch.testing.toy import suit_stream
 from tests.support.learners import engine_of, learner, train
 from tests.support.made_images import made_images
 from tests.support.own_networks import Recurrent, deciding, normalised, perceptron, untrained_module
 from tests.support.torch_resnet import TorchResNet
 from tests.support.toy_streams import toy
 from trainers import Architecture, Cohort
-from trainers.cohort import plug, plugged, unplug
+from trainers.cohort import find_plugged, plug, unplug
 from trainers.cost.flops import later_steps, run_flop
 from trainers.cost.network_flops import work_of
 from trainers.engines import fastest_for, make_engine, way_of
@@ -49,7 +49,7 @@ def nothing_plugged():
 
 def own(factory, inputs=PIXELS, outputs=4):
     plug("my:net", factory)
-    return own_network(plugged("my:net"), inputs, outputs)
+    return own_network(find_plugged("my:net"), inputs, outputs)
 
 
 def split(**options):
@@ -513,7 +513,7 @@ REFUSED = {"prognn": "PROGNN grows networks of", "gpm": "GPM trains networks mlp
 def test_every_method_is_trained_or_refused():
     plug("my:net", perceptron)
     for method in METHODS:
-        stream, cohort = suited(METHODS[method], toy()), Cohort((learner(method),))
+        stream, cohort = suit_stream(METHODS[method], toy()), Cohort((learner(method),))
         if method in REFUSED:
             with pytest.raises(ValueError, match=REFUSED[method]):
                 make_engine(cohort, (0,), stream, Architecture("my:net"), IN_TURN)

@@ -12,7 +12,7 @@ from tests.support.made_images import made_images
 from tests.support.own_networks import Deciding, normalised, perceptron
 from tests.support.toy_streams import toy
 from trainers import Architecture
-from trainers.cohort import plug, plugged, unplug
+from trainers.cohort import find_plugged, plug, unplug
 from trainers.cost.flops import run_flop
 from trainers.footprint import bytes_of_one
 from trainers.networks import NetworkError, make_network
@@ -36,7 +36,7 @@ def nothing_plugged():
 
 def own(factory, inputs=PIXELS, outputs=4):
     plug("my:net", factory)
-    return own_network(plugged("my:net"), inputs, outputs)
+    return own_network(find_plugged("my:net"), inputs, outputs)
 
 
 class TestRefusals:
@@ -59,19 +59,19 @@ class TestRefusals:
     def test_the_line_of_code_is_told(self):
         plug("my:net", Deciding, Source({}, {__file__: "test_own.py"}))
         with pytest.raises(ForeignError, match=r"its factory\(9, 4\) failed with TypeError"):
-            own_network(plugged("my:net"), PIXELS, 4)
+            own_network(find_plugged("my:net"), PIXELS, 4)
 
         def factory(inputs, outputs):
             raise RuntimeError("no")
 
         plug("my:net", factory, Source({}, {__file__: "test_own.py"}))
         with pytest.raises(ForeignError, match=r'no, at test_own.py:\d+: raise RuntimeError\("no"\)$'):
-            own_network(plugged("my:net"), PIXELS, 4)
+            own_network(find_plugged("my:net"), PIXELS, 4)
 
     def test_a_forward_pass_that_fails(self):
         plug("my:net", lambda inputs, outputs: nn.Linear(7, outputs))
         with pytest.raises(ForeignError, match=r"^network my:net failed on a batch \[4, 9\] with RuntimeError: .*mat1"):
-            own_network(plugged("my:net"), PIXELS, 4)
+            own_network(find_plugged("my:net"), PIXELS, 4)
 
     def test_a_module_that_ends_the_program(self):
         class Ends(nn.Linear):
@@ -80,12 +80,12 @@ class TestRefusals:
 
         plug("my:net", lambda inputs, outputs: Ends(inputs, outputs))
         with pytest.raises(ForeignError, match="with SystemExit: 3"):
-            own_network(plugged("my:net"), PIXELS, 4)
+            own_network(find_plugged("my:net"), PIXELS, 4)
 
     def test_no_parameters(self):
         plug("my:net", lambda *_: nn.Flatten())
         with pytest.raises(NetworkError, match=r"^network my:net has no parameters to train$"):
-            own_network(plugged("my:net"), PIXELS, 4)
+            own_network(find_plugged("my:net"), PIXELS, 4)
 
     def test_tied_parameters(self):
         def factory(inputs, outputs):
@@ -134,7 +134,7 @@ class TestRefusals:
         plug("my:net", lambda inputs, outputs: kind(inputs, outputs))
         expected = "network my:net must return logits float32 [4, 4] for a batch [4, 9], got " + got
         with pytest.raises(NetworkError, match=f"^{re.escape(expected)}$"):
-            own_network(plugged("my:net"), PIXELS, 4)
+            own_network(find_plugged("my:net"), PIXELS, 4)
 
     @pytest.mark.parametrize("layer", [nn.Dropout(0.3), nn.Dropout(1e-9), nn.AlphaDropout(0.5), nn.RReLU()])
     def test_what_draws_in_training(self, layer):
@@ -169,7 +169,7 @@ class TestRefusals:
         line = "must give the same output for the same batch, without dropout, noise or a state of its own beside its "
         plug("my:net", factory)
         with pytest.raises(NetworkError, match=f"^network my:net {line}buffers; in {mode} it does not$"):
-            own_network(plugged("my:net"), PIXELS, 4)
+            own_network(find_plugged("my:net"), PIXELS, 4)
 
     def test_dropout_of_nothing_is_none(self):
         assert own(lambda inputs, outputs: nn.Sequential(nn.Linear(inputs, outputs), nn.Dropout(0.0))).together
@@ -247,7 +247,7 @@ class TestRefusals:
 
         plug("my:net", Detached)
         with pytest.raises(NetworkError, match=r"^network my:net: its outputs do not depend on its parameters$"):
-            own_network(plugged("my:net"), PIXELS, 4)
+            own_network(find_plugged("my:net"), PIXELS, 4)
 
     def test_joint_embeddings(self):
         plug("my:net", normalised)

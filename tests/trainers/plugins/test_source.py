@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from trainers.plugins import calls, source
-from trainers.plugins.source import SourceError, changed, digest, source_of
+from trainers.plugins.source import SourceError, changed_files, digest, source_of
 
 
 @pytest.fixture
@@ -172,4 +172,6 @@ def test_hashes_follow_the_content_and_not_the_place(tmp_path, monkeypatch):
             found.append(source_of("same_l"))
     assert found[0] == found[1] != found[2] and found[0].paths != found[1].paths
     assert digest(found[0].hashes) == digest(found[1].hashes) != digest(found[2].hashes)
-    assert changed(found[0].hashes, found[2].hashes) == ["same_l.py"] and not changed(found[0].hashes, found[1].hashes)
+    assert changed_files(found[0].hashes, found[2].hashes) == ["same_l.py"] and not changed_files(
+        found[0].hashes, found[1].hashes
+    )

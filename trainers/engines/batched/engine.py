@@ -28,7 +28,7 @@ from trainers.methods.penalty import State, Step, column
 from trainers.networks import MLP, OwnNetwork
 from trainers.networks.base import Batch
 from trainers.networks.layout import consecutive
-from trainers.networks.losses import masked
+from trainers.networks.losses import mask
 from trainers.notes import notify
 from trainers.numeric_path import NumericPath
 from trainers.pool import smallest_batch
@@ -131,7 +131,7 @@ class BatchedEngine(FixedEngine):
             for turn in self._turns(learners):
                 some = learners.part(turn)
                 x, y, allowed = self._feed.test(task, part, some.seed, images)
-                logits = masked(self._net.logits(some.params, some.state, x), allowed)
+                logits = mask(self._net.logits(some.params, some.state, x), allowed)
                 hits[turn, part] = logits.argmax(dim=2) == y
         return accuracies(hits.cpu().numpy(), labels[learners.seed.cpu().numpy()], self._balanced)
 

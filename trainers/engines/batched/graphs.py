@@ -36,7 +36,7 @@ def refuse(why: str) -> None:
     _refused.append(why)
 
 
-def refused() -> bool:
+def refuses_graphs() -> bool:
     """Returns whether steps are taken without graphs in this process, for whatever reason."""
     return bool(_refused)
 

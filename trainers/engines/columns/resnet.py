@@ -15,7 +15,7 @@ from trainers.engines.feed import ImageFeed
 from trainers.engines.precision import set_precision
 from trainers.methods.penalty import State
 from trainers.networks import make_resnet
-from trainers.networks.losses import masked
+from trainers.networks.losses import mask
 from trainers.networks.progressive.resnet import ResNetColumns
 from trainers.networks.weights import load, put
 from trainers.numeric_path import NumericPath
@@ -102,5 +102,5 @@ class ResNetColumnsEngine(GrowingEngine):
         for part in parts(labels.shape[1], self._feed.test_rows):
             x, y, allowed = self._feed.test(task, part, one.seed, images)
             logits = self._net.logits(one.params, one.state["statistics"], task, x)
-            hits[:, part] = (masked(logits, allowed).argmax(dim=2) == y).cpu().numpy()
+            hits[:, part] = (mask(logits, allowed).argmax(dim=2) == y).cpu().numpy()
         return float(accuracies(hits, labels, self._balanced)[0])

@@ -23,7 +23,7 @@ from trainers.hyperparameters import Hyperparameters
 from trainers.methods import Mixing
 from trainers.methods.rules import SIGN, Mix
 from trainers.networks import MLP
-from trainers.networks.layout import padded
+from trainers.networks.layout import pad
 from trainers.numeric_path import NumericPath
 from trainers.schedule import Indices
 
@@ -107,7 +107,7 @@ class _LazyPasses(Passes):
 
     def _test_pays(self, current: int) -> bool:
         """Returns whether products of examples take less than half the work of g_ref, which every third step needs."""
-        return 2 * padded(current) * self._tests <= self._makes
+        return 2 * pad(current) * self._tests <= self._makes
 
     def _views(self, rows: int, current: int) -> Batch:
         if not self._batches:  # the first in these buffers

@@ -12,7 +12,7 @@ from trainers.engines.compiled import nonzero, sparse
 from trainers.engines.compiled.kernels import Floats
 from trainers.engines.compiled.sparse import ByPixel, Sparse
 from trainers.engines.compiled.vectors import LANES
-from trainers.networks.layout import padded
+from trainers.networks.layout import pad
 from trainers.numeric_path import LISTABLE
 from trainers.schedule import Indices
 
@@ -91,7 +91,7 @@ class ListedInputs:
     def gram(self, count: int) -> Floats:
         """Inner products of all rows of the batch with the first `count`, [B, at least count]."""
         if count not in self._grams:
-            if self._turned.shape[1] != padded(count):
-                self._turned = np.zeros((self._pixels, padded(count)), dtype=np.float32)
+            if self._turned.shape[1] != pad(count):
+                self._turned = np.zeros((self._pixels, pad(count)), dtype=np.float32)
             self._grams[count] = nonzero.gram(self.lists, self.rows, 0, count, self._turned)
         return self._grams[count]

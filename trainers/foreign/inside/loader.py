@@ -54,7 +54,7 @@ def import_trainer(reference: str, path: Iterable[str], expected: Mapping[str, s
 def load_trainer(reference: str, path: Iterable[str], expected: Mapping[str, str] | None) -> Trainer:
     """Imports it; of a class it makes an object without arguments. path: where it may lie besides `sys.path`.
 
-    Raises ForeignError, as `declared` does.
+    Raises ForeignError, as `read_declaration` does.
     """
     what = f"trainer {reference!r}"
     target, source = import_trainer(reference, path, expected)
@@ -226,10 +226,10 @@ def _versions(trainer: Trainer, given: Any) -> dict[str, str]:
         return {}
     if isinstance(given, str) or not all(isinstance(one, str) for one in cast(Any, given)):
         raise ForeignError(f"requires of {trainer.what} must be a list of distributions, got {_short(given)}")
-    return {name: installed(name, trainer.what) for name in given}
+    return {name: installed_version(name, trainer.what) for name in given}
 
 
-def installed(name: str, what: str) -> str:
+def installed_version(name: str, what: str) -> str:
     """Returns the version of a distribution. Raises ForeignError without one."""
     try:
         return version(name)

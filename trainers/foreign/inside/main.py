@@ -13,7 +13,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from trainers.foreign.inside.loader import Trainer, declaration, installed, load_trainer
+from trainers.foreign.inside.loader import Trainer, declaration, installed_version, load_trainer
 from trainers.foreign.inside.seeds import Seeds
 from trainers.foreign.inside.stream_api import Channel, Report, Stream
 from trainers.plugins.calls import ForeignError, blamed, in_one_line, load
@@ -44,7 +44,7 @@ def _train(channel: Channel, job: Mapping[str, Any], arrays: list[NDArray[Any]])
     seeds.begin(0)  # whatever is drawn on import is the same every time, too
     trainer = _loaded(job)
     for name, expected in job["versions"].items():
-        if (here := installed(name, trainer.what)) != expected:
+        if (here := installed_version(name, trainer.what)) != expected:
             raise ForeignError(
                 f"{trainer.what} requires {name}, of which this run began with {expected}, and here is {here}; "
                 "install that version, or choose another --name"

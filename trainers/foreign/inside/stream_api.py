@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trainers.foreign.inputs import write_scaled
 from trainers.foreign.inside.seeds import Seeds
-from trainers.foreign.messages import AT_ONCE, Message, packed, take_message
+from trainers.foreign.messages import AT_ONCE, Message, pack, take_message
 from trainers.scenarios import DOMAIN
 
 CACHED = 2**29  # bytes of test inputs that are kept, as bytes of pixels; others come again for every test
@@ -48,7 +48,7 @@ class Channel:
         """Sends something. Ends a process that is a fork of the trainer's: it has no say."""
         if os.getpid() != self._process:
             os._exit(os.EX_USAGE)
-        left = memoryview(packed(header, *arrays))
+        left = memoryview(pack(header, *arrays))
         while left:
             try:
                 left = left[os.write(self._answers, left) :]

@@ -25,7 +25,7 @@ from trainers.operating_system import lock
 from trainers.persistence import checked_files
 from trainers.streams.base import DataError, Pixels
 from trainers.streams.images.decoder import Chunk
-from trainers.streams.images.levels import Levels, merged
+from trainers.streams.images.levels import Levels, merge
 from trainers.streams.images.sources.base import TRAIN, Source
 
 PIXELS, MEAN, FACTS = "pixels", "mean", "facts"
@@ -73,7 +73,7 @@ def reopen(folder: Path) -> Cached | None:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Waits until no other process makes this folder, then removes what killed ones left beside it.
 
     Where files cannot be locked nobody waits, and the first to rename wins. Raises OSError.
@@ -123,7 +123,7 @@ def _write(
     with closing(chunks), open(folder / PIXELS, "wb") as file:
         done = 0
         for readable, pixels, of_chunk in chunks:
-            levels = merged((*levels, *of_chunk))
+            levels = merge((*levels, *of_chunk))
             members = slice(done, done := done + len(readable))
             kept[members] = readable
             total += pixels[source.parts[members][readable] == TRAIN].sum(axis=0, dtype=np.int64)

@@ -9,7 +9,7 @@ import numpy as np
 
 from trainers.notes import notify
 from trainers.streams.base import DataError
-from trainers.streams.images.cache import Cached, Progress, locked, make, reopen
+from trainers.streams.images.cache import Cached, Progress, lock_folder, make, reopen
 from trainers.streams.images.decoder import chunks, readable, reasons_text
 from trainers.streams.images.image_set import ImageSet
 from trainers.streams.images.levels import unclear
@@ -67,7 +67,7 @@ def prepare(
         return cached
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        with locked(folder):
+        with lock_folder(folder):
             return _whole(folder, source, size) or make(folder, source, size, chunks(source, size, workers), progress)
     except OSError as error:
         raise DataError(

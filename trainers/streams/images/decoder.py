@@ -14,7 +14,7 @@ import numpy as np
 from trainers.notes import first_line
 from trainers.operating_system import usable_cores
 from trainers.streams.base import DataError, Pixels
-from trainers.streams.images.levels import Levels, depth, eight_bits, orientation, turned
+from trainers.streams.images.levels import Levels, depth, eight_bits, orientation, turn
 from trainers.streams.images.sources.base import MOST_NAMED, DamagedImage, Source, printable
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "PPM", "TIFF")  # of SUFFIXES; others may start programs (PostScript)
@@ -47,7 +47,7 @@ def decode_image(encoded: bytes | Pixels, size: int) -> tuple[Pixels, str]:
             mode, bits = image.mode, depth(image)
             image.load()
             levels = eight_bits(image, bits)
-            plain = turned(_rgb(image if levels is None else Image.fromarray(levels)), orientation(image))
+            plain = turn(_rgb(image if levels is None else Image.fromarray(levels)), orientation(image))
             return _resized(plain, size), f"{mode}, {bits} bits"
     except (MemoryError, DamagedImage):
         raise

@@ -42,10 +42,10 @@ class Levels(NamedTuple):
         return f"{self.images:,} {self.kind} ({self.low}…{self.high})"
 
 
-def merged(parts: Iterable[Levels]) -> tuple[Levels, ...]:
+def merge(parts: Iterable[Levels]) -> tuple[Levels, ...]:
     """Returns the levels by kind, sorted by kind.
 
-    >>> merged([Levels("L, 8 bits", 2, 3, 9), Levels("L, 8 bits", 1, 0, 4)])
+    >>> merge([Levels("L, 8 bits", 2, 3, 9), Levels("L, 8 bits", 1, 0, 4)])
     (Levels(kind='L, 8 bits', images=3, low=0, high=9),)
     """
     kinds: dict[str, Levels] = {}
@@ -80,7 +80,7 @@ def orientation(image: Any) -> int:
         return 1
 
 
-def turned(image: Any, to: int) -> Any:
+def turn(image: Any, to: int) -> Any:
     """The image as it is to be seen; to: its `orientation`, where 1 and numbers without a meaning leave it as it is."""
     return image.transpose(TRANSPOSITIONS[to]) if to in TRANSPOSITIONS else image
 

@@ -76,7 +76,7 @@ def test_where_that_was_killed_too_the_next_run_does_it_and_touches_nothing_else
     os.kill(watcher, signal.SIGKILL)
     run.kill()
     end(run)
-    assert cleanup.abandoned(tmp_path) == [folder]
+    assert cleanup.abandoned_folders(tmp_path) == [folder]
     with cleanup.run_folder(tmp_path) as another:
         assert gone(child) and not folder.exists()
         here = {path.name for path in tmp_path.iterdir()}

@@ -22,7 +22,7 @@ def watch(what):
             enough.set()
         return what
 
-    with watchdog.watching(look, every=0.001, end=lambda what: (told.append(what), enough.set())):
+    with watchdog.watch_ray(look, every=0.001, end=lambda what: (told.append(what), enough.set())):
         assert enough.wait(HANGS)
     return told
 
@@ -39,14 +39,14 @@ def test_what_is_lost_after_a_signal_is_no_loss(monkeypatch):
     """One signal to this process and to Ray: the process has a while to end in good order, then it is ended."""
     monkeypatch.setattr(watchdog, "LEAVE_SECONDS", 0.001)
     told, ended = [], threading.Event()
-    with watchdog.watching(
+    with watchdog.watch_ray(
         lambda: "its raylet has ended", 0.001, lambda what: (told.append(what), ended.set()), lambda: True
     ):
         assert ended.wait(HANGS)
     assert told == [""]
     monkeypatch.setattr(watchdog, "LEAVE_SECONDS", HANGS)
     asked, told = threading.Event(), []
-    with watchdog.watching(lambda: "its raylet has ended", 0.001, told.append, lambda: asked.set() or True):
+    with watchdog.watch_ray(lambda: "its raylet has ended", 0.001, told.append, lambda: asked.set() or True):
         assert asked.wait(HANGS)
     assert told == [], "it has left the block by itself"
 
@@ -87,7 +87,7 @@ def test_nobody_looks_once_all_is_over(monkeypatch):
         return "its raylet has ended"
 
     monkeypatch.setattr(watchdog, "threading", SimpleNamespace(Event=lambda: over, Thread=threading.Thread))
-    with watchdog.watching(look, every=0.001, end=told.append):
+    with watchdog.watch_ray(look, every=0.001, end=told.append):
         assert looking.wait(HANGS)
     left.set()
     assert (told, left_during_a_look) == ([], [False])

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from trainers.streams.base import DataError
 from trainers.streams.images.sources.base import TEST, TRAIN, Entry, Source, assemble, some
-from trainers.streams.images.sources.tables import CUB_ATTRIBUTES, attributes, has, numbered, whole
+from trainers.streams.images.sources.tables import CUB_ATTRIBUTES, attributes, has, parse_numbered, whole
 from trainers.streams.images.sources.trees import Tree
 
 COLUMNS = 312  # attributes of a class
@@ -20,8 +20,8 @@ def read(tree: Tree) -> Source:
 
     Raises DataError where a list or an image is missing, or lists contradict each other.
     """
-    classes = numbered(tree, "classes.txt")
-    images = numbered(tree, "images.txt")
+    classes = parse_numbered(tree, "classes.txt")
+    images = parse_numbered(tree, "images.txt")
     of_class = _integers(tree, "image_class_labels.txt", images, classes.keys())
     training = _integers(tree, "train_test_split.txt", images, {0, 1})
     labels = {number: label for label, number in enumerate(classes)}
@@ -36,7 +36,7 @@ def read(tree: Tree) -> Source:
 
 def _integers(tree: Tree, name: str, images: Collection[int], allowed: Collection[int]) -> dict[int, int]:
     """{image: number} of a list of the same images, in any order. Raises DataError where a number is not allowed."""
-    values = numbered(tree, name)
+    values = parse_numbered(tree, name)
     if values.keys() != set(images):
         raise DataError(f"{name} in {tree.where} has {len(values):,} images, images.txt has {len(images):,} or others")
     for image, value in values.items():

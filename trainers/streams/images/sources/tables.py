@@ -37,7 +37,7 @@ def text(tree: Tree, name: str) -> str:
         raise DataError(f"{name} in {tree.where} is damaged: {error}") from error
 
 
-def numbered(tree: Tree, name: str) -> dict[int, str]:
+def parse_numbered(tree: Tree, name: str) -> dict[int, str]:
     """Lines like "7 text" as {7: "text"}, in the file's order. Raises DataError."""
     lines: dict[int, str] = {}
     for row, line in enumerate(text(tree, name).splitlines(), start=1):
