@@ -7,7 +7,7 @@ from epsearch.failures.errors import UsageError
 from epsearch.loop.content import DISTANCES, content, measured, run_key
 from epsearch.loop.jobs import Run
 from epsearch.preparation.build import build, restore
-from epsearch.preparation.distances import distances, costs_of_inner_tests
+from epsearch.preparation.distances import costs_of_inner_tests, distances
 from epsearch.study.kinds import KINDS, Comparison, Search
 from epsearch.study.parsers import AUTO
 from tests.epsearch.test_cli import one_line
