@@ -28,7 +28,7 @@ from results.ledger.retry import RetryPolicy
 from results.ledger.url import LedgerUrl
 from results.search import SearchResults
 from search_spaces.published.definition import definitions, load_definition
-from trainers.streams import is_downloaded, present
+from trainers.streams import is_downloadable, present
 
 if TYPE_CHECKING:
     from results.pages.writing import Figures
@@ -180,7 +180,7 @@ def list_datasets(data_dir: Path) -> list[dict[str, str]]:
         {
             "name": name,
             "title": load_definition(name).title,
-            "status": "present" if where else absent[is_downloaded(name)],
+            "status": "present" if where else absent[is_downloadable(name)],
             "where": where or "",
         }
         for name, where in places.items()

@@ -12,7 +12,7 @@ from epsearch.failures.errors import Interrupted, UsageError, as_usage_error
 from epsearch.study.description import Study
 from search_spaces.published.definition import definitions, load_definition
 from trainers.notes import redirect_notes
-from trainers.streams import is_downloaded, present
+from trainers.streams import is_downloadable, present
 from trainers.streams.base import DataError
 from trainers.streams.images import registry, sources
 from trainers.streams.images.cache import Progress
@@ -44,7 +44,7 @@ class DecodedImages(NamedTuple):
 def check_present(study: Study) -> None:
     """Raises UsageError where a published dataset is missing and cannot be downloaded."""
     name, data_dir = study.dataset, study.data_dir
-    if name in sources.DATASETS and not is_downloaded(name) and present(name, data_dir) is None:
+    if name in sources.DATASETS and not is_downloadable(name) and present(name, data_dir) is None:
         sources.find(name, data_dir)  # its error says which files are required, and where
 
 

@@ -120,7 +120,7 @@ def streams() -> tuple[str, ...]:
     return (*PIXELS, *sources.DATASETS)
 
 
-def is_downloaded(dataset: str) -> bool:
+def is_downloadable(dataset: str) -> bool:
     """Returns whether torchvision downloads the dataset where it is missing."""
     known = PIXELS.get(dataset)
     return known.downloaded if known else bool(sources.DATASETS[dataset].downloaded_as)
