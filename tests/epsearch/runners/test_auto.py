@@ -166,7 +166,7 @@ class Tuned:
         monkeypatch.setattr(tune, "_start", lambda *_: self.when_both_have_begun(begun))
         monkeypatch.setattr(tune.resources, "slots", lambda study: 2)
         monkeypatch.setattr(tune, "_fit_options", lambda loop: ())
-        monkeypatch.setattr(tune.watchdog, "watching", lambda look, **_: local.as_interrupted())
+        monkeypatch.setattr(tune.watchdog, "watch_ray", lambda look, **_: local.as_interrupted())
         monkeypatch.setattr(tune.RayStart, "join", lambda self: self.done.result())
         monkeypatch.setattr(trials, "fit", self.fit)
 

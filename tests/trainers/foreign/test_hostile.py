@@ -212,9 +212,9 @@ HANGING = {
     "endless output": "while True: os.write(1, b'x' * 2**20)",
     "in predict": "report(1, lambda x, t: time.sleep(600))",
     "does not read": (
-        "from trainers.foreign.messages import packed\n"
+        "from trainers.foreign.messages import pack\n"
         "for end in range(3, 1024):\n"
-        "    try:\n        os.write(end, packed({'kind': 'train', 'task': 0, 'first': 0}) * 3)\n"
+        "    try:\n        os.write(end, pack({'kind': 'train', 'task': 0, 'first': 0}) * 3)\n"
         "    except OSError:\n        pass\n"
         "time.sleep(600)"
     ),
@@ -307,12 +307,12 @@ KILLED = """
 import sys
 from pathlib import Path
 from tests.support.toy_streams import digits
-from trainers.foreign.fork_servers import keeping
+from trainers.foreign.fork_servers import keep_servers
 from trainers.foreign.running import Request, Run, train
 from trainers.plugins.source import source_of
 sys.path.append(sys.argv[1])
 source = dict(source_of("mine").hashes) if sys.argv[2] == "True" else None
-with keeping():
+with keep_servers():
     train(Request("mine:train", Path(sys.argv[1]), source), Run({}, 1, digits(examples=20)))
 """
 

@@ -125,10 +125,10 @@ PARENT = """
 import sys
 from pathlib import Path
 from tests.support.toy_streams import digits
-from trainers.foreign.declaration import declared
+from trainers.foreign.declaration import read_declaration
 from trainers.foreign.running import Request, Run, train
 folder = Path(sys.argv[1])
-request = Request("mine:Mine", folder, declared("mine:Mine", folder).source)
+request = Request("mine:Mine", folder, read_declaration("mine:Mine", folder).source)
 train(request, Run({"folder": str(folder)}, 3, digits(range(4), examples=200)), folder=folder / "kept")
 """
 

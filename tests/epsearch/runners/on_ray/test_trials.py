@@ -202,7 +202,7 @@ def test_what_is_left_when_tune_ends_is_trained_unless_it_was_interrupted(monkey
     monkeypatch.setattr(trials, "decode", str)
     monkeypatch.setattr(tune, "_fit_options", lambda *_: ())
     monkeypatch.setattr(tune, "import_tune", lambda: None)
-    monkeypatch.setattr(tune.watchdog, "watching", lambda look, **_: nullcontext())
+    monkeypatch.setattr(tune.watchdog, "watch_ray", lambda look, **_: nullcontext())
     loop, ends = Loop(), []
     loop.study = SimpleNamespace(task_timeout=None, address="local")
     threads = SimpleNamespace(busy=busy, waiting=lambda jobs: [] if busy and len(ends) == 1 else jobs, free=2)
