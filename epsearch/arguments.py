@@ -185,7 +185,7 @@ class Commands(typer.Typer):
         context = {"obj": here, **settings.pop("context_settings", {})}
         return super().command(name, cls=_Command, context_settings=context, **settings)
 
-    def alone(self, names: Sequence[str]) -> "Commands":
+    def only(self, names: Sequence[str]) -> "Commands":
         """Returns the commands with those of these names alone, or all where none of them has one.
 
         Typer takes a tenth of a second to make all, and each start of the program needs one.

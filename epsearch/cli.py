@@ -71,7 +71,7 @@ def main() -> None:
 
 def run() -> object:
     """Runs the command line; returns the exit status, or None for 0. Raises errors for `failures.lines`."""
-    command = get_command(app.alone(sys.argv[1:2]))
+    command = get_command(app.only(sys.argv[1:2]))
     try:
         # Not through its `main`, which ends silently after Ctrl-C or with a closed pipe.
         alone = json_alone() if "--json" in sys.argv else nullcontext()

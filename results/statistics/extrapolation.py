@@ -22,9 +22,10 @@ from functools import lru_cache
 from typing import Self
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtri
 
 from results.statistics.gaussian_process import Axis, Process, Shape, in_one_thread
+from results.statistics.paired import student_quantile
 
 POWERS, POWER, POWER_SPREAD = (-1.0, -0.5, 0.0, 0.25, 0.5, 0.75, 1.0), 0.6, 0.5
 """p that are tried, mean and standard deviation of its prior. 0 is the logarithm; below it the loss has an end."""
@@ -188,7 +189,7 @@ def _noise(x: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, float]:
     if count < 2:
         return covariance, math.inf
     effects = np.nanmean(scores - np.nanmean(scores, axis=1, keepdims=True), axis=0)
-    return covariance, float(stdtrit(count - 1, (1 + LEVEL) / 2) * effects.std(ddof=1) / math.sqrt(count))
+    return covariance, float(student_quantile((1 + LEVEL) / 2, count - 1) * effects.std(ddof=1) / math.sqrt(count))
 
 
 def _weights(lower: np.ndarray, there: np.ndarray, k: int) -> np.ndarray:

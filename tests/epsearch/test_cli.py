@@ -171,15 +171,15 @@ def test_doctor(epsearch):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_start_makes_the_command_that_it_needs_alone(name):
-    (one,) = get_command(app.alone([name])).commands.values()
+def test_a_start_makes_only_the_command_that_it_needs(name):
+    (one,) = get_command(app.only([name])).commands.values()
     assert [(each.name, each.opts) for each in one.params] == [(each.name, each.opts) for each in COMMANDS[name].params]
     assert getattr(one, "commands", {}).keys() == getattr(COMMANDS[name], "commands", {}).keys()
 
 
 @pytest.mark.parametrize("words", [(), ("--help",), ("rum",)])
 def test_other_starts_make_all(words):
-    assert get_command(app.alone(words)).commands.keys() == COMMANDS.keys()
+    assert get_command(app.only(words)).commands.keys() == COMMANDS.keys()
 
 
 def test_every_command_has_help_and_docs():

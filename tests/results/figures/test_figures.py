@@ -13,6 +13,7 @@ from scipy import stats
 from results.figures import later_repeats, over_tasks, parameter_curve, seed_differences, shrinking
 from results.figures.noise import indistinct_rounds
 from results.figures.parameter_drawing import ParameterCurve
+from results.figures.style import AXIS, DRAWN
 from results.metrics import average_accuracy, average_accuracy_curve
 from results.pages.search.report import figures, write_report
 from results.search_tables import evaluated_rows
@@ -111,6 +112,17 @@ def test_accuracy_curve_without_spread_or_evaluation() -> None:
     _, found = over_tasks.numbers(evaluated_rows(study(repeats=1, seeds=1)))
     assert all(math.isnan(s) for s in found[0].std)
     assert over_tasks.numbers(evaluated_rows(study(repeats=1, evaluated=False)))[1] == ()
+
+
+def test_all_figures_have_the_axes_of_the_style() -> None:
+    """They stand in the template, which has no other kinds of traces."""
+    drawings = [module.draw(numbers) for module, numbers in figures(study(seeds=2)).values()]
+    assert len(drawings) > 3
+    for drawing in drawings:
+        template = drawing.layout.template.to_plotly_json()
+        assert {trace.type for trace in drawing.data} <= {*DRAWN} == {*template["data"]}
+        for axis in ("xaxis", "yaxis"):
+            assert AXIS.items() <= template["layout"][axis].items()
 
 
 @pytest.mark.slow
