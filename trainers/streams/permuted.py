@@ -106,7 +106,7 @@ class _MovedPixels(ABC):
 
     def _move(self, inputs: NDArray[np.uint8], seed: int, task: int) -> NDArray[np.uint8]:
         source = self.source(seed, task)
-        moved = inputs[:, source]
+        moved = np.take(inputs, source, axis=1)  # `inputs[:, source]`, faster
         moved[:, source == BLANK] = 0
         return moved
 

@@ -171,3 +171,22 @@ def test_a_weight_that_no_product_reads_is_seen(bad, steps):
         engine.load_task(0)
         engine.train(learners, 0, engine.steps)
     assert learners.first_bad.tolist() == [{70: 63, 6: 5}[steps]]
+
+
+@pytest.mark.parametrize("together", [1, 7, 500])
+def test_logits_of_a_row_do_not_depend_on_how_many_pass_together(together):
+    """So the number of test rows of one pass is free."""
+    stream, network = digits(range(2), 100), Architecture(hidden=NETWORKS["three"])
+    engine = engine_of(learner("agem"), stream, LAZY, network)
+    passes, images = engine._passes, engine._pool.test(0).inputs
+    inputs, member = passes.examples(images), passes.layers(engine.start()[0])
+
+    def logits(size):
+        parts = []
+        for first in range(0, len(images), size):
+            rows = np.arange(first, min(first + size, len(images)))
+            inputs.take(rows)
+            parts.append(passes.logits(member, passes.batch(len(rows), len(rows)), inputs).numpy().copy())
+        return np.concatenate(parts)
+
+    assert np.array_equal(logits(together), logits(passes.test_rows))

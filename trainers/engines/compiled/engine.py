@@ -38,7 +38,6 @@ from trainers.streams.base import PixelStream
 # Steps between two looks at the parameters where zeros are left out: 0 · ∞ would show in the loss, and no product does.
 LOOK_EVERY = 64
 NOTHING: Floats = np.zeros((0, 0), dtype=np.float32)  # stored logits where there are none
-TEST_ROWS = 500  # test rows of one forward pass: their activations stay in the cache
 
 
 class CompiledEngine(FixedEngine):
@@ -93,7 +92,7 @@ class CompiledEngine(FixedEngine):
         inputs, everything = self._tests[task, images], np.arange(len(test.labels))
         members, competing = [self._passes.layers(row) for row in learners.params], self._competing(task)
         hits = np.empty((len(members), len(everything)), dtype=np.bool_)
-        for part in parts(len(everything), TEST_ROWS):
+        for part in parts(len(everything), self._passes.test_rows):
             inputs.take(everything[part])
             # All rows as current ones: a test has no reference batch.
             batch = self._passes.batch(part.stop - part.start, part.stop - part.start)

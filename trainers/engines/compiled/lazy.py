@@ -36,6 +36,9 @@ CANCELLATION = 2.0**-8
 class _LazyPasses(Passes):
     """Like `Passes`, but `mix` computes no more than the rule needs."""
 
+    test_rows = 100
+    """As few as let the activations stay in the second-level cache; each row is computed by itself."""
+
     def __init__(self, net: MLP, largest: float, path: NumericPath) -> None:
         super().__init__(net, largest, path)
         between = list(pairwise(net.widths))

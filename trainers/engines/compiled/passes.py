@@ -32,6 +32,9 @@ class Passes:
     in a `Batch`, which the next member overwrites.
     """
 
+    test_rows = 500
+    """Test rows of one forward pass. Rounding depends on it, so no other number will do."""
+
     def __init__(self, net: MLP, largest: float, path: NumericPath) -> None:
         self._net, self._sparse = net, path.sparse
         self._multiply = PRODUCTS[path.products]
