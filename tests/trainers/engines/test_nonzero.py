@@ -10,17 +10,16 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba.core.registry import cpu_target
 
 from tests.support.numeric_paths import LAZY
 from trainers.engines.compiled import nonzero
 from trainers.engines.compiled.lazy import _arrays, make_passes
 from trainers.engines.compiled.lists import Output
-from trainers.engines.compiled.vectors import REGISTERS
+from trainers.engines.compiled.vectors import AVX512, FEATURES, PACKS, REGISTERS
 from trainers.networks import MLP
 
 WIDTHS = (16, 32, 48, 112, 272)
-WANTED = "REGISTERS_OF_THIS_TEST"  # in the environment: what a processor without AVX-512 has
+WANTED = "VECTORS_OF_THIS_TEST"  # in the environment: what a processor of another kind has
 
 shapes = st.tuples(
     st.integers(0, 99),
@@ -94,15 +93,17 @@ def test_a_step_in_parts(shape):
                 np.testing.assert_allclose(found, start - 0.5 * one + 0.25 * other, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("form", ["activate_by_bits", *(["activate_by_lanes"] if PACKS else [])])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_what_a_relu_lets_pass_is_listed(width):
+def test_what_a_relu_lets_pass_is_listed(width, form):
     """NaN, too; in the order of the units, bit for bit, and for its own example alone."""
-    assert int(os.environ.get(WANTED, REGISTERS)) == REGISTERS
+    here = f"{REGISTERS} {PACKS}"
+    assert os.environ.get(WANTED, here) == here
     kinds = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -1.5, 1e-45], dtype=np.float32)
     hidden = np.random.default_rng(0).choice(kinds, (9, width))
     hidden[0], hidden[1] = 2.5, -2.5  # all and none of an example's
     before, output = hidden.copy(), Output.empty(9, width)
-    nonzero._activate(hidden, output)
+    getattr(nonzero, form)(hidden, output)
     for i, (begin, end) in enumerate(output.starts):
         units = np.flatnonzero(~(before[i] <= 0))
         assert output.unit[begin:end].tolist() == units.tolist()
@@ -111,10 +112,12 @@ def test_what_a_relu_lets_pass_is_listed(width):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(REGISTERS < 256, reason="this processor's vectors are the shorter ones")
-def test_with_the_vectors_of_other_processors():
-    """The same tests, and decisions as in float64, without AVX-512."""
-    features = cpu_target.target_context.codegen()._tm_features.replace("+avx512", "-avx512")
+@pytest.mark.parametrize(("without", "vectors"), [("avx512", "64 True"), ("avx", "64 False")])
+def test_with_the_vectors_of_other_processors(without, vectors):
+    """The same tests, and decisions as in float64, without AVX-512, and without AVX2."""
+    if not {"avx512": AVX512, "avx": PACKS}[without]:
+        pytest.skip("this processor's vectors are the shorter ones")
+    features = FEATURES.replace(f"+{without}", f"-{without}")
     here = Path(__file__).parent
     files = str(here / "test_nonzero.py"), str(here / "test_lazy.py")
     done = subprocess.run(
@@ -131,7 +134,7 @@ def test_with_the_vectors_of_other_processors():
             "-k",
             "parts or two or is_made or lets_pass",
         ],
-        env=os.environ | {"NUMBA_CPU_FEATURES": features, WANTED: "64"},
+        env=os.environ | {"NUMBA_CPU_FEATURES": features, WANTED: vectors},
         capture_output=True,
         text=True,
         cwd=here.parents[2],

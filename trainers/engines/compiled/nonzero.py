@@ -16,6 +16,7 @@ from trainers.engines.compiled.kernels import ZERO, close_outputs, compiled, dot
 from trainers.engines.compiled.sparse import sort_by_pixel
 from trainers.engines.compiled.vectors import (
     LANES,
+    PACKS,
     REGISTERS,
     TOGETHER,
     add_16,
@@ -55,16 +56,22 @@ def _add_rows(into, i, source, index, factor, at, end):  # type: ignore[no-untyp
 
 
 @in_order
-def _activate(hidden, output):  # type: ignore[no-untyped-def]
+def activate_by_lanes(hidden, output):  # type: ignore[no-untyped-def]
     """ReLU in place; lists what it lets pass, NaN too, so that a diverged learner has a loss of NaN."""
     starts, unit, value, _ = output
     for i in range(hidden.shape[0]):
         at = starts[i, 0]
-        if REGISTERS >= 256:
-            for column in range(0, hidden.shape[1], LANES):
-                at += passed(hidden, i, column, unit, value, at)
-            starts[i, 1] = at
-            continue
+        for column in range(0, hidden.shape[1], LANES):
+            at += passed(hidden, i, column, unit, value, at)
+        starts[i, 1] = at
+
+
+@in_order
+def activate_by_bits(hidden, output):  # type: ignore[no-untyped-def]
+    """As `activate_by_lanes`, where the processor does not pack."""
+    starts, unit, value, _ = output
+    for i in range(hidden.shape[0]):
+        at = starts[i, 0]
         for begin in range(0, hidden.shape[1], WORD):
             bits = 0
             for column in range(begin, min(begin + WORD, hidden.shape[1]), LANES):
@@ -75,6 +82,9 @@ def _activate(hidden, output):  # type: ignore[no-untyped-def]
                 at += 1
                 bits &= bits - 1
         starts[i, 1] = at
+
+
+_activate = activate_by_lanes if PACKS else activate_by_bits
 
 
 @in_order

@@ -15,8 +15,13 @@ from numba.core.registry import cpu_target
 
 FLOAT, INT, PLACE = ir.FloatType(), ir.IntType(64), ir.IntType(32)
 LANES = 16  # floats; LLVM cuts such vectors where the processor's are shorter
+HALF = LANES // 2  # floats of a vector of AVX2
+FEATURES = cpu_target.target_context.codegen()._tm_features
+AVX512 = "+avx512f" in FEATURES
+PACKS = AVX512 or "+avx2" in FEATURES
+"""Whether the processor moves the lanes that a mask names to the front: `passed`."""
 # Columns whose sums fit into half of the registers: AVX-512 has 32 with 16 floats each, AVX2 has 16 with 8 …
-REGISTERS = 256 if "+avx512f" in cpu_target.target_context.codegen()._tm_features else 64
+REGISTERS = 256 if AVX512 else 64
 # … and inner products that are made side by side, each in lanes of its own.
 TOGETHER = 8 if REGISTERS == 256 else 4
 
@@ -216,9 +221,9 @@ def lowest(context, bits):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def passed(context, hidden, i, column, unit, value, at):  # type: ignore[no-untyped-def]
-    """`passing`, which writes those that pass to unit[at:] and value[at:], and LANES places in all; returns how many.
+    """`passing`, which writes those that pass to unit[at:] and value[at:], and up to LANES places; returns how many.
 
-    AVX-512 alone.
+    Where the processor `PACKS`.
     """
     return types.int64(hidden, types.int64, types.int64, unit, value, types.int64), _passed
 
@@ -226,19 +231,41 @@ def passed(context, hidden, i, column, unit, value, at):  # type: ignore[no-unty
 def _passed(context: Any, b: Builder, signature: Any, arguments: Any) -> Value:
     unit, value = (context.make_array(signature.args[k])(context, b, arguments[k]) for k in (3, 4))
     vector, passes = _activated(context, b, signature, arguments)
-    units = ir.Constant(ir.VectorType(PLACE, LANES), list(range(LANES)))
-    first = b.insert_element(ir.Constant(units.type, ir.Undefined), b.trunc(arguments[2], PLACE), PLACE(0))
-    units = b.add(units, b.shuffle_vector(first, first, _places([0] * LANES)))
-    numbers = ir.VectorType(unit.data.type.pointee, LANES)
-    _store(b, b.trunc(_to_the_front(b, units, passes), numbers), b.gep(unit.data, [arguments[5]]))
-    _store(b, _to_the_front(b, vector, passes), b.gep(value.data, [arguments[5]]))
-    return b.zext(b.ctpop(b.bitcast(passes, ir.IntType(LANES))), INT)
+    width = LANES if AVX512 else HALF
+    end = arguments[5]
+    for begin in range(0, LANES, width):
+        lanes = _places(list(range(begin, begin + width)))
+        values, mask = b.shuffle_vector(vector, vector, lanes), b.shuffle_vector(passes, passes, lanes)
+        order, values = (_compressed if AVX512 else _permuted)(b, values, mask)
+        first = b.insert_element(ir.Constant(order.type, ir.Undefined), b.trunc(arguments[2], PLACE), PLACE(0))
+        first = b.add(b.shuffle_vector(first, first, _places([0] * width)), _places([begin] * width))
+        numbers = ir.VectorType(unit.data.type.pointee, width)
+        _store(b, b.trunc(b.add(order, first), numbers), b.gep(unit.data, [end]))
+        _store(b, values, b.gep(value.data, [end]))
+        end = b.add(end, b.zext(b.ctpop(b.bitcast(mask, ir.IntType(width))), INT))
+    return b.sub(end, arguments[5])
 
 
-def _to_the_front(b: Builder, vector: Value, passes: Value) -> Value:
-    """Returns the lanes that pass, one after another; what follows them is zero."""
-    lane = "f32" if vector.type.element == FLOAT else "i32"
-    kind = ir.FunctionType(vector.type, [vector.type, vector.type, passes.type])
-    compress = f"llvm.x86.avx512.mask.compress.v{LANES}{lane}"
-    function = cgutils.get_or_insert_function(b.module, kind, compress)  # type: ignore[no-untyped-call]
-    return b.call(function, [vector, ir.Constant(vector.type, None), passes])
+def _compressed(b: Builder, vector: Value, passes: Value) -> tuple[Value, Value]:
+    """Returns the places of the lanes that pass and these lanes, one after another, by AVX-512."""
+    packed = []
+    for lanes, kind in ((_places(list(range(LANES))), "i32"), (vector, "f32")):
+        function = ir.FunctionType(lanes.type, [lanes.type, lanes.type, passes.type])
+        name = f"llvm.x86.avx512.mask.compress.v{LANES}{kind}"
+        compress = cgutils.get_or_insert_function(b.module, function, name)  # type: ignore[no-untyped-call]
+        packed.append(b.call(compress, [lanes, ir.Constant(lanes.type, None), passes]))
+    return packed[0], packed[1]
+
+
+def _permuted(b: Builder, vector: Value, passes: Value) -> tuple[Value, Value]:
+    """Returns the places of the lanes that pass and these lanes, one after another, of HALF, by AVX2."""
+    masks = range(2**HALF)
+    # Of each mask, the lanes that it names, then the others, which are written over.
+    orders = [sorted(range(HALF), key=lambda lane: not mask >> lane & 1) for mask in masks]
+    table = ir.Constant(ir.ArrayType(ir.VectorType(PLACE, HALF), len(masks)), [_places(order) for order in orders])
+    known = cgutils.global_constant(b, "orders", table)  # type: ignore[no-untyped-call]
+    mask = b.zext(b.bitcast(passes, ir.IntType(HALF)), INT)
+    order = b.load(b.gep(known, [INT(0), mask]))
+    function = ir.FunctionType(vector.type, [vector.type, order.type])
+    permute = cgutils.get_or_insert_function(b.module, function, "llvm.x86.avx2.permps")  # type: ignore[no-untyped-call]
+    return order, b.call(permute, [vector, order])
