@@ -111,7 +111,11 @@ def _shorten(command: Any, ctx: Any) -> None:
 
 def _of_a_pack(kind: type[Study]) -> dict[str, str]:
     """Returns the defaults that a pack sets, in words."""
-    return {name: "the pack's" for name, one in kind.options().items() if one.usual == DATASETS or name == DATASET.name}
+    return {
+        name: "the pack's"
+        for name, option in kind.options().items()
+        if option.usual == DATASETS or name == DATASET.name
+    }
 
 
 def _values(kind: type[Study]) -> dict[str, str]:
@@ -190,10 +194,10 @@ class Commands(typer.Typer):
 
         Typer takes a tenth of a second to make all, and each start of the program needs one.
         """
-        one = copy(self)
-        one.registered_commands = [each for each in self.registered_commands if name_of(each) in names]
-        one.registered_groups = [each for each in self.registered_groups if name_of(each) in names]
-        return one if one.registered_commands or one.registered_groups else self
+        application = copy(self)
+        application.registered_commands = [each for each in self.registered_commands if name_of(each) in names]
+        application.registered_groups = [each for each in self.registered_groups if name_of(each) in names]
+        return application if application.registered_commands or application.registered_groups else self
 
 
 def name_of(command: CommandInfo | TyperInfo) -> str:

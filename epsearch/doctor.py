@@ -127,8 +127,8 @@ def _self_check(device: str = "cuda") -> str:
     for name, method in METHODS.items():
         values = {"strength": 0.1} if "strength" in method.names else {}  # which has no default, and is not used
         outcomes[name] = check(Learner.of(name, 0, **values), stream, Architecture(), NumericPath(device))
-    worst = max(max(one.plain, one.projected) for one in outcomes.values())
-    without = [name for name, one in outcomes.items() if one.graphs is False]
+    worst = max(max(outcome.plain, outcome.projected) for outcome in outcomes.values())
+    without = [name for name, outcome in outcomes.items() if outcome.graphs is False]
     graphs = f"CUDA graphs do not for {', '.join(without)}, and are not used there" if without else "so do CUDA graphs"
     return f"steps of {len(outcomes)} methods agree with float64 (by {worst:.0e} of a step), {graphs}"
 

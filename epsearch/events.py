@@ -255,7 +255,7 @@ def warner(listener: Listener) -> Callable[[str], None]:
 
 def kinds() -> dict[str, type[Event]]:
     """Returns the classes of stored events by their kinds."""
-    return {one.kind: one for one in Event.__subclasses__() if one.kind}
+    return {event.kind: event for event in Event.__subclasses__() if event.kind}
 
 
 def read(kind: str, study: str, data: Mapping[str, Any]) -> Event | None:

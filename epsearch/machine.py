@@ -133,7 +133,7 @@ def gpu_kind(device: str) -> dict[str, str]:
     versions = {"torch": torch.__version__, "CUDA": torch.version.cuda, "cuDNN": cudnn}
     # Two GPUs of a kind are two: one of them may be faulty.
     of_one = {"GPU": torch.cuda.get_device_name(), "UUID": getattr(torch.cuda.get_device_properties(), "uuid", "")}
-    return {name: str(one) for name, one in (of_one | {"driver": driver} | versions).items()}
+    return {name: str(fact) for name, fact in (of_one | {"driver": driver} | versions).items()}
 
 
 def gpu() -> str | None:

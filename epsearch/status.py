@@ -92,7 +92,7 @@ class StudyStatus:
 
     def as_json(self) -> dict[str, Any]:
         """Returns the status as the API, `--json` and remote commands have it."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
         chosen, progress = values["chosen"], values["progress"]
         return values | {
             "chosen": None if chosen is None else dict(chosen),
@@ -104,7 +104,7 @@ class StudyStatus:
 
 def read_status(values: Mapping[str, Any]) -> StudyStatus:
     """Returns the status that `as_json` wrote; fields of other versions are left out."""
-    known = {one.name: values[one.name] for one in fields(StudyStatus) if one.init and one.name in values}
+    known = {each.name: values[each.name] for each in fields(StudyStatus) if each.init and each.name in values}
     progress = known.get("progress")
     known["progress"] = None if progress is None else Progress(**progress)
     return StudyStatus(**known | {name: tuple(known.get(name, ())) for name in ("ahead", "tags")})

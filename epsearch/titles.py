@@ -29,7 +29,9 @@ def _strategy(name: str) -> str | None:
 def _hyperparameter(name: str) -> str | None:
     from trainers.methods import PLUGGED, hyperparameters
 
-    known = {one.name: one for method in PLUGGED.values() for one in method.own} | hyperparameters()
+    known = {
+        hyperparameter.name: hyperparameter for method in PLUGGED.values() for hyperparameter in method.own
+    } | hyperparameters()
     return known[name].title if name in known else name.replace("_", " ")
 
 

@@ -233,7 +233,9 @@ def summarize(records: Iterable[RunRecord]) -> "pd.DataFrame":
     import pandas as pd
 
     kept = list(records)
-    rows = [(r.method, r.epsilon, r.seed, r.phase, r.status, *(one.of(r) for one in METRICS.values())) for r in kept]
+    rows = [
+        (r.method, r.epsilon, r.seed, r.phase, r.status, *(metric.of(r) for metric in METRICS.values())) for r in kept
+    ]
     table = pd.DataFrame(rows, columns=["method", "epsilon", "seed", "phase", "status", *METRICS])
     if any(r.unit.order for r in kept):
         table.insert(table.columns.get_loc("phase"), "order", [r.unit.order for r in kept])  # type: ignore[arg-type]
@@ -257,7 +259,7 @@ def mean_std(
         mean = _mean(values)
         differences = [value - mean for value in values]
         # A product, as a power of what is too large would raise instead of being infinite.
-        variance = _mean([one * one for one in differences])
+        variance = _mean([difference * difference for difference in differences])
         if not population and len(values) > 1:
             variance *= len(values) / (len(values) - 1)
         spread = math.sqrt(variance) if len(values) > 1 else math.nan

@@ -23,7 +23,7 @@ def by_unit(records: Iterable[RunRecord], metric: str, orders: tuple[int, ...], 
 def units(records: Iterable[RunRecord]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Returns the orders and the seeds of records, each ascending."""
     records = tuple(records)
-    return tuple(sorted({one.unit.order for one in records})), tuple(sorted({one.seed for one in records}))
+    return tuple(sorted({record.unit.order for record in records})), tuple(sorted({record.seed for record in records}))
 
 
 def scores(results: SearchResults, metric: str = "") -> np.ndarray:

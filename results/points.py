@@ -80,7 +80,7 @@ def matches(values: Sequence[Value | None], wanted: Sequence[Value]) -> bool:
     >>> matches((0.0, None), (0.0, "raw")), matches((0.1, "mean"), (0.1, "raw"))
     (True, False)
     """
-    return all(one is None or one == other for one, other in zip(values, wanted, strict=True))
+    return all(coordinate is None or coordinate == other for coordinate, other in zip(values, wanted, strict=True))
 
 
 def group(

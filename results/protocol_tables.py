@@ -74,7 +74,7 @@ def order_table(results: ProtocolResults) -> pd.DataFrame:
     orders, _ = units(results.records)
     rows = []
     for row in in_table_order(results):
-        losses = [dict(zip(orders, one.by_order, strict=True)) for one in regrets(results, row)]
+        losses = [dict(zip(orders, of_row.by_order, strict=True)) for of_row in regrets(results, row)]
         for order, schedule in sorted(row.choices.items()):
             means = mean_std([record for record in row.records if record.unit.order == order], MAIN)
             cost = row.cost.get(order)
@@ -149,7 +149,7 @@ def _row(results: ProtocolResults, row: ProtocolRow, inside: bool) -> dict[str, 
         "choice_median": median_low(values) if values else math.nan,
         "choice_low": min(values, default=math.nan),
         "choice_high": max(values, default=math.nan),
-        "most_values": max((len({value for _, value in one}) for one in row.choices.values()), default=0),
+        "most_values": max((len({value for _, value in path}) for path in row.choices.values()), default=0),
         **mean_std(row.records, MAIN),
         **{f"{WORST_CASE}_{part}": value for part, value in worst.items()},
         "regret": first.mean,
@@ -173,7 +173,9 @@ def _row(results: ProtocolResults, row: ProtocolRow, inside: bool) -> dict[str, 
 
 def _costs(results: ProtocolResults, row: ProtocolRow) -> dict[str, float]:
     """Returns the mean costs of an order, beside the steps of the training that is judged."""
-    steps, flop, kept = ([float(getattr(one, name)) for one in row.cost.values()] for name in ("steps", "flop", "kept"))
+    steps, flop, kept = (
+        [float(getattr(cost, name)) for cost in row.cost.values()] for name in ("steps", "flop", "kept")
+    )
     judged = _judged_steps(results)
     beside = [judged[order] for order in row.cost if judged.get(order)]
     total = math.fsum(beside)

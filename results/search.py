@@ -58,8 +58,8 @@ class Choice(NamedTuple):
     def as_json(self, parameters: Sequence[str]) -> dict[str, Any]:
         """Returns it as every `--json` has it."""
         named, tried, summit = (
-            None if one is None else dict(zip(parameters, one, strict=True))
-            for one in (self.point, self.tried, self.summit)
+            None if point is None else dict(zip(parameters, point, strict=True))
+            for point in (self.point, self.tried, self.summit)
         )
         return {"curve": named, "tried": tried, "why": self.why, "summit": summit}
 
@@ -225,7 +225,7 @@ class SearchResults:
     @property
     def searching(self) -> tuple[SearchRound, ...]:
         """The rounds of the search itself: not that of the point which the curve names."""
-        return tuple(one for one in self.rounds if not one.named)
+        return tuple(search_round for search_round in self.rounds if not search_round.named)
 
     @property
     def role(self) -> str:

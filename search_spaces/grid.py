@@ -48,8 +48,8 @@ def grid(space: Space, budget: int) -> tuple[Point, ...]:
     >>> grid(Space((Parameter("epsilon", 0, 1), Parameter("memory", choices=(10, 25)))), 7)
     ((0.0, 10), (0.0, 25), (0.5, 10), (0.5, 25), (1.0, 10), (1.0, 25))
     """
-    combinations = math.prod(len(one.choices) for one in space.parameters if one.choices)
-    lines = sum(not one.choices for one in space.parameters)
+    combinations = math.prod(len(parameter.choices) for parameter in space.parameters if parameter.choices)
+    lines = sum(not parameter.choices for parameter in space.parameters)
     # Every interval needs at least its two ends: fewer would not be a grid over it.
     if combinations * 2**lines > budget:
         raise ValueError(
@@ -62,14 +62,14 @@ def grid(space: Space, budget: int) -> tuple[Point, ...]:
 
 def _finest(space: Space, budget: int, least: int) -> list[tuple[Value, ...]]:
     """Returns the values of each parameter for the largest n from `least` on that the budget allows."""
-    axes = [_values(one, least) for one in space.parameters]
+    axes = [_values(parameter, least) for parameter in space.parameters]
     for count in range(least + 1, budget + 1):
         if all(
-            one.choices or (one.whole and len(axis) > int(axis[-1]) - int(axis[0]))
-            for one, axis in zip(space.parameters, axes, strict=True)
+            parameter.choices or (parameter.whole and len(axis) > int(axis[-1]) - int(axis[0]))
+            for parameter, axis in zip(space.parameters, axes, strict=True)
         ):
             break  # every whole number is taken, so a larger n adds nothing
-        finer = [_values(one, count) for one in space.parameters]
+        finer = [_values(parameter, count) for parameter in space.parameters]
         if math.prod(map(len, finer)) > budget:
             break
         axes = finer

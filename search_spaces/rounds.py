@@ -26,11 +26,11 @@ class InRounds:
     @property
     def best(self) -> Best | None:
         """The suggestion with the highest score so far; of equal scores the smaller number."""
-        return min(self._scored(), key=lambda one: (-one.value, one.number), default=None)
+        return min(self._scored(), key=lambda best: (-best.value, best.number), default=None)
 
     def ask(self) -> list[Suggestion]:
         """Returns the suggestions of the current round that have no score yet, ascending."""
-        return [one for one in self._rounds[-1] if one.number not in self._observations]
+        return [suggestion for suggestion in self._rounds[-1] if suggestion.number not in self._observations]
 
     def _begin(self, points: Sequence[Point]) -> None:
         """Opens a round; the one before must be complete."""
@@ -54,15 +54,19 @@ class InRounds:
         Never in the order of arrival: what a strategy does next must not depend on which member finished first.
         """
         return [
-            (one, self._observations[one.number])
+            (suggestion, self._observations[suggestion.number])
             for row in self._rounds
-            for one in row
-            if one.number in self._observations
+            for suggestion in row
+            if suggestion.number in self._observations
         ]
 
     def _scored(self) -> list[Best]:
         """Returns the suggestions that have a score, in the order of their numbers."""
-        return [Best(one.point, seen.value, one.number) for one, seen in self._observed() if seen.value is not None]
+        return [
+            Best(suggestion.point, seen.value, suggestion.number)
+            for suggestion, seen in self._observed()
+            if seen.value is not None
+        ]
 
     def _show(
         self,
@@ -73,6 +77,6 @@ class InRounds:
     ) -> Round:
         """Returns round `index` (from 0) with what its strategy says about it."""
         row = self._rounds[index]
-        observations = (self._observations.get(one.number) for one in row)
-        scores = tuple(None if one is None else one.value for one in observations)
-        return Round(index + 1, tuple(one.point for one in row), scores, span, winners, note)
+        observations = (self._observations.get(suggestion.number) for suggestion in row)
+        scores = tuple(None if observation is None else observation.value for observation in observations)
+        return Round(index + 1, tuple(suggestion.point for suggestion in row), scores, span, winners, note)

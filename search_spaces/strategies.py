@@ -59,7 +59,7 @@ def _interval_ci(space: Space, budget: Budget) -> Strategy:
 
 
 def _knowledge_gradient(space: Space, budget: Budget) -> Strategy:
-    if choices := [one.name for one in space.parameters if one.choices]:
+    if choices := [parameter.name for parameter in space.parameters if parameter.choices]:
         others = ", ".join(name for name, kind in STRATEGIES.items() if kind.has_choices and not kind.by_repeats)
         raise ValueError(f"strategy kg searches intervals, got choices of {choices[0]}; {others} can search this")
     if budget.model is None:

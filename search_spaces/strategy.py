@@ -193,8 +193,8 @@ def replay(strategy: Strategy, observations: Iterable[Observation]) -> None:
     """
     listed = list(observations)
     # Only what is asked for is told: a later round exists only after the scores of the one before.
-    waiting = take_in({}, listed, suggested={one.number for one in listed})
-    while known := [one.number for one in strategy.ask() if one.number in waiting]:
+    waiting = take_in({}, listed, suggested={observation.number for observation in listed})
+    while known := [suggestion.number for suggestion in strategy.ask() if suggestion.number in waiting]:
         strategy.tell([waiting.pop(number) for number in known])
     if waiting:
         raise ValueError(

@@ -101,7 +101,11 @@ class Checkpoints:
         self._folder = options.folder
         plain = cohort.declared.first_task_is_sgd
         known = cohort.learners[0].identity
-        shared = {one.name: known[one.name] for one in OF_EVERY_METHOD if not one.per_learner and one.name in known}
+        shared = {
+            hyperparameter.name: known[hyperparameter.name]
+            for hyperparameter in OF_EVERY_METHOD
+            if not hyperparameter.per_learner and hyperparameter.name in known
+        }
         # Before the first task ends nothing depends on the later ones, unless these are tested, too.
         own = {} if transfer else {"stream": with_first_task_of(common["stream"])}
         self._first = common | shared | own | {"machine": here} if plain and self._until else None
@@ -147,22 +151,22 @@ class Checkpoints:
         stores = self._runs is not None and (self._every or ends or not recent)
         if task >= self._until or not (stores or self.states):
             return
-        for one, arrays in zip(trained, _arrays(learners, result), strict=True):
-            if (one, task) in self.states:
-                self.states[one, task] = {name: np.array(array) for name, array in arrays.items()}
+        for learner, arrays in zip(trained, _arrays(learners, result), strict=True):
+            if (learner, task) in self.states:
+                self.states[learner, task] = {name: np.array(array) for name, array in arrays.items()}
             if stores and self._runs is not None:
-                self._runs.save(describe(one), task, arrays)
+                self._runs.save(describe(learner), task, arrays)
         if stores:
             self._saved = time.monotonic()
 
     def names(self, trained: Iterable[Learner]) -> set[str]:
         """Returns the names of what is kept of runs; each task has one of its own."""
-        return set() if self._runs is None else self._runs.names([describe(one) for one in trained])
+        return set() if self._runs is None else self._runs.names([describe(learner) for learner in trained])
 
     def delete(self, trained: Iterable[Learner]) -> None:
         """Removes what is kept of runs; fork points only with "all", for which those are kept."""
         if self._runs is not None:
-            self._runs.delete([describe(one) for one in trained])
+            self._runs.delete([describe(learner) for learner in trained])
 
 
 def machine(path: NumericPath) -> list[str]:

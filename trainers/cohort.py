@@ -67,7 +67,11 @@ optimizer='sgd', momentum=0.0, weight_decay=0.0, lr_factor=1.0, memory=25, memor
     def identity(self) -> dict[str, Value]:
         """The values by which it is stored, by name: without later ones (`Hyperparameter.later`) at their defaults."""
         values = vars(self.hyperparameters)
-        usual = {one.name: one.default for one in self.declared.declarations(values) if one.later}
+        usual = {
+            hyperparameter.name: hyperparameter.default
+            for hyperparameter in self.declared.declarations(values)
+            if hyperparameter.later
+        }
         return {name: value for name, value in values.items() if name not in usual or value != usual[name]}
 
     @property
@@ -90,13 +94,13 @@ class Cohort:
     def __post_init__(self) -> None:
         if not self.learners:
             raise ValueError("a cohort needs a learner, got none")
-        for one in self.learners:
-            if one.method != self.method:
-                raise ValueError(f"learners of a cohort have one method, got {self.method!r} and {one.method!r}")
-            if one.shared != self.shared:
+        for learner in self.learners:
+            if learner.method != self.method:
+                raise ValueError(f"learners of a cohort have one method, got {self.method!r} and {learner.method!r}")
+            if learner.shared != self.shared:
                 raise ValueError(
                     f"learners of a cohort may differ in {', '.join(self.declared.per_learner)} alone, "
-                    f"got {self.shared} and {one.shared}"
+                    f"got {self.shared} and {learner.shared}"
                 )
 
     @property

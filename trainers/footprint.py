@@ -40,7 +40,7 @@ def bytes_of_one(learner: Learner, stream: TaskStream, architecture: Architectur
     arrays = rule.state_arrays if isinstance(rule, Penalty) else int(isinstance(rule, Losses) and rule.taught)
     stored = slots(stream, learner.seed, learner.declared, learner.hyperparameters) * _draws(learner.declared)[1]
     spans = lengths_of(cast(MLP, net).widths, scenario_of(stream)) if isinstance(rule, Subspaces) else []
-    kept = stored * stream.outputs + sum(one * wide(one) for one in spans)
+    kept = stored * stream.outputs + sum(span * wide(span) for span in spans)
     return FLOAT * (net.row * (1 + optimised + arrays) + kept)
 
 
@@ -84,8 +84,8 @@ def _draws(method: Method) -> tuple[int, bool]:
 
 def bytes_of(cohort: Cohort, stream: TaskStream, architecture: Architecture, path: NumericPath) -> int:
     """Of the whole cohort, on the device that trains it, with the images that all tasks share where they go there."""
-    count, seeds = len(cohort.learners), len({one.seed for one in cohort.learners})
-    first = min(cohort.learners, key=lambda one: one.seed)
+    count, seeds = len(cohort.learners), len({learner.seed for learner in cohort.learners})
+    first = min(cohort.learners, key=lambda learner: learner.seed)
     stream = union_of(first.declared, first.hyperparameters, stream)
     alone = path.one_by_one or not make_network(architecture, stream).together
     # A graph has memory of its own beside that of steps without it; what it leaves is compared with copies.

@@ -127,19 +127,19 @@ class Hyperparameters(SimpleNamespace):
     def of(cls, declared: Iterable[Hyperparameter], values: Mapping[str, Value]) -> "Hyperparameters":
         """Exactly those declared: as given, else the default. Raises ValueError where a value is missing or wrong."""
         known = tuple(declared)
-        made = cls(**{one.name: one.default for one in known} | dict(values))
+        made = cls(**{declared.name: declared.default for declared in known} | dict(values))
         made.check(known)
         return made
 
     def check(self, declared: Iterable[Hyperparameter]) -> None:
         """Raises ValueError, in one line, where these are not exactly the declared ones, or a value does not fit."""
-        known = {one.name: one for one in declared}
+        known = {hyperparameter.name: hyperparameter for hyperparameter in declared}
         for names, others, what in ((vars(self), known, "no such"), (known, vars(self), "no value of the")):
             if left := [name for name in names if name not in others]:
                 raise ValueError(f"{what} hyperparameter: {', '.join(left)}; known: {', '.join(known)}")
-        for name, one in known.items():
-            if not one.fits(value := vars(self)[name]):
-                raise ValueError(f"{name} must be {one.allowed}, got {value!r}")
+        for name, hyperparameter in known.items():
+            if not hyperparameter.fits(value := vars(self)[name]):
+                raise ValueError(f"{name} must be {hyperparameter.allowed}, got {value!r}")
 
     def only(self, names: Iterable[str]) -> "Hyperparameters":
         """Returns those of these names that there are."""

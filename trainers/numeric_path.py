@@ -38,7 +38,7 @@ class NumericPath:
         device, _, rest = plain.partition("-")
         precision, _, rest = rest.partition("-")
         products, _, left_out = rest.partition("-")
-        kind = {one: left_out == one and products != "torch" for one in ("sparse", "lazy")}
+        kind = {part: left_out == part and products != "torch" for part in ("sparse", "lazy")}
         path = cls(device, precision, products or "torch", **kind, subtracted=plain != text)
         # Also compared with its own name: that is part of content keys, so a path may be written in one way only.
         precise = precision in {"cpu": PRECISIONS[:1], "cuda": PRECISIONS, "mps": PRECISIONS[:1]}.get(device, ())

@@ -27,20 +27,22 @@ def train_path(cohort: Cohort, training: Training, progress: Progress | None = N
     wanted = _plan_paths(cohort, until, checkpoints, states)
     taken, notes = 0, []
     for part in _cohorts(wanted):
-        tasks = {one: wanted[one] for one in part.learners}
+        tasks = {learner: wanted[learner] for learner in part.learners}
         own = replace(training, until=max(map(max, tasks.values())) + 1, last_steps=None)
         places = own.checkpoints(part)
         # Another process may have kept some since they were looked for.
-        places.states = {(one, task): {} for one in tasks for task in tasks[one] - states.get(one, {}).keys()}
-        starts = {one: start for one in tasks if (start := _start(one, min(tasks[one]) + 1, states))}
+        places.states = {
+            (learner, task): {} for learner in tasks for task in tasks[learner] - states.get(learner, {}).keys()
+        }
+        starts = {learner: start for learner in tasks if (start := _start(learner, min(tasks[learner]) + 1, states))}
         result = train_rest(part, own, places, starts, progress)
-        for (one, task), arrays in places.states.items():
-            states.setdefault(one, {})[task] = arrays
+        for (learner, task), arrays in places.states.items():
+            states.setdefault(learner, {})[task] = arrays
         taken += int(result.steps.sum()) - result.saved
         notes.append(result.note)
-    starts = {one: start for one in cohort.learners if (start := _start(one, until, states))}
+    starts = {learner: start for learner in cohort.learners if (start := _start(learner, until, states))}
     result = train_rest(cohort, training, checkpoints, starts, progress)
-    note = next((one for one in (result.note, *notes) if one), "")
+    note = next((note for note in (result.note, *notes) if note), "")
     return replace(result, saved=result.saved - taken, note=note)
 
 
@@ -61,28 +63,30 @@ def _plan_paths(cohort: Cohort, until: int, checkpoints: Checkpoints, states: St
     """
     wanted: dict[Learner, set[int]] = {}
 
-    def want(one: Learner, before: int) -> None:
+    def want(learner: Learner, before: int) -> None:
         """Looks for what a learner begins with, before a task."""
-        if _start(one, before, states):
+        if _start(learner, before, states):
             return
-        if checkpoint := checkpoints.last(one, before):
+        if checkpoint := checkpoints.last(learner, before):
             task, arrays = checkpoint
-            states.setdefault(one.origin if isinstance(one, Fork) and task == one.after else one, {})[task] = arrays
-        elif isinstance(one, Fork):
-            tasks = wanted.setdefault(one.origin, set())
-            tasks.add(one.after)
-            want(one.origin, min(tasks) + 1)
+            states.setdefault(learner.origin if isinstance(learner, Fork) and task == learner.after else learner, {})[
+                task
+            ] = arrays
+        elif isinstance(learner, Fork):
+            tasks = wanted.setdefault(learner.origin, set())
+            tasks.add(learner.after)
+            want(learner.origin, min(tasks) + 1)
 
-    for one in cohort.learners:
-        want(one, until)
+    for learner in cohort.learners:
+        want(learner, until)
     return wanted
 
 
 def _cohorts(wanted: Mapping[Learner, set[int]]) -> Iterator[Cohort]:
     """Yields cohorts of learners that are trained equally far, origins of others before these."""
     groups: dict[tuple[int, int, object], list[Learner]] = {}
-    for one, tasks in wanted.items():
-        groups.setdefault((_depth(one), max(tasks), one.shared), []).append(one)
+    for learner, tasks in wanted.items():
+        groups.setdefault((_depth(learner), max(tasks), learner.shared), []).append(learner)
     for _, learners in sorted(groups.items(), key=lambda item: item[0][:2]):
         yield Cohort(tuple(learners))
 

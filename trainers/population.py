@@ -103,7 +103,7 @@ class Training:
                 raise ValueError(f"{cohort.declared.title} shows tasks together: {name} must be None, got {value}")
         last = self.last_steps
         if last is not None:
-            steps = {steps_of(one, stream)[self.trained_tasks - 1] for one in cohort.learners}
+            steps = {steps_of(learner, stream)[self.trained_tasks - 1] for learner in cohort.learners}
             if not 1 <= last <= min(steps):
                 raise ValueError(f"last_steps must lie in 1…{min(steps)}, the steps of the last task, got {last}")
             last = None if steps == {last} else last
@@ -129,8 +129,10 @@ def train_cohort(cohort: Cohort, training: Training, progress: Progress | None =
     """
     checkpoints = training.checkpoints(cohort)
     check_forks(cohort, training)
-    kept = {one: checkpoint for one in cohort.learners if (checkpoint := checkpoints.last(one))}
-    if lost := next((one for one in cohort.learners if isinstance(one, Fork) and one not in kept), None):
+    kept = {learner: checkpoint for learner in cohort.learners if (checkpoint := checkpoints.last(learner))}
+    if lost := next(
+        (learner for learner in cohort.learners if isinstance(learner, Fork) and learner not in kept), None
+    ):
         raise ValueError(
             f"nothing that a machine like this one has kept after task {lost.after} of {lost.origin} "
             f"is in {training.store or training.folder or 'any store'}; train that with keep={EVERY!r} first"
@@ -141,7 +143,9 @@ def train_cohort(cohort: Cohort, training: Training, progress: Progress | None =
 def check_forks(cohort: Cohort, training: Training) -> None:
     """Raises ValueError, in one line, where a fork has no task to train."""
     until = training.trained_tasks
-    if late := next((one for one in cohort.learners if isinstance(one, Fork) and one.after >= until - 1), None):
+    if late := next(
+        (learner for learner in cohort.learners if isinstance(learner, Fork) and learner.after >= until - 1), None
+    ):
         raise ValueError(f"a fork must come before the last of {until} tasks, got after={late.after}")
 
 
@@ -162,12 +166,14 @@ def train_rest(
 
     def train(task: int, rows: list[int]) -> CohortResult:
         part = cohort.part(rows)
-        seeds = tuple(sorted({one.seed for one in part.learners}))
+        seeds = tuple(sorted({learner.seed for learner in part.learners}))
         with torch.no_grad(), engine_of(part, seeds, stream, architecture, path) as engine:
             run = _Run(engine, part, seeds, training, ticker, checkpoints, points)
-            return run.train(task, [arrays for one in part.learners if (arrays := kept.get(one, (-1, None))[1])])
+            return run.train(
+                task, [arrays for learner in part.learners if (arrays := kept.get(learner, (-1, None))[1])]
+            )
 
-    done = {one: task for one, (task, _) in kept.items()}
+    done = {learner: task for learner, (task, _) in kept.items()}
     groups = _in_lockstep(cohort, done, path.one_seed_at_a_time or not architecture.perceptron)
     free = training.bytes_free
     check_images(stream, path, free)
@@ -194,14 +200,14 @@ def _points(cohort: Cohort, training: Training) -> int:
     if training.measure is None:
         return 0
     every, _ = training.measure
-    return max(sum(-(-steps // every) for steps in steps_of(one, training.stream)) for one in cohort.learners)
+    return max(sum(-(-steps // every) for steps in steps_of(learner, training.stream)) for learner in cohort.learners)
 
 
 def _in_lockstep(cohort: Cohort, done: Mapping[Learner, int], one_seed: bool) -> list[tuple[int, list[int]]]:
     """Returns (last task that is done, −1 for none; rows of the learners) of those that can be trained together."""
     groups: dict[tuple[int, int], list[int]] = {}
-    for row, one in sorted(enumerate(cohort.learners), key=lambda pair: pair[1].seed):
-        groups.setdefault((one.seed if one_seed else -1, done.get(one, -1)), []).append(row)
+    for row, learner in sorted(enumerate(cohort.learners), key=lambda pair: pair[1].seed):
+        groups.setdefault((learner.seed if one_seed else -1, done.get(learner, -1)), []).append(row)
     return [(task, rows) for (_, task), rows in groups.items()]
 
 
@@ -240,7 +246,7 @@ class _Run:
             learners, result = self._untrained(engine.start(), self._cohort.learners)
             restore(kept, learners, result)
             self._point = _count_points(result)
-            saved = sum(sum(steps_of(one, self._stream)[: done + 1]) for one in self._cohort.learners)
+            saved = sum(sum(steps_of(learner, self._stream)[: done + 1]) for learner in self._cohort.learners)
             # Nothing is trained, but the memory has to hold what it held then.
             for task in range(0 if self._anew else done + 1):
                 engine.load_task(task)
@@ -272,12 +278,12 @@ class _Run:
         It does not depend on ε or λ: it is trained once for each seed and learning rate.
         """
         engine, start = self._engine, self._engine.start()
-        of_each = {origin_of(one): one for one in self._cohort.learners}
+        of_each = {origin_of(learner): learner for learner in self._cohort.learners}
         origins = sorted(of_each)
         learners, result = self._untrained(start, [of_each[origin] for origin in origins])
         self._load_task(0)
         kept = [arrays for origin in origins if (arrays := self._checkpoints.first(origin))]
-        rows = [origins.index(origin_of(one)) for one in self._cohort.learners]
+        rows = [origins.index(origin_of(learner)) for learner in self._cohort.learners]
         saved = len(rows)
         if len(kept) == len(origins):
             restore(kept, learners, result)
@@ -300,12 +306,15 @@ class _Run:
         return learners, CohortResult.empty(len(chosen), self._tasks, self._points)
 
     def _learners(self, chosen: Sequence[Learner], params: Tensor, state: State) -> Learners:
-        own = {name: [one.hyperparameters.get(name) for one in chosen] for name in self._cohort.declared.per_learner}
+        own = {
+            name: [learner.hyperparameters.get(name) for learner in chosen]
+            for name in self._cohort.declared.per_learner
+        }
         return Learners.of(params, self._seed(chosen, params), own, state)
 
     def _seed(self, chosen: Sequence[Learner], beside: Tensor) -> Tensor:
         """Returns [M], indices into the engine's seeds."""
-        return torch.tensor([self._seeds.index(one.seed) for one in chosen], device=beside.device)
+        return torch.tensor([self._seeds.index(learner.seed) for learner in chosen], device=beside.device)
 
     def _load_task(self, task: int) -> None:
         """Loads a task that is to be trained."""

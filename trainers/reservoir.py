@@ -40,7 +40,9 @@ class Reservoir:
             before, offers = self._rows[slots], first_pass is None or step < first_pass
             taken = np.array([self._offer(row, kept) if offers else -1 for row in rows])
             steps.append((np.concatenate([rows, before]), slots, _last(taken), wanted))
-        return tuple(self._segment(list(group)) for _, group in groupby(steps, key=lambda one: (len(one[2]), one[3])))
+        return tuple(
+            self._segment(list(group)) for _, group in groupby(steps, key=lambda part: (len(part[2]), part[3]))
+        )
 
     def _draw(self, drawn: np.random.Generator, wanted: int) -> Indices:
         return drawn.choice(self._stored, wanted, replace=False, shuffle=False) if wanted else np.arange(0)

@@ -24,7 +24,7 @@ def unknown(kind: str, value: object, allowed: Iterable[str]) -> str:
         return f"no {kind} {value!r}; there is none"
     near, listed, rest = _nearest(str(value), names), names, ""
     if len(names) > MOST:
-        listed, rest = [one for _, one in near[:NEAREST]], f" and {len(names) - NEAREST} more"
+        listed, rest = [candidate for _, candidate in near[:NEAREST]], f" and {len(names) - NEAREST} more"
     return f"no {kind} {value!r}; known: {', '.join(listed)}{rest}{_hint(near)}"
 
 
@@ -45,10 +45,10 @@ def _nearest(name: str, known: Iterable[str]) -> list[tuple[float, str]]:
     """Returns (likeness, name) of the known names that have the most letters in common, the nearest first."""
     matcher = SequenceMatcher(b=name.casefold())
 
-    def compare(one: str, ratio: Callable[[], float]) -> float:
-        matcher.set_seq1(one.casefold())
+    def compare(candidate: str, ratio: Callable[[], float]) -> float:
+        matcher.set_seq1(candidate.casefold())
         return ratio()
 
-    few = nlargest(CLOSER_LOOK, known, key=lambda one: compare(one, matcher.quick_ratio))
-    likeness = [(compare(one, matcher.ratio), one) for one in few]
+    few = nlargest(CLOSER_LOOK, known, key=lambda candidate: compare(candidate, matcher.quick_ratio))
+    likeness = [(compare(candidate, matcher.ratio), candidate) for candidate in few]
     return sorted(likeness, key=lambda pair: pair[0], reverse=True)

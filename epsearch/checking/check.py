@@ -134,7 +134,7 @@ class _Check:
         refusals = [each.refusal for each in self._observations if each.refusal]
         lines.insert(2, self._tell(findings.ahead(sum(each.ahead for each in self._observations), refusals)))
         seconds, more = time
-        more += [self._tell(one) for one in findings.start(self._observations)]
+        more += [self._tell(finding) for finding in findings.start(self._observations)]
         most = max(each.peak for each in self._observations)
         lines += [*more, self._tell(findings.memory(most, self._request.limits.bytes))]
         created = datetime.now(UTC).isoformat(timespec="seconds")

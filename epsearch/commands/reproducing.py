@@ -31,7 +31,11 @@ def add_to(app: Commands) -> None:
         if table and (values["from_pack"] is not None or values["server"] is not None):
             raise UsageError("--table is for a whole ledger of this machine; leave PACK and --server out")
         # A list has neither options of a study nor a training.
-        names = [name for name, one in signature.parameters.items() if values[name] not in (None, False, one.default)]
+        names = [
+            name
+            for name, parameter in signature.parameters.items()
+            if values[name] not in (None, False, parameter.default)
+        ]
         if others := [name.replace("_", "-") for name in names if name not in (*PLACES, "as_json")]:
             raise UsageError(f"{others[0]} is for a pack; name one before it, as `epsearch reproduce` lists them")
         if table:
@@ -43,7 +47,7 @@ def add_to(app: Commands) -> None:
     own = [*signature.parameters.values()]
     own.insert(1, inspect.Parameter("table", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Table))
     command.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in own}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in own}
     app.command("reproduce")(command)
 
 
@@ -64,4 +68,4 @@ def _list(as_json: bool) -> None:
     from epsearch.terminal import lists
 
     rows = all_packs()
-    print_result(lists.packs(rows), [one.as_data() for one in rows], as_json, wide=True)
+    print_result(lists.packs(rows), [row.as_data() for row in rows], as_json, wide=True)

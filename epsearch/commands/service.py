@@ -131,8 +131,11 @@ def token(
         print_result(Text(f"revoked the token {revoke}"), {"name": revoke}, as_json, soft_wrap=True)
     else:
         known = of_tokens.of_file(tokens)
-        lines = [f"{one.name}  {one.role}" + (f"  expires {one.expires}" if one.expires else "") for one in known]
-        data = [{"name": one.name, "role": one.role, "expires": one.expires or None} for one in known]
+        lines = [
+            f"{person.name}  {person.role}" + (f"  expires {person.expires}" if person.expires else "")
+            for person in known
+        ]
+        data = [{"name": person.name, "role": person.role, "expires": person.expires or None} for person in known]
         print_result(Text("\n".join(lines) or "no tokens"), data, as_json, soft_wrap=True)
 
 

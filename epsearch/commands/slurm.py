@@ -87,9 +87,9 @@ def slurm(  # noqa: PLR0913  an option each
     if not submit:
         write(text)  # --json may be an option of the job's command
         return
-    names = ", ".join(one["name"] for one, _ in checked)
+    names = ", ".join(options["name"] for options, _ in checked)
     write(f"{script.submit(text)}: {names}; squeue --me shows its state, epsearch watch NAME its progress\n")
-    if array and any(one["storage"].startswith("sqlite") for one, _ in checked):
+    if array and any(options["storage"].startswith("sqlite") for options, _ in checked):
         err.print(f"{len(array)} jobs share an SQLite file: on a network file system set {VARIABLE} to PostgreSQL")
 
 
@@ -102,7 +102,7 @@ def _check(context: typer.Context, words: list[str], file: Path | None, gpu: boo
     name, *arguments = words
     group: Any = get_command(context.find_root().obj)
     commands = {
-        one: command for one, command in group.commands.items() if {"print_config", "wait"} <= {*_names(command)}
+        name: command for name, command in group.commands.items() if {"print_config", "wait"} <= {*_names(command)}
     }
     if name not in commands:
         raise UsageError(unknown("command that trains", name, commands))
@@ -118,21 +118,21 @@ def _check(context: typer.Context, words: list[str], file: Path | None, gpu: boo
             command.make_context(name, checked, parent=context) as inner,
         ):
             command.invoke(inner)
-            sources = {one: inner.get_parameter_source(one) for one in _names(command)}
+            sources = {name: inner.get_parameter_source(name) for name in _names(command)}
             own = {} if (path := inner.params["config"]) is None else read(path)
     except typer.Exit:  # of --help
         write(described.getvalue())
         raise
-    names = {one for one, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+    names = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
     if "server" in names:
         raise UsageError("server must not be given: the job trains by itself")
     study = yaml.safe_load(described.getvalue())
     if study["time_budget"] is not None:
         raise UsageError("time-budget must not be given: it would begin anew in every run of the job")
     # A file of --print-config has all options, most of them as they usually are.
-    names |= {one for one in own if one in USUAL and study.get(one) != USUAL[one]}
-    return study, names - (set() if any(one.startswith("--device") for one in arguments) else {"device"})
+    names |= {name for name in own if name in USUAL and study.get(name) != USUAL[name]}
+    return study, names - (set() if any(argument.startswith("--device") for argument in arguments) else {"device"})
 
 
 def _names(command: Any) -> list[str]:
-    return [one.name for one in getattr(command, "params", [])]
+    return [parameter.name for parameter in getattr(command, "params", [])]

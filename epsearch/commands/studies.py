@@ -144,8 +144,8 @@ def _with_options(act: Callable[..., int], names: tuple[str, ...]) -> Callable[.
     defaults = {"name": None, "storage": None, "server": None, "out": OUT.default, "live": None}
     keyword = inspect.Parameter.KEYWORD_ONLY
     taken = [
-        *(inspect.Parameter(one, keyword, default=defaults.get(one, False), annotation=own[one]) for one in own),
-        *(parameter(Study.options()[one]) for one in names),
+        *(inspect.Parameter(name, keyword, default=defaults.get(name, False), annotation=own[name]) for name in own),
+        *(parameter(Study.options()[name]) for name in names),
     ]
 
     def command(**values: Any) -> int:
@@ -153,7 +153,7 @@ def _with_options(act: Callable[..., int], names: tuple[str, ...]) -> Callable[.
 
     command.__doc__ = act.__doc__
     command.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in taken}
+    command.__annotations__ = {each.name: each.annotation for each in taken}
     return command
 
 

@@ -59,7 +59,7 @@ def _command(kind: type[Study], act: Callable[..., int]) -> Callable[..., int]:
     left_out = set() if kind.extendable else {"extend"}
     left_out |= set() if kind.has_latex else {"metrics"}
     left_out |= {"wait", "live", "with_printed", "metrics", "notify"} if act in (_plan, _plan_of_pack) else {"verbose"}
-    own = [one for name, one in others if name not in left_out]
+    own = [option for name, option in others if name not in left_out]
     signature = inspect.Signature([*map(parameter, kind.options().values()), *own])
     # Typer reads both: the order and the defaults from the one, the types from the other.
     command.__signature__ = signature  # type: ignore[attr-defined]
@@ -81,14 +81,14 @@ def reproduce(act: Callable[..., int]) -> Callable[..., int]:
     options = signature.parameters
     own = [
         options["from_pack"].replace(annotation=PackName),
-        *(one for one in options.values() if one.name not in OF_PACKS),
+        *(option for option in options.values() if option.name not in OF_PACKS),
     ]
 
     def with_pack(**values: Any) -> int:
         return command(**values, **dict.fromkeys(OF_PACKS[1:]))
 
     with_pack.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
-    with_pack.__annotations__ = {one.name: one.annotation for one in own}
+    with_pack.__annotations__ = {option.name: option.annotation for option in own}
     return with_pack
 
 
@@ -101,9 +101,9 @@ def _unless_another(command: Callable[..., int]) -> Callable[..., int]:
     def own(context: typer.Context, **values: Any) -> int:
         if (name := context.invoked_subcommand) is None:
             return command(**values)
-        for one in values:
-            if (source := context.get_parameter_source(one)) is not None and source.name == "COMMANDLINE":
-                flag, whole = one.replace("_", "-"), f"{context.command_path} {name}"
+        for option in values:
+            if (source := context.get_parameter_source(option)) is not None and source.name == "COMMANDLINE":
+                flag, whole = option.replace("_", "-"), f"{context.command_path} {name}"
                 raise UsageError(f"{flag} stands before {name}; give options behind `{whole}`")
         return 0
 

@@ -35,4 +35,6 @@ def stored_claim(loop: Loop) -> StoredClaim | None:
 
 def _values(records: Sequence[RunRecord]) -> dict[int, float]:
     """Returns A_T in percent by unit, of members that did not diverge."""
-    return {one.unit: 100 * float(average_accuracy(one.accuracies)) for one in records if one.status == "ok"}
+    return {
+        record.unit: 100 * float(average_accuracy(record.accuracies)) for record in records if record.status == "ok"
+    }

@@ -97,7 +97,11 @@ def full_size(study: Study, memory: int | None = None) -> bool:
         == (definition.tasks, definition.cv_tasks or 0, definition.batch_size, definition.memory_batch)
         and (study.classes_per_task or definition.classes, study.image_size)
         == (definition.classes, definition.image_size)
-        and all(study.value(one.name) == one.default for one in OF_EVERY_METHOD if one.later)
+        and all(
+            study.value(hyperparameter.name) == hyperparameter.default
+            for hyperparameter in OF_EVERY_METHOD
+            if hyperparameter.later
+        )
         and study.scenario == next(iter(definition.scenarios), None)
         and study.architecture == Architecture(definition.network, pretrained=definition.pretrained)
         and memory in (None, definition.memory)

@@ -227,7 +227,7 @@ def _queue(
     names = [name for name, submission in submissions.items() if submission.open and name in states]
     running = [name for name in names if states[name].held]
     waiting = [submissions[name] for name in names if waits(states[name].state, states[name].held)]
-    return running, {one.study: number for number, one in enumerate(in_turn(waiting, turns))}
+    return running, {submission.study: number for number, submission in enumerate(in_turn(waiting, turns))}
 
 
 class Filters(NamedTuple):

@@ -21,8 +21,8 @@ def sort_studies(statuses: Iterable[StudyStatus], sort: str = NEWEST) -> list[St
     known, missing = list[StudyStatus](), list[StudyStatus]()
     for status in statuses:
         (missing if getattr(status, field) in _NONE else known).append(status)
-    known.sort(key=lambda one: (getattr(one, field), one.name), reverse=sort.startswith("-"))
-    return known + sorted(missing, key=lambda one: one.name)
+    known.sort(key=lambda row: (getattr(row, field), row.name), reverse=sort.startswith("-"))
+    return known + sorted(missing, key=lambda row: row.name)
 
 
 def place(status: StudyStatus, sort: str) -> str:
@@ -44,7 +44,7 @@ def behind(statuses: Iterable[StudyStatus], after: str, sort: str) -> list[Study
         of = None
     if of != sort:
         raise UsageError(f"after must be the `next` of another page of the same order, got {brief(after)}")
-    return rows[next(number for number, one in enumerate(rows) if one is mark) + 1 :]
+    return rows[next(number for number, row in enumerate(rows) if row is mark) + 1 :]
 
 
 def _field(sort: str) -> str:

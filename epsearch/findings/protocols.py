@@ -37,15 +37,15 @@ def protocol_results(
 
 def _row(loop: ProtocolLoop, name: str, known: HashesOfTasks) -> ProtocolRow:
     walks = [loop.walks[name, order] for order in range(loop.study.orders)]
-    one = walks[0].protocol
+    protocol = walks[0].protocol
     failures = dict.fromkeys(f"{walk.failure}." for walk in walks if walk.failure)
     return ProtocolRow(
         name=name,
-        title=one.title,
-        sees=sentence(one),
-        source=one.source,
-        per_task=one.per_task,
-        bound=one.bound,
+        title=protocol.title,
+        sees=sentence(protocol),
+        source=protocol.source,
+        per_task=protocol.per_task,
+        bound=protocol.bound,
         evidence=_evidence(loop, walks, known),
         choices={walk.order: walk.schedule for walk in walks if walk.chosen},
         records=loop.records_of(loop.finals(name)),
@@ -75,12 +75,12 @@ def _storage(loop: ProtocolLoop, walk: Walk) -> int:
 
     A choice that is made once needs all tasks in view again; one that is made at every task needs earlier ones' tests.
     """
-    view, one = walk.protocol.view, walk.protocol
-    if view is None or view.stream != EVALUATION or not walk.choices or (one.per_task and one.newest):
+    view, protocol = walk.protocol.view, walk.protocol
+    if view is None or view.stream != EVALUATION or not walk.choices or (protocol.per_task and protocol.newest):
         return 0
     stream, seed = loop.stream(walk.phase, walk.order), loop.study.seeds[0]
     last = max(run.prefix[0] if run.prefix else len(stream.tasks) for run in walk.choices[-1].tried)
-    earlier = stream.tasks[: last - 1] if one.per_task else stream.tasks[:last]
+    earlier = stream.tasks[: last - 1] if protocol.per_task else stream.tasks[:last]
     examples = sum(len(stream.test(seed, task).labels) for task in earlier)
-    examples += 0 if one.per_task else sum(stream.size(seed, task) for task in earlier)
+    examples += 0 if protocol.per_task else sum(stream.size(seed, task) for task in earlier)
     return examples * bytes_of_example(stream)

@@ -122,20 +122,25 @@ def _row(
 ) -> tuple[str, str, Mapping[str, object], tuple[RunRecord, ...]]:
     """Returns label, method, hyperparameters and members of a row; joint: accuracy of joint training by unit."""
     members = loop.records_of(loop.runs(row))
-    return row.label, row.method, row.short_values(), tuple(replace(one, joint=joint.get(one.unit)) for one in members)
+    return (
+        row.label,
+        row.method,
+        row.short_values(),
+        tuple(replace(member, joint=joint.get(member.unit)) for member in members),
+    )
 
 
 def _of_joint_training(loop: TableLoop) -> dict[int, float]:
     """Returns the accuracy on the last task of the row of joint training, by unit; empty without such a row."""
-    members = (one for row in loop.rows if row.method == JOINT for one in loop.records_of(loop.runs(row)))
-    return {one.unit: float(last_task_accuracy(one.accuracies)) for one in members if one.status == "ok"}
+    members = (record for row in loop.rows if row.method == JOINT for record in loop.records_of(loop.runs(row)))
+    return {member.unit: float(last_task_accuracy(member.accuracies)) for member in members if member.status == "ok"}
 
 
 def _notes(loop: TableLoop) -> tuple[str, ...]:
     """Returns the cautions that a reader of the figures needs, besides those that the page derives."""
     study = loop.study
     notes = [*unit_notes(study), *unfinished_notes(loop)]
-    unnamed, values = study.hyperparameters.epsilon, {one.hyperparameters.get("epsilon") for one in loop.rows}
+    unnamed, values = study.hyperparameters.epsilon, {row.hyperparameters.get("epsilon") for row in loop.rows}
     if unnamed in values and load_definition(study.dataset).reported_epsilon is None:
         notes.append(f"The paper reports no ε for this dataset; ε = {unnamed:.6g} is used here.")
     return tuple(notes)
@@ -193,8 +198,8 @@ def _protocols(loop: ProtocolLoop) -> Groups:
     """Returns the members that are judged, by protocol, then by candidate."""
     groups = {("eval", name): loop.records_of(loop.finals(name)) for name in loop.study.protocols}
     names = loop.study.space.names
-    for one in loop.study.candidates:
-        groups["eval", point_text(names, (one,))] = loop.records_of(loop.constants(one))
+    for candidate in loop.study.candidates:
+        groups["eval", point_text(names, (candidate,))] = loop.records_of(loop.constants(candidate))
     return {key: members for key, members in groups.items() if members}
 
 

@@ -33,7 +33,12 @@ from trainers.streams.permuted import PermutedStream, RotatedStream
 
 MOTIONS = {PermutedStream.kind: "permuted", RotatedStream.kind: "rotated"}
 """Kind of a stream whose tasks all have the same images -> what a task does to them."""
-ALIKE = ("memory", "memory_batch", "batch_size", *(one.name for one in OF_EVERY_METHOD if one.later))
+ALIKE = (
+    "memory",
+    "memory_batch",
+    "batch_size",
+    *(hyperparameter.name for hyperparameter in OF_EVERY_METHOD if hyperparameter.later),
+)
 """Hyperparameters that the paper has the same in all rows of a table."""
 
 
@@ -76,7 +81,7 @@ def search_so_far(loop: SearchLoop, waiting: RetryPolicy | None = None) -> Searc
 
 def _so_far(loop: SearchLoop, chosen: Point, score: float, waiting: RetryPolicy | None) -> SearchResults:
     """Returns the results with open rounds and their members."""
-    rounds = tuple(_search_round(loop, one) for one in loop.rounds())
+    rounds = tuple(_search_round(loop, each) for each in loop.rounds())
     return replace(_results(loop, chosen, score, {}, waiting), rounds=rounds, search=loop.search_records())
 
 

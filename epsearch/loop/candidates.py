@@ -38,20 +38,27 @@ def quasi_random(parameters: tuple[Parameter, ...], count: int) -> list[dict[str
     ]
 
 
-def _grid(method: str, one: Hyperparameter) -> tuple[float, ...]:
+def _grid(method: str, hyperparameter: Hyperparameter) -> tuple[float, ...]:
     """Returns the published grid of a hyperparameter, if any."""
     alike = methods.method(method).settings_of or method
-    return strength_grids().get(alike, ()) if one.name == "strength" else ()
+    return strength_grids().get(alike, ()) if hyperparameter.name == "strength" else ()
 
 
-def _parameter(one: Hyperparameter, grid: tuple[float, ...], values: Hyperparameters) -> Parameter:
+def _parameter(hyperparameter: Hyperparameter, grid: tuple[float, ...], values: Hyperparameters) -> Parameter:
     """Returns the interval in which a hyperparameter is tuned."""
-    low, high = one.low if one.search_low is None else one.search_low, one.high
+    low, high = (
+        hyperparameter.low if hyperparameter.search_low is None else hyperparameter.search_low,
+        hyperparameter.high,
+    )
     if grid:
-        return Parameter(one.name, min(grid), max(grid), log=True, whole=one.whole)
+        return Parameter(hyperparameter.name, min(grid), max(grid), log=True, whole=hyperparameter.whole)
     if high < LARGEST:
-        return Parameter(one.name, low, high, whole=one.whole)
-    value = float(vars(values)[one.name])
+        return Parameter(hyperparameter.name, low, high, whole=hyperparameter.whole)
+    value = float(vars(values)[hyperparameter.name])
     if value <= 0:
-        raise ValueError(f"{one.name} must be > 0 with budget, which tries a decade around it; got {value:g}")
-    return Parameter(one.name, max(low, value / 10**DECADES), value * 10**DECADES, log=True, whole=one.whole)
+        raise ValueError(
+            f"{hyperparameter.name} must be > 0 with budget, which tries a decade around it; got {value:g}"
+        )
+    return Parameter(
+        hyperparameter.name, max(low, value / 10**DECADES), value * 10**DECADES, log=True, whole=hyperparameter.whole
+    )

@@ -34,7 +34,9 @@ if TYPE_CHECKING:  # with them comes torch
 SELF_REPORTED_MARK = "said"  # begins fingerprints of self-reported results; others are hexadecimal
 UNSAFE = re.compile(r"[^A-Za-z0-9_.=+-]+")  # in names of files
 LONGEST_NAME = 120  # letters of a member's values in the name of a file
-USUAL = {one.name: one.default for one in OF_EVERY_METHOD if one.later}  # values that no name has
+USUAL = {
+    hyperparameter.name: hyperparameter.default for hyperparameter in OF_EVERY_METHOD if hyperparameter.later
+}  # values that no name has
 NETWORK = ("params", "statistics")
 """Fields of a result that stay on the worker."""
 

@@ -157,7 +157,7 @@ class ProtocolLoop(Loop):
         runs = [run for walk in self.walks.values() for run in (*walk.tried, *walk.finals())]
         return list(
             dict.fromkeys(
-                Run(run.phase, one, run.order, prefix=(1, None)) for run in runs for one in line_of(run.learner)
+                Run(run.phase, learner, run.order, prefix=(1, None)) for run in runs for learner in line_of(run.learner)
             )
         )
 

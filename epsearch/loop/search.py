@@ -279,7 +279,9 @@ class SearchLoop(Loop):
     def mean_of(self, point: Point) -> float | None:
         """Returns the mean score of a point on the tasks of the search; None where a member is missing or diverged."""
         stored = [self._record(point, unit) for unit in self.study.units]
-        scores = [of_record(self.study.objective, one) for one in stored if one is not None and one.status == "ok"]
+        scores = [
+            of_record(self.study.objective, record) for record in stored if record is not None and record.status == "ok"
+        ]
         return sum(scores) / len(scores) if len(scores) == len(stored) else None
 
     def scores(self) -> "NDArray[np.float64]":

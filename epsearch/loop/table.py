@@ -62,7 +62,10 @@ class Row:
         if self.candidate_count:
             points = quasi_random(tunable(self.method, self.hyperparameters), self.candidate_count - 1)
             tried = (self.hyperparameters.but(**point) for point in points)
-            return [self, *(replace(self, label=row_label(self.method, one), hyperparameters=one) for one in tried)]
+            return [
+                self,
+                *(replace(self, label=row_label(self.method, values), hyperparameters=values) for values in tried),
+            ]
         alike = methods.method(self.method).settings_of or self.method
         strengths = [{"strength": strength} for strength in strength_grids().get(alike, ())]
         return [
@@ -156,7 +159,7 @@ class TableLoop(Loop):
         """
         pack, row = self.study.from_pack if self.study.kind == Comparison.kind else None, None
         if pack is not None:
-            row = next((one for one in self.rows if one.method == pack.method), None)
+            row = next((row for row in self.rows if row.method == pack.method), None)
         if pack is None or row is None:
             return None
         from results.verdict.reproduction import answer_of  # late: a list of studies needs no numbers

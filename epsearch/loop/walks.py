@@ -152,10 +152,10 @@ class Walk:
     def learner(self, seed: int) -> Learner:
         """Returns the learner with the choices so far, of any seed."""
         first, *later = self.choices
-        one = self._study.learner((first.value,), seed)
+        learner = self._study.learner((first.value,), seed)
         for choice in later:
-            one = fork(one, choice.task - 1, **{self._study.space.names[0]: choice.value})
-        return normal_form(one)
+            learner = fork(learner, choice.task - 1, **{self._study.space.names[0]: choice.value})
+        return normal_form(learner)
 
     def later(self) -> int:
         """Returns how many members the questions after the open one train at most."""
@@ -222,7 +222,7 @@ class Walk:
         if any(record is None for record in records):
             return None
         tasks = runs[0].prefix[0] if runs[0].prefix else self._tasks
-        return Trial(float(value), matrices_of([one for one in records if one is not None], tasks)), runs
+        return Trial(float(value), matrices_of([record for record in records if record is not None], tasks)), runs
 
     def _choose(self, question: Question) -> None:
         """Takes the protocol's choice."""

@@ -37,7 +37,9 @@ def add_plugins(options: Mapping[str, Any]) -> Iterator[None]:
 
     maximised, others = objective_label(objective), _loaded("metric", options)
     # One that is maximised has its column anyway.
-    metrics = {name: _metric(name, one) for name, one in others.items() if one is not None or name != maximised}
+    metrics = {
+        name: _metric(name, metric) for name, metric in others.items() if metric is not None or name != maximised
+    }
     drawn = {name: _figure(plugin, figures.PARTS) for name, plugin in _loaded("figure", options).items() if plugin}
     # Not those of an outer context, which may be the same: exporting a study for a paper writes its pages, too.
     if taken := [name for name in metrics if name in KNOWN.own or name == maximised]:
@@ -64,7 +66,7 @@ def _loaded(kind: str, options: Mapping[str, Any]) -> dict[str, LoadedPlugin | N
         if name in references:
             raise UsageError(f"{kind}s must have different names, got {references[name]} and {reference}")
         references[name] = reference
-    return {name: load_plugin(kind, one) if ":" in one else None for name, one in references.items()}
+    return {name: load_plugin(kind, reference) if ":" in reference else None for name, reference in references.items()}
 
 
 def _metric(name: str, plugin: LoadedPlugin | None) -> "Metric":

@@ -27,18 +27,18 @@ def budgets(study: Study, stream: TaskStream) -> dict[str, Any]:
     memory, steps = (getattr(study, name, None) for name in ("memory_bytes", "budget"))
     if memory is None and steps is None:
         return {}
-    learners = {one.method: one for one in CHECKS[study.kind].trained(study)}
+    learners = {learner.method: learner for learner in CHECKS[study.kind].trained(study)}
     values: dict[str, Any] = {}
     if memory is not None:
-        with_memory = {name: one for name, one in learners.items() if one.declared.memory is not None}
-        values[MEMORIES] = {name: _memory(memory, study, one, stream) for name, one in with_memory.items()}
+        with_memory = {name: learner for name, learner in learners.items() if learner.declared.memory is not None}
+        values[MEMORIES] = {name: _memory(memory, study, learner, stream) for name, learner in with_memory.items()}
     if steps is not None:
         with as_usage_error(ValueError):
             for row in table_rows(cast(Comparison, study)):
                 tunable(row.method, row.hyperparameters)
         searched = study.request("cv").open()
-        values[CANDIDATES] = {name: _candidates(steps, study, one, searched) for name, one in learners.items()}
-        rows = sum(values[CANDIDATES][one.method] for one in CHECKS[study.kind].trained(study))
+        values[CANDIDATES] = {name: _candidates(steps, study, learner, searched) for name, learner in learners.items()}
+        rows = sum(values[CANDIDATES][learner.method] for learner in CHECKS[study.kind].trained(study))
         check_product("members", limits.MEMBERS, candidates=rows, seeds=len(study.units))
     return values
 

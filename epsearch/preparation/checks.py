@@ -206,7 +206,7 @@ def _check_protocols(study: ProtocolStudy) -> None:
     method, names = methods.method(study.method), study.space.names
     if method.union is not None:
         raise UsageError(f"protocols are for tasks one after another; {study.method} shows them together")
-    if len(names) != 1 or any(not isinstance(one, (int, float)) for one in study.space.parameters[0].choices):
+    if len(names) != 1 or any(not isinstance(choice, (int, float)) for choice in study.space.parameters[0].choices):
         raise UsageError(f"protocols choose one number; search one, like epsilon=0..1, got {study.space}")
     check_searchable(study.method, names)
     _check_passes(study)

@@ -116,7 +116,9 @@ def note_pack(study: Study, listener: Listener) -> None:
         return
     known = {*study.options()}
     if "settings" in known:  # tables have values of one method under its name
-        known |= {one.name for one in method(pack.method).hyperparameters if one.per_method}
+        known |= {
+            hyperparameter.name for hyperparameter in method(pack.method).hyperparameters if hyperparameter.per_method
+        }
     if left := [name.replace("_", "-") for name in pack.settings if name not in known]:
         listener(Note(f"pack {pack.name}: {', '.join(left)} left out, as epsearch {study.kind} has no such option"))
 

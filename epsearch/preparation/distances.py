@@ -52,7 +52,7 @@ def costs_of_inner_tests(study: Study, images: Mapping[str, Any]) -> tuple[tuple
 def _runs(study: Study) -> Iterator[tuple[Run, TaskStream]]:
     """Yields a run of each method on each stream that it is trained on, with the stream."""
     scored = {getattr(study, "scored_on", "cv")} if study.searches else set()
-    learners = [one for one in CHECKS[study.kind].trained(study) if one.declared.union is None]
+    learners = [learner for learner in CHECKS[study.kind].trained(study) if learner.declared.union is None]
     for phase in sorted({"eval", *scored}):
         stream = study.request(phase).open()
         yield from ((Run(phase, learner), stream) for learner in learners)

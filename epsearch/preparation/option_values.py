@@ -67,10 +67,11 @@ def _with_pack(kind: type[Study], written: Mapping[str, Any]) -> dict[str, Any]:
     explicit = parse_values(kind, {name: value for name, value in written.items() if name != "from_pack"})
     if "settings" in explicit:  # what is left out is that of the definition, also where it is written
         usual, explicit = (
-            one | {"settings": {*settings_of_methods(usual | one | {"methods": (pack.method,), "tune": False}, False)}}
-            for one in (usual, explicit)
+            options
+            | {"settings": {*settings_of_methods(usual | options | {"methods": (pack.method,), "tune": False}, False)}}
+            for options in (usual, explicit)
         )
-        explicit["settings"] = {one for one in explicit["settings"] if one[0] == pack.method}
+        explicit["settings"] = {setting for setting in explicit["settings"] if setting[0] == pack.method}
     changed = [
         name.replace("_", "-")
         for name, value in explicit.items()
@@ -81,8 +82,11 @@ def _with_pack(kind: type[Study], written: Mapping[str, Any]) -> dict[str, Any]:
 
 def _of_pack(kind: type[Study], pack: Pack) -> dict[str, Any]:
     """Returns the options of a kind that a pack sets, unparsed. Raises UsageError for a setting that nobody has."""
-    options, own = kind.options(), {one.name for one in declared_method(pack.method).hyperparameters}
-    known = {name for name, one in Comparison.options().items() if one.identifies} - OF_A_PACK | own
+    options, own = (
+        kind.options(),
+        {hyperparameter.name for hyperparameter in declared_method(pack.method).hyperparameters},
+    )
+    known = {name for name, option in Comparison.options().items() if option.identifies} - OF_A_PACK | own
     for name in pack.settings:
         if name not in known:
             hint = did_you_mean(name, sorted(known), "`epsearch compare --help-all` lists them")
@@ -100,8 +104,8 @@ def _joined(kind: type[Study], file: Mapping[str, Any], line: Mapping[str, Any])
     """Returns the values of a YAML file and of the command line, which wins. Raises UsageError."""
     sources = file, line
     written = {name: value for source in sources for name, value in _ends(kind, source).items()}
-    for one, other in (("protocol", "score_on"), ("score_on", "protocol")):
-        if one in line and other not in line:
+    for first, other in (("protocol", "score_on"), ("score_on", "protocol")):
+        if first in line and other not in line:
             written.pop(other, None)
     for tasks in (str(source.get("cv_tasks", "")) for source in sources):
         if ".." in tasks and written.get("protocol") != EXTRAPOLATED and "protocol" in kind.options():
@@ -145,7 +149,9 @@ def default_values(kind: type[Study], parsed: Mapping[str, Any]) -> dict[str, An
     scenario = parsed.get("scenario") or of_dataset["scenario"]
     declared = {name: declared_method(name) for name in kind.trainable() if name in methods}
     of_dataset["methods"] = tuple(
-        name for name, one in declared.items() if not one.named_only and (scenario is None or scenario in one.scenarios)
+        name
+        for name, declaration in declared.items()
+        if not declaration.named_only and (scenario is None or scenario in declaration.scenarios)
     )
     return defaults | {name: value for name, value in of_dataset.items() if name in defaults}
 

@@ -17,14 +17,14 @@ from trainers.streams.base import TaskStream
 
 def check_protocol(study: ProtocolStudy, name: str) -> None:
     """Checks that a protocol can choose on the tasks of a study. Raises UsageError."""
-    one, declared = protocol(name), study.declared
-    view = one.view
-    if reason := one.needs(question_of(study, study.tasks - study.cv_tasks - 1)):
+    search_protocol, declared = protocol(name), study.declared
+    view = search_protocol.view
+    if reason := search_protocol.needs(question_of(study, study.tasks - study.cv_tasks - 1)):
         raise UsageError(f"{reason}; choose another")
     if view is None:
         return
     _check_view(study, name, view)
-    if one.per_task and _is_fixed(study, declared):
+    if search_protocol.per_task and _is_fixed(study, declared):
         raise UsageError(f"protocol {name} cannot change {declared.name} from task to task; choose another")
 
 

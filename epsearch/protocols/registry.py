@@ -62,11 +62,11 @@ def protocol(name: str) -> Protocol:
         usual = FIRST_TASKS if template == "first-k" else PERCENT
         number = f"{usual:g}" if name == template else _number(pattern, name)
         if number:
-            one = PROTOCOLS[template]
-            assert one.view is not None
-            return replace(one, title=one.title.format(k=number), view=seen(number, one.view))
+            numbered = PROTOCOLS[template]
+            assert numbered.view is not None
+            return replace(numbered, title=numbered.title.format(k=number), view=seen(number, numbered.view))
     if name not in PROTOCOLS:
-        plain = (one for one in PROTOCOLS if one not in NUMBERED)
+        plain = (name for name in PROTOCOLS if name not in NUMBERED)
         raise UsageError(unknown("protocol", name, (*plain, "first-K", "K-percent", "module:attribute")))
     return PROTOCOLS[name]
 
@@ -81,8 +81,8 @@ def on_tests(name: str, tests: str) -> str:
     variant = plain if tests == VALIDATION else f"{plain}-on-{tests}"
     view = PROTOCOLS[variant].view if variant in PROTOCOLS else None
     if view is None or view.tests != tests:
-        known = (one.partition("-on-") for one in PROTOCOLS if "-on-" in one)
-        listed = " and ".join(f"{one} on {other}" for one, _, other in known)
+        known = (name.partition("-on-") for name in PROTOCOLS if "-on-" in name)
+        listed = " and ".join(f"{name} on {other}" for name, _, other in known)
         raise UsageError(f"on {tests} does not go with protocol {plain}; what goes: {listed}, or either on validation")
     return variant
 
@@ -93,8 +93,9 @@ def chooses_by_scores(name: str) -> bool:
     >>> [name for name in PROTOCOLS if not chooses_by_scores(name)]
     ['default', 'published', 'current-task', 'seen-tasks', 'seen-tasks-on-memory', 'chf', 'hindsight']
     """
-    one = protocol(name)
-    return type(one) in (Protocol, Predicted) and one.view is not None and not (one.per_task or one.newest)
+    search_protocol = protocol(name)
+    scored = search_protocol.view is not None and not (search_protocol.per_task or search_protocol.newest)
+    return type(search_protocol) in (Protocol, Predicted) and scored
 
 
 def _number(pattern: str, name: str) -> str:
@@ -103,19 +104,19 @@ def _number(pattern: str, name: str) -> str:
     return match[1] if match and float(match[1]) else ""
 
 
-def sentence(one: Protocol) -> str:
+def sentence(search_protocol: Protocol) -> str:
     """Returns what a protocol may see before it chooses, and when it chooses.
 
     >>> sentence(PROTOCOLS["seen-tasks"])
     'Chooses at every task, by the held-out examples of all tasks so far of the evaluation stream.'
     """
-    if one.view is None:
+    if search_protocol.view is None:
         return "Sees nothing: takes a value that is known before."
-    view = one.view
+    view = search_protocol.view
     examples = {TEST: "test sets", VALIDATION: "held-out examples", MEMORY: "held-out memory"}[view.tests]
     where = "search stream, whose tasks are not judged" if view.stream == SEARCH else "evaluation stream"
-    if one.per_task:
-        newest = "the newest task" if one.newest else "all tasks so far"
+    if search_protocol.per_task:
+        newest = "the newest task" if search_protocol.newest else "all tasks so far"
         return f"Chooses at every task, by the {examples} of {newest} of the {where}."
     first = "task" if view.tasks == 1 else f"{view.tasks} tasks"
     part = "all tasks" if view.tasks is None else f"the first {first}"

@@ -178,7 +178,7 @@ class _Gpus:
                 raise
         self._free = list(self._all)
         loop.workers, loop.fitting = len(self._all), self._fitting
-        names = Counter(one.name for one in self._all)
+        names = Counter(process.name for process in self._all)
         kinds = ", ".join(f"{count} × {name}" for name, count in names.items())
         self._lines.put(f"trained by {count_text(len(self._all), 'worker')} on GPUs: {kinds}")
 
@@ -186,14 +186,14 @@ class _Gpus:
         """Kills the processes, and lets none begin; what they train is not trained again."""
         with self._changed:
             self._ended = True
-            for one in self._ever:
-                one.kill()
+            for process in self._ever:
+                process.kill()
             self._changed.notify_all()
 
     def end(self) -> None:
         """Gives up what is held of them, when no thread trains any more."""
-        for one in self._ever:
-            one.end()
+        for process in self._ever:
+            process.end()
 
     def pass_lines(self, loop: Loop) -> None:
         """Passes waiting lines to the user."""
@@ -204,29 +204,29 @@ class _Gpus:
     def train(self, job: Job, progress: Progress) -> JobResult:
         """Trains a job on a free GPU, as `jobs.execute`; on another one where the first is at fault."""
         while True:
-            one = self._take(job)
-            if one is None:
+            process = self._take(job)
+            if process is None:
                 return JobResult(job.number, None, error=f"no GPU is left ({job.stage})", stops=True)
             try:
-                answer = one.train(job, progress)
+                answer = process.train(job, progress)
             except EOFError as death:
                 if self._ended:
                     raise Interrupted from None
                 self._deaths[job.number] += 1
-                self._replace(one)
+                self._replace(process)
                 if self._deaths[job.number] == ATTEMPTS:
                     error = f"its process died, in the last of {ATTEMPTS} attempts ({job.stage}): {death}"
                     return JobResult(job.number, None, error=error)
-                self._lines.put(f"the process of {one} died ({death}): its cohort is trained again")
+                self._lines.put(f"the process of {process} died ({death}): its cohort is trained again")
                 continue
             except BaseException:  # the training ends
-                self._leave_out(one)
+                self._leave_out(process)
                 raise
-            if answer.pop("of_this_gpu", False) and self._spares(one):
-                one.end()
-                self._lines.put(f"{one} is left out: {answer['error']}")
+            if answer.pop("of_this_gpu", False) and self._spares(process):
+                process.end()
+                self._lines.put(f"{process} is left out: {answer['error']}")
                 continue
-            self._give_back(one)
+            self._give_back(process)
             value = answer.pop("value", None)
             return JobResult(job.number, None if value is None else decode(value), **answer)
 
@@ -243,26 +243,26 @@ class _Gpus:
                 raise Interrupted
             if not self._all:
                 return None
-            by_room = sorted(self._free, key=lambda one: one.room)
-            choice = next((one for one in by_room if one.room >= needed), by_room[-1])
+            by_room = sorted(self._free, key=lambda process: process.room)
+            choice = next((process for process in by_room if process.room >= needed), by_room[-1])
             self._free.remove(choice)
             return choice
 
-    def _give_back(self, one: _Process) -> None:
+    def _give_back(self, process: _Process) -> None:
         with self._changed:
-            self._free.append(one)
+            self._free.append(process)
             self._changed.notify_all()
 
-    def _leave_out(self, one: _Process) -> None:
+    def _leave_out(self, process: _Process) -> None:
         with self._changed:
-            self._all.remove(one)
+            self._all.remove(process)
             self._changed.notify_all()
 
-    def _spares(self, one: _Process) -> bool:
+    def _spares(self, process: _Process) -> bool:
         """Leaves one out; returns False where it is the last."""
         with self._changed:  # others may be left out at the same time
             if len(self._all) > 1:
-                self._leave_out(one)
+                self._leave_out(process)
                 return True
         return False
 
@@ -278,41 +278,41 @@ class _Gpus:
 
     def _start_all(self, pool: ThreadPoolExecutor, places: Iterable[tuple[str, float]]) -> list[_Process]:
         """Starts processes, with (token, share) each, at the same time; returns those that have begun."""
-        return [one for one in pool.map(lambda place: self._start(*place), places) if one is not None]
+        return [process for process in pool.map(lambda place: self._start(*place), places) if process is not None]
 
     def _start(self, token: str, share: float) -> _Process | None:
         """Starts a process, and waits until it has begun; returns None where it does not."""
         with self._changed:
             if self._ended:
                 return None
-            one = _Process(token, share)
-            self._ever.append(one)
+            process = _Process(token, share)
+            self._ever.append(process)
         try:
-            one.begin()
+            process.begin()
         except EOFError as death:
             self._lines.put(f"GPU {token} is left out: its process does not start ({death})")
             return None
-        return one
+        return process
 
     def _with_room(self, some: Sequence[_Process], needed: int) -> list[_Process]:
         """Returns those on which a member of so many bytes fits, the largest first."""
-        for one in some:
-            if one.room < needed:
-                one.end()
+        for process in some:
+            if process.room < needed:
+                process.end()
                 self._lines.put(
-                    f"{one} is left out: a member needs {needed / GIB:.1f} GiB, "
-                    f"{one.free / GIB:.1f} of {one.total / GIB:.1f} may be taken"
+                    f"{process} is left out: a member needs {needed / GIB:.1f} GiB, "
+                    f"{process.free / GIB:.1f} of {process.total / GIB:.1f} may be taken"
                 )
-        return sorted((one for one in some if one.room >= needed), key=lambda one: -one.room)
+        return sorted((process for process in some if process.room >= needed), key=lambda process: -process.room)
 
     def _more(self, wanted: int, needed: int) -> Iterator[tuple[str, float]]:
         """Yields (token, share) of further processes, for `wanted` in all, as far as members of `needed` bytes fit."""
         count, rest = len(self._all), wanted - len(self._all)
-        for place, one in enumerate(self._all):
-            more = max(0, min(-(-rest // (count - place)), one.room // max(1, needed) - 1))
+        for place, process in enumerate(self._all):
+            more = max(0, min(-(-rest // (count - place)), process.room // max(1, needed) - 1))
             rest -= more
-            one.share = 1 / (1 + more)
-            yield from [(one.token, one.share)] * more
+            process.share = 1 / (1 + more)
+            yield from [(process.token, process.share)] * more
 
     def _fitting(self, job: Job) -> list[int]:
         """Returns how many of a job's first members fit on each GPU."""
@@ -323,7 +323,7 @@ class _Gpus:
             return _bytes(replace(job, cohort=Cohort(learners[:count])))
 
         with self._changed:
-            rooms = [one.room for one in self._all]
+            rooms = [process.room for process in self._all]
         return [bisect_right(range(1, len(learners) + 1), room, key=needed) for room in rooms]
 
 

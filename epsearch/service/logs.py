@@ -64,7 +64,7 @@ class LogHandler(logging.Handler):
         known = self._known
         texts = head | {name: value for name, value in fields.items() if value not in (None, "")}
         return json.dumps(
-            {name: without_passwords(one, known) if isinstance(one, str) else one for name, one in texts.items()},
+            {name: without_passwords(text, known) if isinstance(text, str) else text for name, text in texts.items()},
             default=str,
         )
 

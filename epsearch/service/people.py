@@ -17,15 +17,15 @@ class People:
     def visible_to(self, token: Token) -> list[Person]:
         """Returns the owners of tokens and studies: all to an admin, else the owner of the token alone."""
         submissions, states = self._store.queue.submissions(), self._store.leases.states()
-        queued = [one for one in submissions.values() if one.open]
-        running = [one for one in queued if one.study in states and states[one.study].held]
+        queued = [submission for submission in submissions.values() if submission.open]
+        running = [submission for submission in queued if submission.study in states and states[submission.study].held]
         studies, waiting_or_running, in_training = (
-            Counter(one.submitter for one in some) for some in (submissions.values(), queued, running)
+            Counter(submission.submitter for submission in some) for some in (submissions.values(), queued, running)
         )
         tokens: dict[str, list[Credential]] = {}
-        for one in self._settings.tokens.valid:
-            credential = Credential(name=one.name, role=one.role, expires=one.expires or None)
-            tokens.setdefault(one.owner, []).append(credential)
+        for valid in self._settings.tokens.valid:
+            credential = Credential(name=valid.name, role=valid.role, expires=valid.expires or None)
+            tokens.setdefault(valid.owner, []).append(credential)
         return [
             Person(
                 name=owner,

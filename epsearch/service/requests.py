@@ -23,7 +23,7 @@ from results.ledger.writers.queue import Labels, Submission
 from search_spaces.published.definition import UnknownDataset, load_definition
 from trainers.streams import present
 
-SERVER_SET = tuple(name for name, one in Study.options().items() if one.scope == PLACE)
+SERVER_SET = tuple(name for name, option in Study.options().items() if option.scope == PLACE)
 """Options with paths, which the service chooses: a client's would be paths of this machine."""
 TITLES = {"search": "run", "comparison": "compare", "memory study": "memory", "protocol study": "protocols"}
 """Maps the title of a study kind to the kind's name."""
@@ -139,7 +139,7 @@ def parse_labels(tags: Any, notes: Any) -> Labels:
     words = tags.split(",") if isinstance(tags, str) else tags
     if not isinstance(words, list) or not isinstance(notes, str):
         raise UsageError("tags must be a list of words, and notes a text")
-    wanted = tuple(dict.fromkeys(word for one in words if (word := str(one).strip())))
+    wanted = tuple(dict.fromkeys(word for text in words if (word := str(text).strip())))
     for word in wanted:
         if not TAG.fullmatch(word):
             raise UsageError(f"a tag must have 1 to 40 letters, digits or . _ -, got {brief(word)}")

@@ -184,7 +184,7 @@ async def writers_only(request: Request) -> None:
 async def check_query(request: Request) -> None:
     """Raises UsageError for an unknown parameter in the query, which may be misspelt."""
     of_route = request.scope["route"].dependant
-    known = [one.alias for part in (of_route, *of_route.dependencies) for one in part.query_params]
+    known = [parameter.alias for part in (of_route, *of_route.dependencies) for parameter in part.query_params]
     for name in request.query_params:
         if name not in known:
             raise UsageError(unknown("query parameter", brief(name).strip("'"), known))

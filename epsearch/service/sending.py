@@ -46,7 +46,7 @@ class Sender:
 
     def __init__(self, send: Send, hide: Hide, known: str | None) -> None:
         self._send, self._hide = send, hide
-        self._known = None if known is None else {one.strip().removeprefix("W/") for one in known.split(",")}
+        self._known = None if known is None else {tag.strip().removeprefix("W/") for tag in known.split(",")}
         self._start: Message | None = None
         self._hides = False
 

@@ -214,7 +214,9 @@ class Studies:
         current, row = self.store.leases.state_of(study.name), history.find(self.store, study.name)
         if row is None or current is None or current.state != FINISHED or current.held:
             return False
-        requests = {name: one.show(study.value(name)) for name, one in study.options().items() if name in REQUESTS}
+        requests = {
+            name: option.show(study.value(name)) for name, option in study.options().items() if name in REQUESTS
+        }
         if any(row.config.get(name, value if not value else None) != value for name, value in requests.items()):
             return False
         with suppress(Unreadable):

@@ -67,7 +67,7 @@ def make_script(job: SlurmJob, command: Sequence[str], studies: Sequence[Checked
     if lead > LONGEST_LEAD:
         raise UsageError(f"signal must be <= {LONGEST_LEAD}s, as sbatch takes no more, got {job.signal!r}")
     name, container = "epsearch" if files else UNSAFE.sub("-", studies[0][0]["name"]), _container(job)
-    own = [_options(job, lead, *one) for one in studies]
+    own = [_options(job, lead, *study) for study in studies]
     tasks = [shlex.join(["--config", str(file), *words]) for file, words in zip(files, own, strict=False)]
     line = shlex.join([*container, "epsearch", *command, *([] if files else own[0])])
     templates = Environment(

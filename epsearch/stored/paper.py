@@ -146,8 +146,12 @@ def _verification(results: SearchResults) -> dict[str, object]:
         "verified": results.facts.get("verified"),
         "certificates": [
             # JSON has no infinity.
-            {"key": one.key, "accuracy_difference": _finite(one.accuracy_difference), "created": one.created}
-            for one in results.certificates
+            {
+                "key": certificate.key,
+                "accuracy_difference": _finite(certificate.accuracy_difference),
+                "created": certificate.created,
+            }
+            for certificate in results.certificates
         ],
         "summary": certificates.summary(results),
         "disjointness": results.disjointness,

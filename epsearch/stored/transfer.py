@@ -86,8 +86,8 @@ def _export(file: Path, store: Store, names: Names) -> Transfer:
         raise UsageError(f"cannot write {on_one_line(file)}: {error.strerror or error}") from error
     studies = tuple(row["name"] for group in rows(schema.studies) for row in group)
     # Of one study, runs without a certificate have none that is missing.
-    lost = sum(len(names[one]) - parts[one]["rows"] for one in (schema.studies, schema.runs))
-    certificates = sum(parts[one]["rows"] for one in schema.CERTIFICATES.values())
+    lost = sum(len(names[table]) - parts[table]["rows"] for table in (schema.studies, schema.runs))
+    certificates = sum(parts[table]["rows"] for table in schema.CERTIFICATES.values())
     return Transfer(file, studies, studies, parts[schema.runs]["rows"], certificates, lost)
 
 

@@ -38,17 +38,23 @@ def search_declaration(name: str, method: str | None = None) -> Hyperparameter:
         return anything(identifier(name))
     ours = {} if method is not None and declaration(method).foreign else hyperparameters()
     known = ours | ({} if method is None else own_hyperparameters(method))
-    one = known[one_of(name, "hyperparameter", known)]
-    return replace(one, low=one.low if one.search_low is None else one.search_low, all_for_none=False)
+    declared = known[one_of(name, "hyperparameter", known)]
+    return replace(
+        declared, low=declared.low if declared.search_low is None else declared.search_low, all_for_none=False
+    )
 
 
-def _allowed(one: Hyperparameter) -> str:
+def _allowed(declared: Hyperparameter) -> str:
     """Returns the allowed values in words.
 
     >>> [_allowed(search_declaration(name)) for name in ("epsilon", "memory", "lr")]
     ['in [0, 1]', 'whole, >= 1 and <= 1000000000', '> 0 and <= 1e+30']
     """
-    return one.allowed if one.high <= 1 else f"{'whole, ' if one.whole else ''}{one.allowed} and <= {one.high:.10g}"
+    return (
+        declared.allowed
+        if declared.high <= 1
+        else f"{'whole, ' if declared.whole else ''}{declared.allowed} and <= {declared.high:.10g}"
+    )
 
 
 @as_usage_error(ValueError)
@@ -178,20 +184,20 @@ def _parameter(part: Any, method: str | None) -> Parameter:
     name = str(name).strip().replace("-", "_")
     if values is None or not (values or isinstance(values, (bool, int, float))):
         raise UsageError(f"search takes NAME={FORMS}, got {brief(part)}")
-    one = search_declaration(name, method)
+    declared = search_declaration(name, method)
     if isinstance(values, list):
-        return _choices(one, values, method, truths=False)
+        return _choices(declared, values, method, truths=False)
     values = str(values)
     # Words have no interval.
-    if (ends := re.fullmatch(r"(log:)?(.+)\.\.(.+)", values)) and not one.choices:
-        low, high = (_value(one, part) for part in ends.groups()[1:])
-        return Parameter(name, float(low), float(high), log=bool(ends[1]), whole=one.whole)
-    return _choices(one, values.split(","), method, truths=True)
+    if (ends := re.fullmatch(r"(log:)?(.+)\.\.(.+)", values)) and not declared.choices:
+        low, high = (_value(declared, part) for part in ends.groups()[1:])
+        return Parameter(name, float(low), float(high), log=bool(ends[1]), whole=declared.whole)
+    return _choices(declared, values.split(","), method, truths=True)
 
 
-def _choices(one: Hyperparameter, values: Sequence[Any], method: str | None, truths: bool) -> Parameter:
+def _choices(declared: Hyperparameter, values: Sequence[Any], method: str | None, truths: bool) -> Parameter:
     """Returns a parameter of choices; truths: see `any_value`. Raises UsageError; ValueError for equal choices."""
-    name, choices = one.name, [part.strip() if isinstance(part, str) else part for part in values]
+    name, choices = declared.name, [part.strip() if isinstance(part, str) else part for part in values]
     if len(choices) > limits.CHOICES:
         raise UsageError(f"choices of {name} must be <= {limits.CHOICES} in number, got {len(choices)}")
     if "" in choices:
@@ -201,17 +207,17 @@ def _choices(one: Hyperparameter, values: Sequence[Any], method: str | None, tru
         if None in tried:
             raise UsageError(f"search cannot try null as {name}, which means not used; give a word for it, like off")
         return Parameter(name, choices=tuple(choice for choice in tried if choice is not None))
-    return Parameter(name, choices=tuple(_value(one, choice) for choice in choices))
+    return Parameter(name, choices=tuple(_value(declared, choice) for choice in choices))
 
 
-def _value(one: Hyperparameter, text: Any) -> Value:
+def _value(declared: Hyperparameter, text: Any) -> Value:
     """Returns a value of a searched hyperparameter. Raises UsageError."""
-    if one.choices:
-        return word(text, f"{one.name} (search)", one)
+    if declared.choices:
+        return word(text, f"{declared.name} (search)", declared)
     try:
         value = float(str(text)) + 0.0  # −0 is 0; as a text True is no number
     except ValueError:
-        raise UsageError(f"search takes {one.name}={FORMS} with numbers, got {brief(text)}") from None
-    if not one.fits(value):
-        raise UsageError(f"{one.name} must be {_allowed(one)}, got {brief(value)}")
-    return int(value) if one.whole else value
+        raise UsageError(f"search takes {declared.name}={FORMS} with numbers, got {brief(text)}") from None
+    if not declared.fits(value):
+        raise UsageError(f"{declared.name} must be {_allowed(declared)}, got {brief(value)}")
+    return int(value) if declared.whole else value

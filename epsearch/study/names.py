@@ -26,12 +26,12 @@ from trainers.methods.rules import MEMORY
 from trainers.spelling import unknown
 
 # Methods that show tasks together, as bounds of what others reach.
-REFERENCE_ROWS = tuple(name for name, one in METHODS.items() if one.union is not None)
+REFERENCE_ROWS = tuple(name for name, declared in METHODS.items() if declared.union is not None)
 PACK_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,59}")
 USUAL = "cv-tasks"
 """The protocol of nearly all stored searches, which are listed without a table of protocols."""
 # The methods of a comparison share these, as it is paired.
-SHARED = (*(one.name for one in OF_EVERY_METHOD if not one.per_method), MEMORY.name)
+SHARED = (*(each.name for each in OF_EVERY_METHOD if not each.per_method), MEMORY.name)
 
 
 @as_usage_error(UnknownDataset)
@@ -68,7 +68,7 @@ def plugin(value: Any, name: str, kind: str, known: Collection[str]) -> str:
 
 def protocols(value: Any, name: str) -> tuple[str, ...]:
     """Returns names of search protocols, each once, with commas between; plug-ins are loaded."""
-    chosen = tuple(protocol(one, name) for one in split_list(value))
+    chosen = tuple(protocol(text, name) for text in split_list(value))
     if not chosen or len(set(chosen)) < len(chosen):
         raise UsageError(f"{name} must be different protocols, got {', '.join(chosen) or 'none'}")
     return chosen
@@ -121,7 +121,7 @@ def register_trainer(reference: str, declared: tuple[Hyperparameter, ...] | None
 def methods(value: Any, name: str) -> tuple[str, ...]:
     """Returns methods, each once, from a list, names separated by commas, or all but those that must be named."""
     if value == "all":
-        return tuple(name for name, one in METHODS.items() if not one.named_only)
+        return tuple(name for name, declared in METHODS.items() if not declared.named_only)
     names = [method(str(part).strip()) for part in split_list(value)]
     if not names or len(set(names)) < len(names):
         raise UsageError(f"{name} must be different names with commas between, or all; got {value!r}")

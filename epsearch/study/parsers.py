@@ -143,9 +143,9 @@ def size(value: Any, name: str, least: str = "1MiB", example: str = "500MiB or 4
     >>> size("2kB", "memory-bytes", "1KB"), size("2 KB", "memory-bytes", "1KB"), size("2KiB", "memory-bytes", "1KB")
     (2000, 2000, 2048)
     """
-    match, smallest = (SIZE.fullmatch(str(one).strip()) for one in (value, least))
+    match, smallest = (SIZE.fullmatch(str(text).strip()) for text in (value, least))
     assert smallest
-    count, low = (int(float(one[1]) * BYTES[one[2]]) if one else 0 for one in (match, smallest))
+    count, low = (int(float(parts[1]) * BYTES[parts[2]]) if parts else 0 for parts in (match, smallest))
     if not low <= count <= 2**60:
         raise UsageError(f"{name} must be a size >= {least} like {example}, got {brief(value)}")
     return count
@@ -208,27 +208,31 @@ def widths(value: Any, name: str) -> tuple[int, ...]:
     return numbers
 
 
-def hyperparameter(value: Any, name: str, one: Hyperparameter) -> Value:
+def hyperparameter(value: Any, name: str, declared: Hyperparameter) -> Value:
     """Returns a value of a declared hyperparameter: a word, a whole number, a float32, or None for `all` or `none`."""
-    if one.choices:
-        return word(value, name, one)
-    if one.whole:
-        low, high = int(one.low), int(one.high)
-        return whole_or_all(value, name, low, high, one.none) if one.all_for_none else whole(value, name, low, high)
+    if declared.choices:
+        return word(value, name, declared)
+    if declared.whole:
+        low, high = int(declared.low), int(declared.high)
+        return (
+            whole_or_all(value, name, low, high, declared.none)
+            if declared.all_for_none
+            else whole(value, name, low, high)
+        )
     try:
         number = math.nan if isinstance(value, bool) else float(value) + 0.0  # −0 is 0
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if not one.fits(number):
+    if not declared.fits(number):
         # The message names the bound of float32 only where it is the violated one.
-        allowed = f"<= {limits.FLOAT:g}" if number > one.high == limits.FLOAT else one.allowed
+        allowed = f"<= {limits.FLOAT:g}" if number > declared.high == limits.FLOAT else declared.allowed
         raise UsageError(f"{name} must be a number {allowed}, got {brief(value)}")
     return number
 
 
-def word(value: Any, name: str, one: Hyperparameter) -> str:
+def word(value: Any, name: str, declared: Hyperparameter) -> str:
     """Returns one of its words, or module:attribute of a network. Raises UsageError."""
-    return str(value) if one.fits(value) else one_of(value, name, one.choices)
+    return str(value) if declared.fits(value) else one_of(value, name, declared.choices)
 
 
 def seeds(value: Any, name: str) -> tuple[int, ...]:
@@ -255,7 +259,7 @@ def task_order(value: Any, name: str) -> tuple[int, ...] | None:
     if not isinstance(value, (str, list, tuple)):
         raise wrong
     try:
-        tasks = tuple(int(str(one)) for one in (value.split(",") if isinstance(value, str) else value))
+        tasks = tuple(int(str(number)) for number in (value.split(",") if isinstance(value, str) else value))
     except ValueError:
         raise wrong from None
     if sorted(tasks) != list(range(len(tasks))):

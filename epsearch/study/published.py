@@ -58,7 +58,7 @@ def of_methods(dataset: str) -> dict[str, dict[str, Value]]:
     # Definitions have learning_rate for the option lr; keys that are no options are left out.
     names = {each.published or each.name: each.name for each in hyperparameters().values()}
     own = load_definition(dataset).methods
-    alike = {name: own[one.settings_of] for name, one in METHODS.items() if one.settings_of in own}
+    alike = {name: own[declared.settings_of] for name, declared in METHODS.items() if declared.settings_of in own}
     return {
         method: {names[written]: value for written, value in settings.items() if written in names}
         for method, settings in {**own, **alike}.items()

@@ -41,23 +41,23 @@ def plugins(kind: str) -> ValueType:
     return ValueType(partial(names.plugins, kind=kind), "NAME …", list, words=0, json=WORDS)
 
 
-def hyperparameter(one: Hyperparameter) -> ValueType:
+def hyperparameter(declared: Hyperparameter) -> ValueType:
     """Returns the type of a declared hyperparameter.
 
     >>> from trainers.methods import hyperparameters
     >>> [hyperparameter(hyperparameters()[name]).metavar for name in ("lr", "memory_batch", "trigger")]
     ['FLOAT', 'INT|all', 'zero|epsilon']
     """
-    number = ("INT" if one.whole else "FLOAT") + f"|{one.none}" * one.all_for_none
-    schema: dict[str, object] = {"type": "integer" if one.whole else "number"}
-    if one.choices:
-        schema = {"type": "string", "enum": list(one.choices)}
+    number = ("INT" if declared.whole else "FLOAT") + f"|{declared.none}" * declared.all_for_none
+    schema: dict[str, object] = {"type": "integer" if declared.whole else "number"}
+    if declared.choices:
+        schema = {"type": "string", "enum": list(declared.choices)}
     return ValueType(
-        partial(parsers.hyperparameter, one=one),
-        "|".join(one.choices) or number,
-        none=one.none if one.all_for_none else None,
-        choices=one.choices,
-        json=_or_word(schema, one.none) if one.all_for_none else schema,
+        partial(parsers.hyperparameter, declared=declared),
+        "|".join(declared.choices) or number,
+        none=declared.none if declared.all_for_none else None,
+        choices=declared.choices,
+        json=_or_word(schema, declared.none) if declared.all_for_none else schema,
     )
 
 

@@ -49,13 +49,15 @@ class MethodCase:
         self.name = method if isinstance(method, str) else self._named(method)
         self.method = PLUGGED.get(self.name) or METHODS[self.name]
         self.path = path or (COMPILED if find_spec("numba") else TENSORS)
-        declared = {one.name: one for one in self.method.hyperparameters}
+        declared = {declared.name: declared for declared in self.method.hyperparameters}
         every = USUAL | dict(values or {})
         self.values = {
-            name: every[name] if name in every and one.fits(every[name]) else one.default
-            for name, one in declared.items()
+            name: every[name] if name in every and hyperparameter.fits(every[name]) else hyperparameter.default
+            for name, hyperparameter in declared.items()
         }
-        self.others = {name: _other(one, self.values[name]) for name, one in declared.items()} | dict(others or {})
+        self.others = {
+            name: _other(hyperparameter, self.values[name]) for name, hyperparameter in declared.items()
+        } | dict(others or {})
 
     @property
     def grows(self) -> bool:
@@ -83,7 +85,7 @@ class MethodCase:
         }
 
     def _named(self, method: Method) -> str:
-        known = [name for name, one in (METHODS | PLUGGED).items() if one is method]
+        known = [name for name, registered in (METHODS | PLUGGED).items() if registered is method]
         if known:
             return known[0]
         # One of its own: checks of several methods may be made before any is run.
@@ -123,15 +125,15 @@ def numbers_and_tensors_mix_alike(case: MethodCase) -> str | None:
     losses = [(0.5, 0.25), (0.5, 2.0), (0.0, 1.0), (1.0, 0.0), (0.0, 0.0), (1.0, 1.0)]
     known = dict(zip(("loss", "reference_loss"), torch.tensor(losses).unbind(dim=1), strict=True))
     together = rule.mix(Products(gg, gr, rr, share, **known), values.but(**tensors))
-    for row, one in enumerate(products):
-        alone = rule.mix(Products(*one, share, 0.0, 1.0, *losses[row]), values)
+    for row, inner in enumerate(products):
+        alone = rule.mix(Products(*inner, share, 0.0, 1.0, *losses[row]), values)
         for part in Mix._fields:
             number, tensor = float(getattr(alone, part)), getattr(together, part)
             entry = float(tensor[row] if isinstance(tensor, torch.Tensor) and tensor.dim() else tensor)
             sure(
                 np.isclose(number, entry, rtol=1e-4, atol=1e-6),
                 f"{part} of the mix must be the same for numbers and for tensors, got {number:g} and {entry:g} for "
-                f"g·g, g·g_ref, g_ref·g_ref = {one}",
+                f"g·g, g·g_ref, g_ref·g_ref = {inner}",
             )
     return None
 
@@ -149,12 +151,12 @@ def what_is_needed_of_g_ref_is_enough(case: MethodCase) -> str | None:
         if needed != SIGN:
             continue
         asked = True
-        for one in ((4.0, 1.0, 2.0), (4.0, 0.0, 0.0), (0.0, 0.0, 2.0), (1e-40, 1e-40, 1e-40), (1e-6, 5.0, 1e8)):
-            mix = Mix(*map(float, rule.mix(Products(*one), values)))
+        for inner in ((4.0, 1.0, 2.0), (4.0, 0.0, 0.0), (0.0, 0.0, 2.0), (1e-40, 1e-40, 1e-40), (1e-6, 5.0, 1e8)):
+            mix = Mix(*map(float, rule.mix(Products(*inner), values)))
             sure(
                 mix == (1.0, 0.0, 0.0),
                 f"a rule that needs the sign of g·g_ref alone must take g where it is not negative, got {mix} for "
-                f"g·g, g·g_ref, g_ref·g_ref = {one} with {_format(values)}; it needs NORM, or ALL",
+                f"g·g, g·g_ref, g_ref·g_ref = {inner} with {_format(values)}; it needs NORM, or ALL",
             )
     return None if asked else "no values need the sign alone"
 
@@ -165,8 +167,8 @@ def members_are_the_same_alone_and_together(case: MethodCase) -> None:
     apart |= {name: case.others[name] for name in case.method.per_learner if name in case.method.names}
     learners = [case.learner(seed, **changes) for seed in (0, 1) for changes in _each(apart)]
     together = case.train(learners, toy())
-    for row, one in enumerate(learners):
-        alone = case.train([one], toy())
+    for row, learner in enumerate(learners):
+        alone = case.train([learner], toy())
         if case.path.products == "torch":
             same = np.allclose(together.params[row], alone.params[0], atol=CLOSE)
         else:
@@ -174,8 +176,8 @@ def members_are_the_same_alone_and_together(case: MethodCase) -> None:
             same = same and np.array_equal(together.params[row], alone.params[0])
         sure(
             same,
-            f"a member must have the same result alone and in a cohort; that of seed {one.seed} with "
-            f"{_format(one.hyperparameters)} has not: the rule uses something of other members",
+            f"a member must have the same result alone and in a cohort; that of seed {learner.seed} with "
+            f"{_format(learner.hyperparameters)} has not: the rule uses something of other members",
         )
 
 
@@ -199,7 +201,7 @@ def a_first_task_is_plain_sgd_where_it_must_be(case: MethodCase) -> str | None:
     if case.method.memory == RESERVOIR:
         return "a reservoir replays from its second step on"
     plain = MethodCase("van", {name: case.values[name] for name in ("lr", "batch_size")}, path=case.path)
-    result, expected = (one.train([one.learner()], toy(range(2))) for one in (case, plain))
+    result, expected = (each.train([each.learner()], toy(range(2))) for each in (case, plain))
     same = result.accuracies[0, 0, 0] == expected.accuracies[0, 0, 0]
     sure(
         same and np.allclose(result.within[0, 0], expected.within[0, 0]),
@@ -259,7 +261,7 @@ def outputs_of_later_tasks_stay_as_they_are(case: MethodCase) -> str | None:
     """Outputs that no example so far competes with get no gradient, by task and by class."""
     if case.grows:
         return "its network grows"
-    for scenario in (one for one in (TASK, CLASS) if one in case.method.scenarios):
+    for scenario in (scenario for scenario in (TASK, CLASS) if scenario in case.method.scenarios):
         stream = pairs(scenario, range(2))  # two of six classes are in no task
         sizes = (stream.inputs, *NETWORK.hidden, stream.outputs)
         result = case.train([case.learner()], stream)
@@ -301,14 +303,14 @@ PROMISES = (
 )
 
 
-def _other(one: Hyperparameter, value: Value) -> Value:
+def _other(declared: Hyperparameter, value: Value) -> Value:
     """Another value that is as likely to matter."""
-    if one.choices:
-        return next((word for word in one.choices if word != value), value)
+    if declared.choices:
+        return next((word for word in declared.choices if word != value), value)
     if value is None or isinstance(value, str):
         return 1
-    near = [value + 1, value - 1] if one.whole else [3 * value, value / 3, value + 0.4, value - 0.4]
-    return next((number for number in near if number != value and one.fits(number)), value)
+    near = [value + 1, value - 1] if declared.whole else [3 * value, value / 3, value + 0.4, value - 0.4]
+    return next((number for number in near if number != value and declared.fits(number)), value)
 
 
 def _each(changes: Mapping[str, Value]) -> list[dict[str, Value]]:
@@ -322,8 +324,12 @@ def _per_learner(case: MethodCase, values: Hyperparameters) -> dict[str, Any]:
 
 def _rows(together: CohortResult, row: int, alone: CohortResult, field: str) -> tuple[Any, Any]:
     """Returns the results of a member, with numbers for NaN."""
-    one, other = (np.asarray(getattr(result, field)[at]) for result, at in ((together, row), (alone, 0)))
-    return (one, other) if one.dtype.kind not in "f" else (np.nan_to_num(one, nan=-1.0), np.nan_to_num(other, nan=-1.0))
+    first, other = (np.asarray(getattr(result, field)[at]) for result, at in ((together, row), (alone, 0)))
+    return (
+        (first, other)
+        if first.dtype.kind not in "f"
+        else (np.nan_to_num(first, nan=-1.0), np.nan_to_num(other, nan=-1.0))
+    )
 
 
 def _format(values: Hyperparameters) -> str:

@@ -45,9 +45,9 @@ def network_checks(factory: Factory, inputs: Inputs = 64, outputs: int = 10) -> 
 
 def every_call_makes_a_new_module(case: NetworkCase) -> None:
     """Members must not share modules."""
-    one, other = case.make(), case.make()
-    sure(one is not other, "a factory must make a new module at every call")
-    shared = {value.data_ptr() for value in one.parameters()} & {value.data_ptr() for value in other.parameters()}
+    module, other = case.make(), case.make()
+    sure(module is not other, "a factory must make a new module at every call")
+    shared = {value.data_ptr() for value in module.parameters()} & {value.data_ptr() for value in other.parameters()}
     sure(not shared, "two modules of a factory must not share parameters")
 
 
@@ -70,11 +70,11 @@ def parameters_are_numbers_that_can_be_trained(case: NetworkCase) -> None:
 
 def starts_follow_from_torchs_seed(case: NetworkCase) -> None:
     """Members of a seed begin alike, so that comparisons are paired; those of another seed do not."""
-    one, again, other = (dict(case.make(seed).named_parameters()) for seed in (0, 0, 1))
-    sure(one.keys() == again.keys() == other.keys(), "a factory must make the same parameters at every call")
-    same = all(torch.equal(value, again[name]) for name, value in one.items())
+    first, again, other = (dict(case.make(seed).named_parameters()) for seed in (0, 0, 1))
+    sure(first.keys() == again.keys() == other.keys(), "a factory must make the same parameters at every call")
+    same = all(torch.equal(value, again[name]) for name, value in first.items())
     sure(same, "the same seed of torch must give the same start; draw from torch's generator alone")
-    apart = any(not torch.equal(value, other[name]) for name, value in one.items())
+    apart = any(not torch.equal(value, other[name]) for name, value in first.items())
     sure(apart, "another seed of torch must give another start")
 
 

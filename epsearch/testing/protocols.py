@@ -28,8 +28,8 @@ QUESTION = Question(VALUES, VALUES, TASKS - 1, 17, stability=1, known={"default"
 
 def protocol_checks(protocol: Protocol | str) -> list[Check]:
     """Returns checks of a search protocol, or of the name of one."""
-    one = protocol_of(protocol) if isinstance(protocol, str) else protocol
-    return checks_of(PROMISES, one)
+    case = protocol_of(protocol) if isinstance(protocol, str) else protocol
+    return checks_of(PROMISES, case)
 
 
 def proposals_end_lie_inside_and_are_new(protocol: Protocol) -> str | None:
@@ -61,9 +61,12 @@ def the_same_trials_lead_to_the_same_choice(protocol: Protocol) -> str | None:
     for question in _questions(protocol):
         for accuracy in ACCURACIES:
             trials = ask(protocol, question, accuracy)
-            copies = [Trial(one.value, one.matrices.copy()) for one in trials]
+            copies = [Trial(trial.value, trial.matrices.copy()) for trial in trials]
             again = ask(protocol, question, accuracy)
-            sure([one.value for one in again] == [one.value for one in trials], "proposals must follow from the trials")
+            sure(
+                [trial.value for trial in again] == [trial.value for trial in trials],
+                "proposals must follow from the trials",
+            )
             first, second = protocol.choose(question, trials), protocol.choose(question, again)
             sure(first == second, f"equal trials must lead to one choice, got {first} and {second}")
             same = all(

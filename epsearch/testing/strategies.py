@@ -73,13 +73,13 @@ def a_value_may_be_told_again_but_not_changed(case: StrategyCase) -> None:
     strategy = case.build()
     asked = strategy.ask()
     values = [1.0, None][: len(asked)]
-    observations = [Observation(one.number, value) for one, value in zip(asked, values, strict=False)]
+    observations = [Observation(suggestion.number, value) for suggestion, value in zip(asked, values, strict=False)]
     if len(observations) == len(asked):  # the round would be over
         return
     strategy.tell(observations)
     strategy.tell(observations)
     new = Observation(asked[len(observations)].number, 1.0)
-    for changed in (Observation(one.number, 2.0) for one in observations):
+    for changed in (Observation(observation.number, 2.0) for observation in observations):
         refuses(lambda other=changed: strategy.tell([new, other]), "another value of a number")  # type: ignore[misc]
     sure(strategy.ask() == asked[len(observations) :], "of a call that is refused nothing may be taken in")
 
@@ -87,7 +87,7 @@ def a_value_may_be_told_again_but_not_changed(case: StrategyCase) -> None:
 def values_of_closed_rounds_may_be_told_again(case: StrategyCase) -> None:
     """A restarted driver tells them again."""
     strategy = case.build()
-    observations = run(strategy, lambda one: one.number % 3)
+    observations = run(strategy, lambda suggestion: suggestion.number % 3)
     before = state(strategy)
     strategy.tell(observations)
     sure(strategy.done and state(strategy) == before, "values of closed rounds may be told again, and change nothing")
@@ -95,7 +95,7 @@ def values_of_closed_rounds_may_be_told_again(case: StrategyCase) -> None:
 
 def replay_refuses_what_does_not_belong_to_the_search(case: StrategyCase) -> None:
     """Then the search was another one."""
-    observations = run(case.build(), lambda one: one.number % 3)
+    observations = run(case.build(), lambda suggestion: suggestion.number % 3)
     refuses(
         lambda: replay(case.build(), [*observations, Observation(len(observations), 0.0)]), "an observation too many"
     )
@@ -104,14 +104,14 @@ def replay_refuses_what_does_not_belong_to_the_search(case: StrategyCase) -> Non
 def a_search_in_which_everything_fails_ends_without_a_best(case: StrategyCase) -> None:
     """Every member may diverge."""
     strategy = case.build()
-    run(strategy, lambda one: None)
+    run(strategy, lambda suggestion: None)
     sure(strategy.best is None, f"where everything fails nothing is the best, got {strategy.best}")
 
 
 def equal_scores_end_too_and_the_first_is_best(case: StrategyCase) -> None:
     """The first of equal values is the best."""
     strategy = case.build()
-    run(strategy, lambda one: 0.25)
+    run(strategy, lambda suggestion: 0.25)
     best = strategy.best
     sure(best is not None and best.value == 0.25, f"the best of equal scores must have that score, got {best}")
     first = strategy.rounds[0].points[0]
@@ -122,7 +122,7 @@ def one_success_among_failures_is_the_best(case: StrategyCase) -> None:
     """However low it is."""
     for survivor in (0, 2):
         strategy = case.build()
-        observations = run(strategy, lambda one, only=survivor: -5.0 if one.number == only else None)  # type: ignore[misc]
+        observations = run(strategy, lambda suggestion, only=survivor: -5.0 if suggestion.number == only else None)  # type: ignore[misc]
         if survivor < len(observations):
             best = strategy.best
             known = best is not None and (best.number, best.value) == (survivor, -5.0)
@@ -133,17 +133,20 @@ def suggestions_lie_inside_have_numbers_of_their_own_and_end(case: StrategyCase,
     """Suggestions lie within the space and the budget, whatever the scores are."""
     strategy, asked, score = case.build(), list[Suggestion](), scores_of(table)
 
-    def seen(one: Suggestion) -> float | None:
-        asked.append(one)
-        return score(one)
+    def seen(suggestion: Suggestion) -> float | None:
+        asked.append(suggestion)
+        return score(suggestion)
 
     run(strategy, seen)
     parameters, most = case.space.parameters, case.budget.points * case.budget.repeats
-    for one in asked:
-        sure(len(one.point) == len(parameters), f"a point must have {len(parameters)} values, got {one.point}")
-        for parameter, value in zip(parameters, one.point, strict=True):
+    for suggestion in asked:
+        sure(
+            len(suggestion.point) == len(parameters),
+            f"a point must have {len(parameters)} values, got {suggestion.point}",
+        )
+        for parameter, value in zip(parameters, suggestion.point, strict=True):
             sure(is_allowed(parameter, value), f"values must lie in {parameter}, got {value!r}")
-    numbers = [one.number for one in asked]
+    numbers = [suggestion.number for suggestion in asked]
     sure(numbers == list(range(len(asked))), f"suggestions must be numbered 0, 1, 2, …, got {numbers}")
     sure(len(asked) <= most, f"there may be {most} suggestions, got {len(asked)}")
     count = len(strategy.rounds)
@@ -161,30 +164,30 @@ def rounds_show_suggestions_and_observations(case: StrategyCase, table: Sequence
         below = last.span is None or last.span[0] <= float(min(last.points)[0])
         sure(below, f"the span of a round must hold its points, {last.points}; got {last.span}")
         sure(
-            last.points == tuple(one.point for one in batch) and set(last.scores) == {None},
+            last.points == tuple(suggestion.point for suggestion in batch) and set(last.scores) == {None},
             "the last round must be the open one, with the points that are asked for and no scores",
         )
-        observations.append([observe(one, score(one)) for one in batch])
+        observations.append([observe(suggestion, score(suggestion)) for suggestion in batch])
         asked.append(batch)
         strategy.tell(observations[-1])
     rounds = strategy.rounds
-    sure([one.number for one in rounds] == list(range(1, len(asked) + 1)), "rounds must be numbered 1, 2, 3, …")
-    points = [tuple(one.point for one in batch) for batch in asked]
-    sure([one.points for one in rounds] == points, "rounds must show the points that were asked for")
-    values = [tuple(one.value for one in batch) for batch in observations]
-    sure([one.scores for one in rounds] == values, "rounds must show the scores that were told")
+    sure([each.number for each in rounds] == list(range(1, len(asked) + 1)), "rounds must be numbered 1, 2, 3, …")
+    points = [tuple(suggestion.point for suggestion in batch) for batch in asked]
+    sure([each.points for each in rounds] == points, "rounds must show the points that were asked for")
+    values = [tuple(observation.value for observation in batch) for batch in observations]
+    sure([each.scores for each in rounds] == values, "rounds must show the scores that were told")
 
 
 def the_best_is_an_observed_value(case: StrategyCase, table: Sequence[float | None]) -> None:
     """It has the highest score, unless the strategy decides alone."""
     strategy, asked, score = case.build(), dict[int, Suggestion](), scores_of(table)
 
-    def seen(one: Suggestion) -> float | None:
-        asked[one.number] = one
-        return score(one)
+    def seen(suggestion: Suggestion) -> float | None:
+        asked[suggestion.number] = suggestion
+        return score(suggestion)
 
     observations = run(strategy, seen)
-    values, best = [one.value for one in observations if one.value is not None], strategy.best
+    values, best = [observation.value for observation in observations if observation.value is not None], strategy.best
     sure((best is None) == (not values), f"there must be a best exactly where something was scored, got {best}")
     if best is not None:
         known = best.point == asked[best.number].point and best.value == observations[best.number].value
@@ -199,7 +202,7 @@ def parts_in_any_order_lead_to_the_same_suggestions(
     """Workers end in any order."""
     whole, parts = case.build(), case.build()
     while not whole.done:
-        observations = [observe(one, scores_of(table)(one)) for one in whole.ask()]
+        observations = [observe(suggestion, scores_of(table)(suggestion)) for suggestion in whole.ask()]
         whole.tell(observations)
         for observation in shuffled(observations):
             parts.tell([observation])

@@ -176,7 +176,7 @@ def cross_validation_and_evaluation_share_no_image(streams: StreamCase) -> str |
         if any(hasattr(stream, "angle") for _, stream in streams.each()):
             return ROTATED
         first, second = (
-            {one for task in tasks for part in _parts(stream, seed, task) for one in _contents(stream, part)}
+            {example for task in tasks for part in _parts(stream, seed, task) for example in _contents(stream, part)}
             for tasks, stream in streams.each()
         )
         shared = len(first & second)
@@ -215,13 +215,13 @@ def seeds_and_tasks_have_orders_of_their_own(streams: StreamCase) -> None:
 def the_description_tells_streams_apart(streams: StreamCase) -> None:
     """It is JSON, the same at every call, and part of every result's key."""
     examples = (None, streams.examples)
-    described = [stream.describe() for one in examples for _, stream in streams.each(one)]
-    texts = [json.dumps(one, sort_keys=True, allow_nan=False) for one in described]
+    described = [stream.describe() for number in examples for _, stream in streams.each(number)]
+    texts = [json.dumps(facts, sort_keys=True, allow_nan=False) for facts in described]
     sure(len(set(texts)) == len(texts), "descriptions must differ between tasks and between examples_per_task")
     again = json.dumps(streams.factory(streams.cv, None).describe(), sort_keys=True)
     sure(again == texts[0], "a description must be the same at every call")
-    for one in described:
-        fits = type(one.get("examples_per_task")) is int and isinstance(one.get("kind"), str)
+    for facts in described:
+        fits = type(facts.get("examples_per_task")) is int and isinstance(facts.get("kind"), str)
         sure(fits, "a description must have kind, a text, and examples_per_task, a whole number")
 
 
@@ -248,7 +248,7 @@ def _at(seed: int, task: int) -> str:
 def _contents(stream: Any, examples: Examples) -> list[bytes]:
     """Returns the images, hashable."""
     inputs = stream.pixels[examples.inputs] if hasattr(stream, "pixels") else examples.inputs
-    return [one.tobytes() for one in np.ascontiguousarray(inputs)]
+    return [row.tobytes() for row in np.ascontiguousarray(inputs)]
 
 
 def _parts(stream: Any, seed: int, task: int) -> tuple[Examples, Examples]:

@@ -97,5 +97,5 @@ def tables(data: Numbers) -> dict[str, pd.DataFrame]:
 def _mean_accuracy(results: SearchResults, value: float) -> float:
     """Returns the mean A_T of a value in the evaluation, in percent; NaN without one."""
     members = results.evaluation_of((value,)) if (value,) in results.evaluated else ()
-    scores = [METRICS[A_T].of(one) for one in members if one.status == "ok"]
+    scores = [METRICS[A_T].of(record) for record in members if record.status == "ok"]
     return float(np.mean(scores)) if scores else float("nan")

@@ -32,7 +32,7 @@ def numbers(rows: Iterable[tuple[str, Sequence[RunRecord]]]) -> pd.DataFrame:
         "n",
     ]
     frames = [_of_row(label, place, members) for place, (label, members) in enumerate(rows)]
-    frames = [one for one in frames if len(one)]
+    frames = [frame for frame in frames if len(frame)]
     return pd.concat(frames, ignore_index=True)[columns] if frames else pd.DataFrame(columns=columns)
 
 
@@ -72,7 +72,11 @@ def tables(points: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def _of_row(label: str, place: int, members: Sequence[RunRecord]) -> pd.DataFrame:
     """Returns the rows of `numbers` of one label, in order of time; tasks are as long as that of the longest seed."""
-    measured = [one.inside for one in members if one.status == "ok" and one.inside is not None and one.inside.size]
+    measured = [
+        record.inside
+        for record in members
+        if record.status == "ok" and record.inside is not None and record.inside.size
+    ]
     if not measured:
         return pd.DataFrame()
     points = np.concatenate(measured)

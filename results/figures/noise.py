@@ -21,8 +21,10 @@ def indistinct_rounds(results: SearchResults) -> tuple[int, ...]:
     counts if p >= 0.05. The first round with an interval never counts, nor does a round that allows no test, as one of
     a single seed. ε = 0 of ε-SOFT-GEM is left out of the test: it is A-GEM, another method.
     """
-    later = [one for one in results.rounds if one.span is not None][1:]
-    return tuple(one.number for one in later if no_difference(_scores(results, one)) >= ALPHA)
+    later = [search_round for search_round in results.rounds if search_round.span is not None][1:]
+    return tuple(
+        search_round.number for search_round in later if no_difference(_scores(results, search_round)) >= ALPHA
+    )
 
 
 def left_out_text(numbers: tuple[int, ...]) -> str:
@@ -34,9 +36,9 @@ def left_out_text(numbers: tuple[int, ...]) -> str:
     return f"Left out: {count_text(len(numbers), 'repeat')} with {RULE}." if numbers else ""
 
 
-def _scores(results: SearchResults, one: SearchRound) -> np.ndarray:
+def _scores(results: SearchResults, search_round: SearchRound) -> np.ndarray:
     """Returns what was maximised as [K, R], NaN where a member is missing or diverged."""
-    points = [point for point in one.points if not (results.zero_is_agem and point == (0.0,))]
+    points = [point for point in search_round.points if not (results.zero_is_agem and point == (0.0,))]
     rows = [by_seed(results.members_of(point), results.objective) for point in points]
     seeds = sorted({seed for row in rows for seed in row})
     # Reshaped, because without points or seeds NumPy makes an array of one dimension.

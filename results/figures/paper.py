@@ -45,22 +45,22 @@ def paper_style(figure: Any, width: float = 3.3) -> Any:
         raise ValueError(f"width must be in (0, {WIDEST}] inches, got {width}")
     styled = plotly("graph_objects").Figure(figure)
     _restyle(styled)
-    one = len(list(styled.select_xaxes())) == 1
+    single = len(list(styled.select_xaxes())) == 1
     styled.update_layout(
         width=INCH * width,
         height=INCH * width * RATIO,
         paper_bgcolor="white",
         plot_bgcolor="white",
         font={"family": FONT, "size": LETTERS, "color": "black"},
-        margin=MARGINS if one else {**MARGINS, "t": 30},
+        margin=MARGINS if single else {**MARGINS, "t": 30},
         legend={"font_size": LETTERS, "tracegroupgap": 0, "itemwidth": 30},
     )
     styled.update_annotations(font={"size": LETTERS, "color": "black"})
     for axis in (*styled.select_xaxes(), *styled.select_yaxes()):
         axis.update(tickfont_size=LETTERS, ticklen=3, nticks=6, title={"font_size": LETTERS, "standoff": 3})
-    if one:
+    if single:
         # The chosen value stands in the legend; its line stays.
-        styled.layout.annotations = [one for one in styled.layout.annotations if one.name == REFERENCE]
+        styled.layout.annotations = [note for note in styled.layout.annotations if note.name == REFERENCE]
         styled.update_layout(legend={"x": 0, "y": 1, "yref": "paper", "xanchor": "left", "yanchor": "top"})
         _make_room(styled)
     return styled

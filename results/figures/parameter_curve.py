@@ -122,9 +122,9 @@ def _references(results: SearchResults, metric: str) -> pd.DataFrame:
     """Returns `ParameterCurve.references`; without rows that do not have the metric, as joint training has no F_T."""
     spreads = {row: spread([*by_seed(members, metric).values()]) for row, members in results.references.items()}
     rows = [
-        (reference_label(row), one.n, one.mean, one.high - one.mean)
-        for row, one in spreads.items()
-        if not math.isnan(one.mean)
+        (reference_label(row), of_row.n, of_row.mean, of_row.high - of_row.mean)
+        for row, of_row in spreads.items()
+        if not math.isnan(of_row.mean)
     ]
     return pd.DataFrame(rows, columns=["row", "n", "mean", "half_width"])
 

@@ -86,26 +86,26 @@ def tables(points: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def _places(steps: list[float]) -> list[float]:
     """Returns where each protocol stands on the axis, in steps; none at the same place as another."""
-    paid = [one for one in steps if one > 0]
+    paid = [count for count in steps if count > 0]
     free = math.log10(min(paid)) - FREE if paid else 0.0
-    logs = [math.log10(one) if one > 0 else free for one in steps]
+    logs = [math.log10(count) if count > 0 else free for count in steps]
     apart = list(logs)
     for i, log in enumerate(logs):
         alike = [j for j, other in enumerate(logs) if abs(other - log) < CLOSE]
         apart[i] += DODGE * (alike.index(i) - (len(alike) - 1) / 2)
-    return [10**one for one in apart]
+    return [10**power for power in apart]
 
 
 def _ticks(steps: list[float], places: list[float]) -> dict[str, Any]:
     """Returns the ticks of an axis on which some choices take no step: 0, then powers of ten and their halves."""
-    free = [place for place, one in zip(places, steps, strict=True) if not one]
+    free = [place for place, count in zip(places, steps, strict=True) if not count]
     at = 10 ** (sum(math.log10(place) for place in free) / len(free))
-    paid = [place for place, one in zip(places, steps, strict=True) if one]
+    paid = [place for place, count in zip(places, steps, strict=True) if count]
     decades = range(math.floor(math.log10(min(paid))), math.ceil(math.log10(max(paid))) + 1) if paid else range(0)
     ticks = [part * 10**decade for decade in decades for part in (1, 2, 5)]
     if len(decades) > 3:
         ticks = ticks[::3]
-    ticks = [one for one in ticks if min(paid) / 1.3 <= one <= max(paid) * 1.3]
+    ticks = [tick for tick in ticks if min(paid) / 1.3 <= tick <= max(paid) * 1.3]
     return {"tickvals": [at, *ticks], "ticktext": ["0", *map(_short, ticks)]}
 
 

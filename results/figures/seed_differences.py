@@ -42,7 +42,9 @@ def numbers(results: SearchResults) -> Numbers:
         if not math.isnan(sides[0][seed] - sides[1][seed])
     ]
     seeds = pd.DataFrame(rows, columns=["seed", "chosen", "baseline", "difference"])
-    difference = Paired(factor * pair.mean, factor * pair.error, tuple(factor * one for one in pair.differences))
+    difference = Paired(
+        factor * pair.mean, factor * pair.error, tuple(factor * difference for difference in pair.differences)
+    )
     return results, seeds, difference
 
 

@@ -52,7 +52,7 @@ def draw(slices: Scores) -> Any:
         rows=rows, cols=cols, shared_yaxes=True, horizontal_spacing=0.04, vertical_spacing=0.3 / rows
     )
     for position, name in enumerate(slices.parameters):
-        row, col = (one + 1 for one in divmod(position, cols))
+        row, col = (place + 1 for place in divmod(position, cols))
         for kind in STYLES:
             _add_points(figure, slices, name, kind, row, col)
         figure.update_xaxes(

@@ -247,7 +247,7 @@ class Summary:
         right = {
             "status": isinstance(self.status, str),
             "chosen": self.chosen is None
-            or (isinstance(self.chosen, Mapping) and all(isinstance(one, SCALARS) for one in self.chosen.values())),
+            or (isinstance(self.chosen, Mapping) and all(isinstance(value, SCALARS) for value in self.chosen.values())),
             "score": score is None or type(score) in (int, float),
             "inert": isinstance(self.inert, bool),
         }
@@ -307,12 +307,12 @@ def same_result(first: RunRecord, second: RunRecord) -> bool:
     import numpy as np
 
     # Content as JSON, because a tuple comes back from the ledger as a list.
-    one, other = ({**vars(r), "content": json.loads(json.dumps(r.content))} for r in (first, second))
+    row, other = ({**vars(r), "content": json.loads(json.dumps(r.content))} for r in (first, second))
     return all(
-        np.array_equal(one[name], other[name], equal_nan=True)
+        np.array_equal(row[name], other[name], equal_nan=True)
         if name in (*ARRAYS, INSIDE)
-        else one[name] == other[name]
-        for name in one.keys() - {*NOT_THE_RESULT}
+        else row[name] == other[name]
+        for name in row.keys() - {*NOT_THE_RESULT}
     )
 
 

@@ -52,8 +52,10 @@ class LedgerUrl:
         # Letter by letter, because `quote` would also encode letters such as é, which messages then show as codes. A
         # name that is not UTF-8 has surrogates in it, which cannot be printed: they become their bytes again.
         safe = (
-            one if one.isprintable() and one not in _UNSAFE else quote(one, errors="surrogateescape")
-            for one in str(path)
+            character
+            if character.isprintable() and character not in _UNSAFE
+            else quote(character, errors="surrogateescape")
+            for character in str(path)
         )
         return cls(SQLITE[0] + "".join(safe))
 
@@ -117,7 +119,10 @@ class LedgerUrl:
         """All that is masked, except masks themselves, as written in the URL and decoded."""
         # Decoded in both ways: SQLAlchemy reads a + of the login as a +, and a + of the query as a space.
         return {
-            form for one in self._secret_texts for form in (one, unquote(one), unquote_plus(one)) if {*form} - {"*"}
+            form
+            for secret in self._secret_texts
+            for form in (secret, unquote(secret), unquote_plus(secret))
+            if {*form} - {"*"}
         }
 
     @property
@@ -135,7 +140,7 @@ def without_passwords(text: str, known: Iterable[LedgerUrl] = ()) -> str:
     for url in urls:
         text = text.replace(url.revealed, str(url))
     text = _hidden(text, urls)  # before the pattern, which would end a password at a space
-    return _hidden(_IN_TEXT.sub(lambda one: str(LedgerUrl(one[0])), text), map(LedgerUrl, _IN_TEXT.findall(text)))
+    return _hidden(_IN_TEXT.sub(lambda match: str(LedgerUrl(match[0])), text), map(LedgerUrl, _IN_TEXT.findall(text)))
 
 
 def _hidden(text: str, urls: Iterable[LedgerUrl]) -> str:

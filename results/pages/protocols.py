@@ -142,7 +142,7 @@ def _cells(
         ("yes" if row.evidence.peeks else "no", f"{row.evidence.shared:,} of {row.evidence.judged:,}"),
     )
     soft = "soft" if row.bound else ""
-    cells = [(Line(text, soft), *(Line(one, "soft") for one in below if one)) for text, *below in lines]
+    cells = [(Line(text, soft), *(Line(line, "soft") for line in below if line)) for text, *below in lines]
     name, *rest = cells
     return ((name[0]._replace(marks=marks), *name[1:]), *rest)
 
@@ -210,7 +210,7 @@ def _page(results: ProtocolResults, table: pd.DataFrame, sheet: Sheet, drawings:
     html = draw_figures(drawings)
     own = ("protocol_costs", "protocol_choices", "protocol_schedules")
     # Without a member the figures would be empty axes. Their numbers are still in the files.
-    learning = [one for name, one in html.items() if name not in own] if (table["n"] > 0).any() else []
+    learning = [section for name, section in html.items() if name not in own] if (table["n"] > 0).any() else []
     choices = [html[name] for name in own[1:] if name in html]
     label = parameter_label(results.parameter)
     body = [

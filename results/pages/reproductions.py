@@ -18,7 +18,7 @@ def reproductions_sheet(rows: Sequence[Answer]) -> Sheet:
     return Sheet(
         "Printed numbers, reproduced",
         HEADER,
-        tuple(tuple((Line(text),) for text in _texts(one)) for one in rows),
+        tuple(tuple((Line(text),) for text in _texts(row)) for row in rows),
         remarks=("± is the standard deviation over seeds; training time is that of all seeds together.",),
     )
 

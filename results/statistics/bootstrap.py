@@ -39,7 +39,7 @@ def resamples(n: int) -> tuple[np.ndarray, np.ndarray]:
         weights = np.full(DRAWS, 1 / DRAWS)
     else:
         # Multisets, not sequences: for seven seeds 1,716 of them stand for 823,543 sequences.
-        counts = np.array([np.bincount(one, minlength=n) for one in combinations_with_replacement(range(n), n)])
+        counts = np.array([np.bincount(drawn, minlength=n) for drawn in combinations_with_replacement(range(n), n)])
         ways = [math.factorial(n) / math.prod(map(math.factorial, row)) for row in counts.tolist()]
         weights = np.array(ways) / n**n
     # The result is cached and shared, so nobody may change it.

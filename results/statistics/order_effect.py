@@ -118,7 +118,7 @@ def _count(orders: int, seeds: int) -> int:
 def _all(orders: int, seeds: int) -> np.ndarray:
     """Returns the `_count` permutations that differ, [B, seeds, orders]."""
     others = product(permutations(range(orders)), repeat=seeds - 1)
-    return np.array([(tuple(range(orders)), *one) for one in others])
+    return np.array([(tuple(range(orders)), *permutation) for permutation in others])
 
 
 def _drawn(orders: int, seeds: int) -> np.ndarray:

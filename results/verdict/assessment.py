@@ -75,7 +75,7 @@ class Assessment(NamedTuple):
 
         NaN where it was not tried, and below ten seeds.
         """
-        return next((one.probability for one in self.points if one.point == self.chosen), math.nan)
+        return next((point.probability for point in self.points if point.point == self.chosen), math.nan)
 
     @property
     def comparisons(self) -> int:
@@ -94,12 +94,12 @@ class Assessment(NamedTuple):
 
     @property
     def _pairs(self) -> list[PairedTest]:
-        return [one.against for one in self.points if one.against is not None and one.against.n > 0]
+        return [point.against for point in self.points if point.against is not None and point.against.n > 0]
 
     @property
     def choice_number(self) -> int:
         """The number of this study's choice among those evaluated on the stream, from 1; 0 where it is none of them."""
-        return max((i for i, one in enumerate(self.evaluated_choices, start=1) if one.mine), default=0)
+        return max((i for i, choice in enumerate(self.evaluated_choices, start=1) if choice.mine), default=0)
 
 
 @lru_cache(maxsize=16)  # every section of the report asks for it
@@ -162,7 +162,7 @@ def trust_rows(trust: Assessment) -> list[dict[str, Any]]:
     adjusted_mean, biased (whether a race dropped the point, so that its means are), difference, standard_error, p,
     p_holm, smallest_p, probability_best.
     """
-    return [_row(trust, one) for one in trust.points]
+    return [_row(trust, point) for point in trust.points]
 
 
 def _far_off(results: SearchResults) -> tuple[tuple[Point, Unit, float], ...]:
@@ -198,20 +198,20 @@ def _against(results: SearchResults, scores: np.ndarray) -> dict[Point, PairedTe
     return dict(zip((point for point in results.points if point != results.baseline), pairs, strict=True))
 
 
-def _row(trust: Assessment, one: TrustedPoint) -> dict[str, Any]:
-    pair = one.against or PairedTest(0, *6 * (math.nan,))  # the baseline, or a search without one
+def _row(trust: Assessment, point: TrustedPoint) -> dict[str, Any]:
+    pair = point.against or PairedTest(0, *6 * (math.nan,))  # the baseline, or a search without one
     return {
-        **dict(zip(trust.parameters, one.point, strict=True)),
-        **{"n": one.spread.n, "diverged": one.diverged},  # beside each other in tables
-        **one.spread._asdict(),
-        "adjusted_mean": one.adjusted,
-        "biased": one.biased,
+        **dict(zip(trust.parameters, point.point, strict=True)),
+        **{"n": point.spread.n, "diverged": point.diverged},  # beside each other in tables
+        **point.spread._asdict(),
+        "adjusted_mean": point.adjusted,
+        "biased": point.biased,
         "difference": pair.mean,
         "standard_error": pair.error,
         "p": pair.p,
         "p_holm": pair.p_holm,
         "smallest_p": pair.smallest_p,
-        "probability_best": one.probability,
+        "probability_best": point.probability,
     }
 
 

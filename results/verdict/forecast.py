@@ -62,7 +62,7 @@ def forecast(results: SearchResults) -> Forecast | None:
     of_point = group(members, results.parameters, points)
     of_value = [of_point[point] for point in points]
     accuracies = np.array([_matrices(own, units, seen) for own in of_value])
-    there = np.array([[any(record.unit == one for record in own) for one in units] for own in of_value])
+    there = np.array([[any(record.unit == unit for record in own) for unit in units] for own in of_value])
     if len(values) < 2 or all_equal(accuracies[:, :, -1].mean(axis=2)):
         return None
     try:
@@ -136,7 +136,7 @@ def _describe_measurements(results: SearchResults, prediction: Forecast) -> str:
     """Returns the prediction for evaluated values beside what was measured; "" before the evaluation."""
     parts = []
     for point in results.evaluated:
-        scores = [METRICS[A_T].of(one) for one in results.evaluation_of(point) if one.status == "ok"]
+        scores = [METRICS[A_T].of(record) for record in results.evaluation_of(point) if record.status == "ok"]
         place = prediction.values.index(float(point[0])) if point[0] in prediction.values else None
         if not scores or place is None or math.isnan(prediction.model.mean[place]):
             continue

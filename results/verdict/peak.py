@@ -136,7 +136,7 @@ def _took_part(results: SearchResults) -> np.ndarray:
     last = results.rounds[-1] if results.rounds else None
     if last is None or not last.named:
         return np.ones(len(results.points), dtype=bool)
-    tried = {point for one in results.rounds[:-1] for point in one.points}
+    tried = {point for search_round in results.rounds[:-1] for point in search_round.points}
     return np.array([point in tried for point in results.points], dtype=bool)
 
 

@@ -70,8 +70,8 @@ def visibility(results: ProtocolResults) -> str:
     sizes = _visible(results)
     if not sizes:
         return ""
-    one = len(units(results.records)[0]) < 2
-    about = " All of it is about one order of tasks: it says nothing about others." if one else ""
+    alone = len(units(results.records)[0]) < 2
+    about = " All of it is about one order of tasks: it says nothing about others." if alone else ""
     return f"With {wording.units(results.records)}, {_reach(sizes)}: a smaller loss may stay unseen.{about}"
 
 
@@ -202,13 +202,13 @@ def _comparison(results: ProtocolResults) -> str:
 def _list(results: ProtocolResults, begin: str, rows: Iterable[ProtocolRow]) -> str:
     """Returns a sentence on protocols with their regrets, the smallest first; "" without one."""
     pairs = sorted(((regrets(results, row)[0], row) for row in rows), key=lambda pair: pair[0].mean)
-    return f"{begin}: {', '.join(f'{row.title} {_loss(one)}' for one, row in pairs)}." if pairs else ""
+    return f"{begin}: {', '.join(f'{row.title} {_loss(regret)}' for regret, row in pairs)}." if pairs else ""
 
 
-def _loss(one: Regret) -> str:
+def _loss(regret: Regret) -> str:
     """Returns a regret with its interval; of a choice that always was the best constant, that it was."""
-    same = one.mean == 0 and not any(one.by_order)
-    return "0 (chose that value)" if same else regret_text(one.mean, one.low, one.high)
+    same = regret.mean == 0 and not any(regret.by_order)
+    return "0 (chose that value)" if same else regret_text(regret.mean, regret.low, regret.high)
 
 
 def _luck(results: ProtocolResults, row: ProtocolRow) -> str:
@@ -225,8 +225,8 @@ def _luck(results: ProtocolResults, row: ProtocolRow) -> str:
 
 def _bound(results: ProtocolResults, row: ProtocolRow) -> str:
     """Returns the regret of a bound, which is negative where the bound is above the best constant."""
-    one = regrets(results, row)[0]
-    text = regret_text(one.mean, one.low, one.high)
+    regret = regrets(results, row)[0]
+    text = regret_text(regret.mean, regret.low, regret.high)
     return f"The bound {row.title}, which nobody can reach, has a regret of {text}."
 
 

@@ -29,7 +29,7 @@ def reproduction(results: TableResults) -> Answer | None:
     """Returns the answer of a study as `answer_of` has it; None without a pack, or a row of its method."""
     if (pack := results.config.get("from_pack")) is None:
         return None
-    row = next((one for one in results.rows if one.method == pack["method"]), None)
+    row = next((row for row in results.rows if row.method == pack["method"]), None)
     return None if row is None else answer_of(pack, row.records)
 
 
@@ -39,9 +39,9 @@ def answer_of(pack: Mapping[str, Any], records: Sequence[RunRecord]) -> Answer:
     pack: as `Pack.as_data` has it. Where a member diverged, nothing can be told.
     """
     metric = METRICS[pack["metric"]]
-    scores = [metric.display_factor * metric.of(one) for one in records if one.status == "ok"]
+    scores = [metric.display_factor * metric.of(record) for record in records if record.status == "ok"]
     answer = of_scores(pack, scores, len(records) - len(scores))
-    return answer | {"seconds": round(sum(one.seconds for one in records), 1)}
+    return answer | {"seconds": round(sum(record.seconds for record in records), 1)}
 
 
 def of_scores(pack: Mapping[str, Any], scores: Sequence[float], diverged: int = 0) -> Answer:

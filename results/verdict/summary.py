@@ -103,7 +103,7 @@ def _answer(results: SearchResults, known: Assessment) -> str:
 
 def _among(known: Assessment) -> str:
     """Returns how a point that lies on no curve compares with the other ones."""
-    others = sum(not math.isnan(one.spread.mean) for one in known.points) - 1
+    others = sum(not math.isnan(point.spread.mean) for point in known.points) - 1
     if others < 1:
         return "nothing to compare it with"
     if not known.rivals:

@@ -64,17 +64,17 @@ def units(members: Iterable[RunRecord]) -> str:
     return f"{count_text(len(orders), 'order')} × {seeds}" if len(orders) > 1 else seeds
 
 
-def round_noun(one: SearchRound) -> str:
+def round_noun(search_round: SearchRound) -> str:
     """Returns the noun for a round: "repeat" if it searched an interval, else "batch".
 
     By round, because a study may have been extended by another strategy.
     """
-    return "batch" if one.span is None else "repeat"
+    return "batch" if search_round.span is None else "repeat"
 
 
-def round_name(one: SearchRound) -> str:
+def round_name(search_round: SearchRound) -> str:
     """Returns the name of a round: "repeat 3", "batch 1", "the value that the curve names"."""
-    return one.note if one.named else f"{round_noun(one)} {one.number}"
+    return search_round.note if search_round.named else f"{round_noun(search_round)} {search_round.number}"
 
 
 def rounds(results: SearchResults) -> str:
@@ -85,7 +85,7 @@ def rounds(results: SearchResults) -> str:
 
 def round_nouns(results: SearchResults) -> str:
     """Returns the noun for all rounds: "repeats", "batches", or "rounds" where there are both."""
-    nouns = {round_noun(one) for one in results.searching}
+    nouns = {round_noun(search_round) for search_round in results.searching}
     return "rounds" if len(nouns) > 1 else "repeats" if "repeat" in nouns else "batches"
 
 
@@ -115,8 +115,8 @@ def has_baseline(results: SearchResults) -> bool:
 def higher(results: SearchResults) -> tuple[Point, ...]:
     """Returns the points that scored higher in a round than the chosen one in any round, the highest first."""
     best: dict[Point, float] = {}
-    for one in results.rounds:
-        for point, score in zip(one.points, one.scores, strict=True):
+    for search_round in results.rounds:
+        for point, score in zip(search_round.points, search_round.scores, strict=True):
             if score is not None:
                 best[point] = max(score, best.get(point, score))
     chosen = max(results.chosen_score, best.get(results.chosen, results.chosen_score))

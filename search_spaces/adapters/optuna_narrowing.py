@@ -89,7 +89,7 @@ class IntervalNarrowingSampler(BaseSampler):
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
         """Stops the study when the search is over."""
         # The storage learns of the end of this trial only after this call.
-        trials = [one for one in _trials(study) if one.number != trial.number] + [finished(trial, state, values)]
+        trials = [other for other in _trials(study) if other.number != trial.number] + [finished(trial, state, values)]
         for name in narrowed(trials) if self._parameter is None else {self._parameter}:
             distribution = numeric(trial.distributions.get(name))
             if distribution is not None and self._search(study, StudyParameter(name, distribution), trials).done:
@@ -122,9 +122,9 @@ class IntervalNarrowingSampler(BaseSampler):
         self, search: IntervalNarrowing, trials: Sequence[FrozenTrial], trial: FrozenTrial, name: str
     ) -> Suggestion | None:
         """Returns an open suggestion that the fewest other trials are evaluating; None when the search is over."""
-        others = (one for one in trials if not one.state.is_finished() and one.number != trial.number)
-        held = Counter(number_of(one, name) for one in others)
-        taken = min(search.ask(), key=lambda one: (held[one.number], one.number), default=None)
+        others = (other for other in trials if not other.state.is_finished() and other.number != trial.number)
+        held = Counter(number_of(other, name) for other in others)
+        taken = min(search.ask(), key=lambda other: (held[other.number], other.number), default=None)
         if taken is not None and held[taken.number] and not self._warned:
             self._warned = True
             warnings.warn(

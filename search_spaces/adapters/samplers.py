@@ -47,7 +47,7 @@ def _cmaes(space: Space, budget: Budget) -> BaseSampler:
     for parameter in space.parameters:
         if len(parameter.choices) > 1:  # a single choice is a constant, which CMA-ES leaves out
             raise ValueError(f"strategy cmaes cannot search choices, got {parameter}; grid, random, qmc, tpe, gp can")
-    searched = {name: one for name, one in distributions(space).items() if not one.single()}
+    searched = {name: distribution for name, distribution in distributions(space).items() if not distribution.single()}
     least = 4 + math.floor(3 * math.log(max(len(searched), 1)))
     population = budget.points * math.ceil(least / budget.points)
     sampler = CmaEsSampler(popsize=population, n_startup_trials=0, seed=budget.seed, warn_independent_sampling=False)
@@ -68,7 +68,7 @@ SAMPLERS: dict[str, Callable[[Space, Budget], BaseSampler]] = {
 
 def distributions(space: Space) -> Distributions:
     """Returns the parameters of a space as Optuna's distributions, by name."""
-    return {one.name: _distribution(one) for one in space.parameters}
+    return {parameter.name: _distribution(parameter) for parameter in space.parameters}
 
 
 def _distribution(parameter: Parameter) -> BaseDistribution:

@@ -37,16 +37,16 @@ class StudyParameter:
         except ValueError as error:
             raise ValueError(f"{self.name} must have room for {points} values, got {self.distribution}") from error
         scores = self._scores(trials, sign)
-        while known := [one for one in search.ask() if self._key(one) in scores]:
-            search.tell([Observation(one.number, scores[self._key(one)]) for one in known])
+        while known := [suggestion for suggestion in search.ask() if self._key(suggestion) in scores]:
+            search.tell([Observation(suggestion.number, scores[self._key(suggestion)]) for suggestion in known])
         return search
 
     def value(self, point: Point) -> float | int:
         """Returns a point of the search as a value of the study's parameter."""
-        number, one, step = point[0], self.distribution, self._step
-        if isinstance(one, IntDistribution):
-            return int(number) if step is None else one.low + int(number) * one.step
-        return float(number) if step is None else float(exact(one.low) + int(number) * exact(step))
+        number, distribution, step = point[0], self.distribution, self._step
+        if isinstance(distribution, IntDistribution):
+            return int(number) if step is None else distribution.low + int(number) * distribution.step
+        return float(number) if step is None else float(exact(distribution.low) + int(number) * exact(step))
 
     @property
     def _step(self) -> float | None:
@@ -57,10 +57,16 @@ class StudyParameter:
 
     def _parameter(self) -> Parameter:
         """Returns the parameter of the search: the values themselves, or their numbers if there is a step."""
-        one, step = self.distribution, self._step
+        distribution, step = self.distribution, self._step
         if step is not None:
-            return Parameter(self.name, 0, round((one.high - one.low) / step), whole=True)
-        return Parameter(self.name, one.low, one.high, log=one.log, whole=isinstance(one, IntDistribution))
+            return Parameter(self.name, 0, round((distribution.high - distribution.low) / step), whole=True)
+        return Parameter(
+            self.name,
+            distribution.low,
+            distribution.high,
+            log=distribution.log,
+            whole=isinstance(distribution, IntDistribution),
+        )
 
     def _key(self, suggestion: Suggestion) -> tuple[int, float]:
         return suggestion.number, self.value(suggestion.point)
@@ -70,12 +76,12 @@ class StudyParameter:
 
         The value is part of the key, because a number is another point if the study was begun with other arguments.
         """
-        retried = {number for one in trials for number in one.system_attrs.get("retry_history", ())}
+        retried = {number for trial in trials for number in trial.system_attrs.get("retry_history", ())}
         scores: dict[tuple[int, float], float | None] = {}
-        for one in sorted(trials, key=lambda one: (one.datetime_complete or datetime.max, one.number)):
-            number, same_range = number_of(one, self.name), one.distributions.get(self.name) == self.distribution
-            if one.state.is_finished() and one.number not in retried and number is not None and same_range:
-                scores.setdefault((number, one.params[self.name]), _score(one, sign))
+        for each in sorted(trials, key=lambda trial: (trial.datetime_complete or datetime.max, trial.number)):
+            number, same_range = number_of(each, self.name), each.distributions.get(self.name) == self.distribution
+            if each.state.is_finished() and each.number not in retried and number is not None and same_range:
+                scores.setdefault((number, each.params[self.name]), _score(each, sign))
         return scores
 
 
@@ -88,7 +94,7 @@ def number_of(trial: FrozenTrial, name: str) -> int | None:
 
 def narrowed(trials: Sequence[FrozenTrial]) -> set[str]:
     """Returns the names of all parameters for which trials took suggestions."""
-    return {one.system_attrs[SUGGESTION][0] for one in trials if one.system_attrs.get(SUGGESTION)}
+    return {trial.system_attrs[SUGGESTION][0] for trial in trials if trial.system_attrs.get(SUGGESTION)}
 
 
 def finished(trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> FrozenTrial:

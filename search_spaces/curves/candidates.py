@@ -45,7 +45,7 @@ def places(space: Space, points: Iterable[Point]) -> list[list[float]]:
     [[0.5, 0.0, 1.0]]
     """
     return [
-        [one for parameter, value in zip(space.parameters, point, strict=True) for one in _places(parameter, value)]
+        [place for parameter, value in zip(space.parameters, point, strict=True) for place in _places(parameter, value)]
         for point in points
     ]
 

@@ -54,12 +54,12 @@ class KnowledgeGradient(InRounds):
     def _next(self) -> list[Point]:
         """Returns the points of the next batch; none, with the reason stored, where the search ends."""
         trials = [
-            (one.point, seen.scores or (seen.value,))
-            for one, seen in self._observed()
-            if seen.value is not None and self._on_the_curve(one.point)
+            (suggestion.point, seen.scores or (seen.value,))
+            for suggestion, seen in self._observed()
+            if seen.value is not None and self._on_the_curve(suggestion.point)
         ]
-        tried = {one.point for one, _ in self._observed()}
-        fresh_ones = (one for one in self._all if one not in tried and self._on_the_curve(one))
+        tried = {suggestion.point for suggestion, _ in self._observed()}
+        fresh_ones = (point for point in self._all if point not in tried and self._on_the_curve(point))
         every = [*dict.fromkeys(point for point, _ in trials), *fresh_ones]
         fresh = [point not in tried for point in every]
         batch = self._model(
@@ -79,7 +79,7 @@ class KnowledgeGradient(InRounds):
 
     def _on_the_curve(self, point: Point) -> bool:
         """Returns whether no value of a point stands apart: ε = 0 is A-GEM, another formula."""
-        return not any(value in one.apart for one, value in zip(self._space.parameters, point, strict=True))
+        return not any(value in parameter.apart for parameter, value in zip(self._space.parameters, point, strict=True))
 
 
 def _first(space: Space, points: int, every: Sequence[Point]) -> Sequence[Point]:

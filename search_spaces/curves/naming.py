@@ -64,27 +64,33 @@ class Naming:
     def ask(self) -> list[Suggestion]:
         """Returns the open suggestions of the search, then that of the named point."""
         asked = self._inner.ask()
-        self._suggested |= {one.number: one.point for one in asked}
-        return asked or [one for one in (self._suggestion,) if one is not None and one.number not in self._observations]
+        self._suggested |= {suggestion.number: suggestion.point for suggestion in asked}
+        return asked or [
+            suggestion
+            for suggestion in (self._suggestion,)
+            if suggestion is not None and suggestion.number not in self._observations
+        ]
 
     def tell(self, observations: Sequence[Observation]) -> None:
         """Takes scores. Raises ValueError, and takes nothing, as `Strategy.tell` does."""
         own = -1 if self._suggestion is None else self._suggestion.number
-        every = take_in(self._observations, (one for one in observations if one.number == own), {own})
+        every = take_in(
+            self._observations, (observation for observation in observations if observation.number == own), {own}
+        )
         self.ask()
-        self._inner.tell([one for one in observations if one.number != own])
+        self._inner.tell([observation for observation in observations if observation.number != own])
         self._observations = every
-        for one in observations:
-            if one.number != own and one.value is not None:
-                point = self._suggested[one.number]
+        for observation in observations:
+            if observation.number != own and observation.value is not None:
+                point = self._suggested[observation.number]
                 known = self._best_of.get(point)
-                if known is None or (one.value, -one.number) > (known.value, -known.number):
-                    self._best_of[point] = Best(point, one.value, one.number)
+                if known is None or (observation.value, -observation.number) > (known.value, -known.number):
+                    self._best_of[point] = Best(point, observation.value, observation.number)
         self._go_on()
 
     def _go_on(self) -> None:
         if self._suggestion is None and self._point is None and self._inner.done:
             self._point = self._name()
             if self._point is not None and self._point not in self._best_of:
-                tried = sum(len(one.points) for one in self._inner.rounds)
+                tried = sum(len(each.points) for each in self._inner.rounds)
                 self._suggestion = Suggestion(max([tried - 1, *self._suggested]) + 1, self._point)

@@ -95,7 +95,9 @@ def load_definition(name: str) -> Definition:
     if colon:
         return replace(_read(f"own/{kind if kind == 'folder' else 'module'}"), name=name.strip(), title=name.strip())
     wanted = name.strip().lower().replace("-", "_")
-    spellings = {alias: one for one in _all().values() for alias in (one.name, *one.aliases)}
+    spellings = {
+        alias: definition for definition in _all().values() for alias in (definition.name, *definition.aliases)
+    }
     if wanted in spellings:
         return spellings[wanted]
     near = difflib.get_close_matches(wanted, spellings, n=1)  # aliases, too: they are what people misspell
@@ -124,7 +126,7 @@ def _grids() -> Fields:
 @cache  # the files are part of the package, and every option of a command asks for one
 def _all() -> dict[str, Definition]:
     """Returns name -> definition of every dataset that has a file."""
-    names = [one.name for one in FOLDER.iterdir() if one.name.endswith(".yaml") and one.name != _GRIDS]
+    names = [file.name for file in FOLDER.iterdir() if file.name.endswith(".yaml") and file.name != _GRIDS]
     return {stem: _read(stem) for stem in (name.removesuffix(".yaml") for name in names)}
 
 
@@ -142,11 +144,11 @@ def parse_definition(name: str, text: str) -> Definition:
     ends, methods = fields.read("interval", tuple[float, ...]), fields.section("methods")
     if len(ends) != 2:
         raise ValueError(f"{name}: interval must be [low, high], got {list(ends)}")
-    settings = {one: _method(methods.section(one)) for one in methods.names}
+    settings = {method: _method(methods.section(method)) for method in methods.names}
     built: dict[str, Any] = {"name": name, "interval": Interval(*ends), "methods": settings}
-    return Definition(**built, **{one: fields.read(one, kinds[one]) for one in kinds if one not in built})
+    return Definition(**built, **{field: fields.read(field, kinds[field]) for field in kinds if field not in built})
 
 
 def _method(fields: Fields) -> dict[str, float | str]:
     fields.read("learning_rate", float)  # every method has one
-    return {one: fields.read(one, float | str) for one in fields.names}
+    return {name: fields.read(name, float | str) for name in fields.names}

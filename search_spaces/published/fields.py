@@ -31,7 +31,7 @@ def _refuse_repeated_keys(node: yaml.Node | None, seen: set[int]) -> None:
     if not isinstance(node, yaml.CollectionNode) or id(node) in seen:
         return
     seen.add(id(node))
-    pairs = node.value if isinstance(node, yaml.MappingNode) else [(None, one) for one in node.value]
+    pairs = node.value if isinstance(node, yaml.MappingNode) else [(None, entry) for entry in node.value]
     names = set()
     for key, value in pairs:
         if isinstance(key, yaml.ScalarNode):

@@ -61,7 +61,7 @@ class Pack:
 
 def packs() -> tuple[str, ...]:
     """Returns the names of all packs, sorted."""
-    return tuple(sorted(one.name.removesuffix(".yaml") for one in FOLDER.iterdir() if one.name.endswith(".yaml")))
+    return tuple(sorted(file.name.removesuffix(".yaml") for file in FOLDER.iterdir() if file.name.endswith(".yaml")))
 
 
 @cache
@@ -90,7 +90,7 @@ def parse_pack(name: str, data: Mapping[str, Any]) -> Pack:
         raise ValueError(f"pack {name}: a spread must be >= 0, with n >= 2 and spread_is; got {dict(printed.data)}")
     if (margin := fields.read("margin", float)) <= 0:
         raise ValueError(f"pack {name}: margin must be > 0, got {margin:g}")
-    texts = {one: fields.read(one, str) for one in ("source", "dataset", "method", "metric")}
+    texts = {name: fields.read(name, str) for name in ("source", "dataset", "method", "metric")}
     return Pack(
         name=name,
         **texts,

@@ -60,7 +60,7 @@ def run_flop(
     first = [steps_of_first(stream.size(learner.seed, task), learner.hyperparameters) for task in stream.tasks]
     tested = (_tested(task, first, transfer and not together, grows) for task in range(len(works)))
     training = training_flop(learner, stream, works)
-    ends = tuple(sum(times * tests[j] for j, times in one) for one in tested)
+    ends = tuple(sum(times * tests[j] for j, times in counts) for counts in tested)
     inside = (0.0,) * len(works) if measure is None else inside_flop(learner, stream, works, measure)
     return training, tuple(map(sum, zip(ends, inside, strict=True)))
 
@@ -70,10 +70,10 @@ def inside_flop(learner: Learner, stream: TaskStream, works: list[Work], measure
     every, images = measure
     grows = isinstance(learner.declared.rule, Columns)
     sizes = [min(images, len(stream.test(learner.seed, task).labels)) for task in stream.tasks]
-    one = [work.forward * size + work.fixed_forward for work, size in zip(works, sizes, strict=True)]
+    test = [work.forward * size + work.fixed_forward for work, size in zip(works, sizes, strict=True)]
     # A finished column is tested once more at the first point after its end.
-    of_point = [one[task] if grows else sum(one[: task + 1]) for task in range(len(works))]
-    again = [one[task - 1] if grows and task else 0.0 for task in range(len(works))]
+    of_point = [test[task] if grows else sum(test[: task + 1]) for task in range(len(works))]
+    again = [test[task - 1] if grows and task else 0.0 for task in range(len(works))]
     points = [-(-steps // every) for steps in steps_of(learner, stream)]
     return tuple(count * cost + more for count, cost, more in zip(points, of_point, again, strict=True))
 
@@ -126,10 +126,10 @@ def references(learner: Learner, stream: TaskStream) -> list[tuple[int, int]]:
         return [(examples, 0) for examples, _ in replayed]
     # A task with fewer examples than places is stored whole.
     stored = accumulate((min(place, size) for size in sizes[:-1]), initial=0)
-    drawn = [one if draw is None else min(draw, one) for one in stored]
-    passes = [(task if kind == PER_TASK else 1) if one else 0 for task, one in enumerate(drawn)]
+    drawn = [count if draw is None else min(draw, count) for count in stored]
+    passes = [(task if kind == PER_TASK else 1) if count else 0 for task, count in enumerate(drawn)]
     tasks = zip(steps_of(learner, stream), drawn, passes, strict=True)
-    return [(steps * one, steps * times) for steps, one, times in tasks]
+    return [(steps * count, steps * times) for steps, count, times in tasks]
 
 
 def _reservoir(
@@ -142,7 +142,7 @@ def _reservoir(
     most = slots if draw is None else min(slots, draw)
     tasks = zip(accumulate(offered[:-1], initial=0), offered, steps, strict=True)
     drawn = (np.minimum(seen + np.minimum(np.arange(n) * batch_size, new), most) for seen, new, n in tasks)
-    return [(int(one.sum()), int((one > 0).sum())) for one in drawn]
+    return [(int(counts.sum()), int((counts > 0).sum())) for counts in drawn]
 
 
 def works_of(learner: Learner, stream: TaskStream, architecture: Architecture) -> list[Work]:

@@ -70,7 +70,9 @@ def _resnet(net: ResNet, size: int) -> Work:
     sides = _sides(net, size)
     stem = _convolution(net.stem, sides[0])
     blocks = ((block, sides[1 + number // BLOCKS]) for number, block in enumerate(net.blocks))
-    later = sum(_convolution(one, side) for block, side in blocks for one in block if one is not None)
+    later = sum(
+        _convolution(convolution, side) for block, side in blocks for convolution in block if convolution is not None
+    )
     return _head(net).plus(stem + later, stem + 2 * later)
 
 
@@ -121,6 +123,6 @@ def _sides(net: ResNet, size: int) -> list[int]:
     return sides
 
 
-def _convolution(one: Convolution, side: int) -> float:
+def _convolution(convolution: Convolution, side: int) -> float:
     """Returns the forward pass; side of what it puts out."""
-    return 2.0 * one.outputs * side**2 * one.kernel**2 * one.inputs
+    return 2.0 * convolution.outputs * side**2 * convolution.kernel**2 * convolution.inputs

@@ -100,8 +100,8 @@ def measure(cohort: Cohort, training: Training, seconds: float, at_once: int, ta
 
 def steady_task(cohort: Cohort, stream: TaskStream, architecture: Architecture) -> int:
     """The later task, counted from 0, whose steps have the FLOP nearest to the mean of all later ones'; 0 of one."""
-    one = cohort.learners[0]
-    training, steps = training_flop(one, stream, works_of(one, stream, architecture)), steps_of(one, stream)
+    learner = cohort.learners[0]
+    training, steps = training_flop(learner, stream, works_of(learner, stream, architecture)), steps_of(learner, stream)
     later = [task for task in range(1, len(steps)) if steps[task]]  # joint training may train at some tasks alone
     if not later:
         return 0
@@ -118,8 +118,8 @@ def rates_of(threads: Sequence[Sequence[EngineCall]]) -> tuple[float, tuple[floa
     (4, (15.0, 25.0))
     """
     # From the last thread's first call to the end of the one that stops first: all are at work.
-    begin, end = max(one[0].begin for one in threads), min(one[-1].end for one in threads)
-    count = max(1, min(WINDOWS, *(len(one) for one in threads)))
+    begin, end = max(calls[0].begin for calls in threads), min(calls[-1].end for calls in threads)
+    count = max(1, min(WINDOWS, *(len(calls) for calls in threads)))
     length = (end - begin) / count
     windows = [(begin + length * number, begin + length * (number + 1)) for number in range(count)]
     calls = list(itertools.chain(*threads))
@@ -133,8 +133,8 @@ def share_of(threads: Sequence[Sequence[EngineCall]]) -> float:
     0.75
     """
     calls = list(itertools.chain(*threads))
-    wall = sum(one.wall for one in calls)
-    return min(1.0, sum(one.end - one.begin for one in calls) / wall) if wall else 1.0
+    wall = sum(call.wall for call in calls)
+    return min(1.0, sum(call.end - call.begin for call in calls) / wall) if wall else 1.0
 
 
 def _part(call: EngineCall, begin: float, end: float) -> float:
@@ -183,7 +183,7 @@ def _train(cohort: Cohort, training: Training, task: int, clock: _Clock, thread:
     def engine_of(*what: Any) -> Engine:
         return cast(Engine, _Measured(make_engine(*what), training.chosen.device, clock, thread))
 
-    kept = {one: (task - 1, None) for one in cohort.learners if task}
+    kept = {learner: (task - 1, None) for learner in cohort.learners if task}
     try:
         train_rest(cohort, training, training.checkpoints(cohort), kept, engine_of=engine_of)
     except _Ended:

@@ -37,7 +37,7 @@ def bytes_kept(learner: Learner, stream: TaskStream, architecture: Architecture)
         kept[LOGITS] = stored * stream.outputs * FLOAT * declared.rule.stores
         kept[ARRAYS] = FLOAT * int(net.real.sum()) * declared.rule.taught
     if isinstance(declared.rule, Subspaces):
-        kept[BASES] = FLOAT * sum(one**2 for one in lengths_of(cast(MLP, net).sizes, scenario_of(stream)))
+        kept[BASES] = FLOAT * sum(length**2 for length in lengths_of(cast(MLP, net).sizes, scenario_of(stream)))
     if isinstance(declared.rule, Columns):
         plain = Learner(learner.method, learner.hyperparameters.but(optimizer="sgd", momentum=0.0), learner.seed)
         kept[COLUMNS] = bytes_of_one(plain, stream, architecture) - FLOAT * net.row

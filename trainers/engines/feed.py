@@ -61,7 +61,7 @@ class _PixelFeed:
 
     def _open(self, tested: int = 0) -> Tensor | None:
         """Returns the competing outputs [S, outputs, outputs], None for all; tested: as for `Pool.competing`."""
-        of_seeds = [one for pool in self._pools if (one := pool.competing(tested)) is not None]
+        of_seeds = [competing for pool in self._pools if (competing := pool.competing(tested)) is not None]
         return self._upload(of_seeds) if of_seeds else None
 
     def _upload(self, parts: Sequence[NDArray[Any]]) -> Tensor:

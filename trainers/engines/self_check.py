@@ -153,7 +153,7 @@ def _cohort(learner: Learner, network: Architecture) -> Cohort:
 
 def _untrained(engine: Engine, cohort: Cohort) -> Learners:
     params, names = engine.start().repeat(len(cohort.learners), 1), cohort.declared.per_learner
-    own = {name: [one.hyperparameters.get(name) for one in cohort.learners] for name in names}
+    own = {name: [learner.hyperparameters.get(name) for learner in cohort.learners] for name in names}
     seed = torch.zeros(len(params), dtype=torch.int64, device=params.device)
     return Learners.of(params, seed, own, engine.state(params))
 
@@ -162,15 +162,15 @@ def _against(engine: Engine, exact: Engine, cohort: Cohort, most: int) -> tuple[
     """Differences of the steps that project nothing, and of those that do, by member and step."""
     learners, differences = _untrained(engine, cohort), ([], [])  # type: tuple[Learners, tuple[list[float], list[float]]]
     for task in TASKS:
-        for one in (engine, exact):
-            one.load_task(task)
+        for each in (engine, exact):
+            each.load_task(task)
         learners.reset()
         for step in range(min(engine.steps, most)):
             for far, projected in _step(engine, exact, learners, step):
                 differences[projected].append(far)
         engine.finish(learners, task == 0)
-        for one in (engine, exact):
-            one.remember(task)
+        for each in (engine, exact):
+            each.remember(task)
     return differences
 
 
@@ -195,7 +195,7 @@ def _wide(learners: Learners) -> Learners:
 
 def _judge(who: str, what: str, far: list[float], allowed: float) -> None:
     """Raises SelfCheckFailed where the differences are no rounding."""
-    beyond = sum(one > FAR * allowed for one in far)
+    beyond = sum(error > FAR * allowed for error in far)
     if far and (median(far) > allowed or beyond > KINKS * len(far)):
         raise SelfCheckFailed(
             f"the self-check of {who} failed: steps{what} move the parameters otherwise than float64 does, by "

@@ -21,7 +21,7 @@ from trainers.operating_system import readable
 
 def main(arguments: list[str]) -> None:
     """As the module says."""
-    requests, answers, life, parent = (int(one) for one in arguments[:4])
+    requests, answers, life, parent = (int(number) for number in arguments[:4])
     process_tree.become_subreaper()
     memory = SharedMemory()
     guard, trainer = os.getpid(), os.fork()
@@ -49,7 +49,7 @@ def _watch(trainer: int, life: int, parent: int, memory: SharedMemory) -> None:
     """Returns when the trainer has ended, which is told, or is to be ended."""
     while os.getppid() == parent:
         if memory.grows():
-            memory.record(one.pid for one in process_tree.descendants(os.getpid()))
+            memory.record(process.pid for process in process_tree.descendants(os.getpid()))
         while ended := guarding.reap():
             if ended[0] == trainer:
                 with suppress(OSError):

@@ -42,9 +42,9 @@ class Declaration:
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> "Declaration":
         """From what `facts` has returned. Raises TypeError or KeyError for anything else."""
-        values = {one.name: facts[one.name] for one in fields(cls)}
+        values = {field.name: facts[field.name] for field in fields(cls)}
         if values["parameters"] is not None:
-            values["parameters"] = tuple(Hyperparameter(**_tuples(one)) for one in values["parameters"])
+            values["parameters"] = tuple(Hyperparameter(**_tuples(parameter)) for parameter in values["parameters"])
         return cls(**values)
 
 
@@ -99,5 +99,5 @@ def read_declaration(
 
 def job(kind: str, reference: str, beside: Path, expected: Mapping[str, str] | None) -> dict[str, Any]:
     """Returns the first message to the process, whatever its job is."""
-    path = [*(os.path.abspath(one) for one in sys.path), str(beside.absolute())]
+    path = [*(os.path.abspath(folder) for folder in sys.path), str(beside.absolute())]
     return {"kind": kind, "reference": reference, "path": path, "expected": expected}

@@ -131,4 +131,4 @@ def server_for(job: Mapping[str, Any], device: str, environment: Mapping[str, st
         if trains:  # of a declaration nobody may hear it
             _kept.note(key, job["reference"])
 
-    return ForkServer(environment, job, lambda one: _kept.put(key, one), refused), ""
+    return ForkServer(environment, job, lambda server: _kept.put(key, server), refused), ""

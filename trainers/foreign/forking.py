@@ -23,7 +23,7 @@ from trainers.operating_system import readable
 
 def main(arguments: list[str]) -> None:
     """As the module says."""
-    control, life, parent = (int(one) for one in arguments[:3])
+    control, life, parent = (int(number) for number in arguments[:3])
     folder = Path(arguments[3])
     if not process_tree.become_subreaper():
         return  # nobody would look after copies
@@ -63,7 +63,7 @@ class _Watch:
         """Returns when all of it is to be ended."""
         while os.getppid() == self._parent:
             if self.memory.grows():
-                self.memory.record(one.pid for one in process_tree.descendants(os.getpid()))
+                self.memory.record(process.pid for process in process_tree.descendants(os.getpid()))
             self._reap()
             if readable(self._life, guarding.EVERY) and not self._obey():
                 return
@@ -88,7 +88,7 @@ class _Watch:
         for line in lines:
             match line.decode().split():
                 case ["imported"]:
-                    self._made = sorted(one for one in (self._folder / TEMPORARY).rglob("*") if one.is_dir())
+                    self._made = sorted(path for path in (self._folder / TEMPORARY).rglob("*") if path.is_dir())
                 case ["begin"]:
                     self.memory = SharedMemory()
                     self._ended.clear()
@@ -101,14 +101,14 @@ class _Watch:
 
     def _clear(self) -> None:
         guarding.end(os.getpid(), self.memory, but=self._server)
-        for one in self._folder.iterdir():
-            if one.is_dir() and not one.is_symlink():
-                shutil.rmtree(one, ignore_errors=True)
+        for path in self._folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
             else:
                 with suppress(OSError):
-                    one.unlink()
-        for one in (self._folder / TEMPORARY, *self._made):
-            one.mkdir(mode=0o700, exist_ok=True)
+                    path.unlink()
+        for folder in (self._folder / TEMPORARY, *self._made):
+            folder.mkdir(mode=0o700, exist_ok=True)
         self._trainer = 0
         try:
             os.waitpid(self._server, os.WNOHANG)

@@ -93,8 +93,8 @@ class Guard:
     def below(self) -> list[Any]:
         """Returns the processes of the trainer, with all that they have started."""
         found = process_tree.descendants(self._process.pid)
-        self._seen = {*found, *(one for one in self._seen if one.is_running())}
-        return [one for one in found if one.pid != self.server]
+        self._seen = {*found, *(process for process in self._seen if process.is_running())}
+        return [process for process in found if process.pid != self.server]
 
     def leave(self, reusable: bool) -> None:
         """Its trainer is no longer needed. reusable: whether nothing has gone wrong."""
@@ -112,9 +112,12 @@ class Guard:
             self._process.wait()
         if self._process.returncode != 0:
             # The trainer has killed or stopped its guard, and processes that it started may be left.
-            left = [one for one in self._seen if one.is_running()]
+            left = [process for process in self._seen if process.is_running()]
             process_tree.end(
-                lambda: [*process_tree.find_marked(MARK, self._mark), *(one for one in left if one.is_running())]
+                lambda: [
+                    *process_tree.find_marked(MARK, self._mark),
+                    *(process for process in left if process.is_running()),
+                ]
             )
         shutil.rmtree(self.folder, ignore_errors=True)
 

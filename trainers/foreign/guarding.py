@@ -48,13 +48,13 @@ def end(guard: int, memory: SharedMemory, but: int = 0) -> None:
     """Ends all that is below the guard, but a server, if there is one; orphans are below it where it adopts them."""
 
     def others(tidying: bool = True) -> list[Any]:
-        return [one for one in process_tree.descendants(guard, tidying) if one.pid != but]
+        return [process for process in process_tree.descendants(guard, tidying) if process.pid != but]
 
     begun, empty = time.monotonic(), 0
     while time.monotonic() < begun + WAIT_SECONDS:
         # Again, as a look misses the children of a process that ends meanwhile.
         found = others()
-        memory.record(one.pid for one in found)
+        memory.record(process.pid for process in found)
         process_tree.end(lambda: others(tidying=time.monotonic() > begun + TIDYING))
         while ended := reap():
             pass

@@ -31,7 +31,7 @@ class _Report:
         self.task, self.batches, self.tests = task, batches, list(tests)
         self.accuracies: dict[int, float] = {}
         self.digest = hashlib.sha256(repr((task, batches)).encode())
-        self.hits: dict[int, list[NDArray[np.bool_]]] = {one: [] for one in tests}
+        self.hits: dict[int, list[NDArray[np.bool_]]] = {test: [] for test in tests}
 
 
 class Measuring:
@@ -86,7 +86,7 @@ class Measuring:
         if not self._transfer and (batches is not None or task == -1):
             tests = []
         self._open = _Report(task, batches, tests)
-        return [(one, len(self._view.test_labels(one))) for one in tests]
+        return [(test, len(self._view.test_labels(test))) for test in tests]
 
     def tested(self, task: int) -> None:
         """Test inputs are asked for. Raises Refused where no report that is open needs them."""
@@ -119,13 +119,13 @@ class Measuring:
         if not least <= len(row) <= most:
             wanted = f"{least} to {most}" if most > least else str(least)
             raise Refused(f"a row of {len(row)} was reported after task {report.task}, where it must have {wanted}")
-        for task, one in enumerate(row, begin):
-            if np.isfinite(one) and not 0 <= one <= 1:
-                raise Refused(f"accuracies lie in 0…1, got {one:g} of task {task} after task {report.task}")
+        for task, accuracy in enumerate(row, begin):
+            if np.isfinite(accuracy) and not 0 <= accuracy <= 1:
+                raise Refused(f"accuracies lie in 0…1, got {accuracy:g} of task {task} after task {report.task}")
         self._self_reported = True
         if not np.isfinite(row[:least]).all():
             return False
-        report.accuracies = {task: float(one) for task, one in enumerate(row, begin) if task in report.tests}
+        report.accuracies = {task: float(accuracy) for task, accuracy in enumerate(row, begin) if task in report.tests}
         report.tests = list(report.accuracies)
         report.digest.update(row.tobytes())
         return True
@@ -133,7 +133,7 @@ class Measuring:
     def end(self) -> bool:
         """The open report is over; whether it was that of a task. Raises Refused where something of it lacks."""
         report = self._opened()
-        if lacking := [one for one in report.tests if one not in report.accuracies]:
+        if lacking := [test for test in report.tests if test not in report.accuracies]:
             raise Refused(f"the report of task {report.task} lacks predictions for task {lacking[0]}")
         self._open = None
         if not report.tests:  # ignored, and perhaps because the run was resumed: it must not be seen
@@ -147,12 +147,12 @@ class Measuring:
             return False
         if task == -1:
             self._first = True
-            for tested, one in measured.items():
-                result.initial[0, tested] = one
+            for tested, accuracy in measured.items():
+                result.initial[0, tested] = accuracy
             result.within[0, 0, 0] = result.initial[0, 0]
             return False
-        for tested, one in measured.items():
-            result.accuracies[0, task, tested] = one
+        for tested, accuracy in measured.items():
+            result.accuracies[0, task, tested] = accuracy
         if self._transfer and task + 1 < self._tasks:
             result.within[0, task + 1, 0] = result.accuracies[0, task, task + 1]
         self.done, self._curve = task, 0

@@ -68,10 +68,10 @@ def pack(header: Mapping[str, Any], *arrays: NDArray[Any]) -> bytes:
     >>> take_message(bytearray(pack({"kind": "labels"}, np.array([3, 1]))))
     Message(header={'kind': 'labels'}, arrays=[array([3, 1])])
     """
-    native = [one.astype(one.dtype.newbyteorder("="), copy=False) for one in arrays]
-    kinds = [[one.dtype.name, list(one.shape)] for one in native]
+    native = [array.astype(array.dtype.newbyteorder("="), copy=False) for array in arrays]
+    kinds = [[array.dtype.name, list(array.shape)] for array in native]
     described = json.dumps({**header, ARRAYS: kinds}).encode()
-    body = b"".join(one.tobytes() for one in native)
+    body = b"".join(array.tobytes() for array in native)
     if len(described) > MOST_HEADER or len(body) > MOST_BODY:
         raise Malformed(f"a message of {len(described)} + {len(body)} bytes is too long")
     return PREFIX.pack(len(described), len(body)) + described + body
@@ -95,12 +95,12 @@ def take_message(received: bytearray) -> Message | None:
 def _open(described: bytes, content: bytes) -> Message:
     try:
         header = json.loads(described)
-        kinds = [(str(name), [int(one) for one in shape]) for name, shape in header.pop(ARRAYS)]
+        kinds = [(str(name), [int(size) for size in shape]) for name, shape in header.pop(ARRAYS)]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
         raise Malformed("its header is no description") from error
     arrays, at = [], 0
     for name, shape in kinds:
-        if name not in TYPES or len(shape) > MOST_AXES or not all(0 <= one <= MOST_BODY for one in shape):
+        if name not in TYPES or len(shape) > MOST_AXES or not all(0 <= size <= MOST_BODY for size in shape):
             raise Malformed(f"it has an array of {name} {shape}")
         size = math.prod(shape) * np.dtype(name).itemsize
         if size > len(content) - at:
@@ -118,5 +118,5 @@ def plain(text: str, most: int = 1000) -> str:
     >>> plain("a\x1b[2J\nb"), plain("0123456789", 4)
     ('a\\x1b[2J\\nb', '…6789')
     """
-    shown = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    shown = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
     return shown if len(shown) <= most else f"…{shown[-most:]}"

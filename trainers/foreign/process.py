@@ -118,10 +118,10 @@ class Process:
         self._printed, printed = os.pipe()
         self._ends: tuple[int, ...] = (requests, answers, printed)  # of the trainer, until there is one
         self._selector = selectors.DefaultSelector()
-        for one in (self._answers, self._printed):
-            self._selector.register(one, selectors.EVENT_READ)
-        for one in (self._requests, self._answers, self._printed):
-            os.set_blocking(one, False)
+        for pipe in (self._answers, self._printed):
+            self._selector.register(pipe, selectors.EVENT_READ)
+        for pipe in (self._requests, self._answers, self._printed):
+            os.set_blocking(pipe, False)
         try:
             if server is None:
                 self._start()
@@ -164,8 +164,8 @@ class Process:
     def _take(self, server: ForkServer) -> None:
         """Has a server copied, now or once it has imported the trainer."""
         self._guard = server
-        for one in (server.life, server.control, *(() if server.loaded else (server.printed,))):
-            self._selector.register(one, selectors.EVENT_READ)
+        for pipe in (server.life, server.control, *(() if server.loaded else (server.printed,))):
+            self._selector.register(pipe, selectors.EVENT_READ)
         if server.loaded:
             self._print(server.output)
             server.begin()
@@ -174,12 +174,12 @@ class Process:
         """Gives a server up, for a new process, which has all of its time."""
         assert self._server is not None
         server, self._server, self.anew = self._server, None, why
-        for one in (server.life, server.control, server.printed):
+        for pipe in (server.life, server.control, server.printed):
             with suppress(KeyError):
-                self._selector.unregister(one)
+                self._selector.unregister(pipe)
         with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as aside:
             # Files that go with the process stay where they are, although the server takes its folder along.
-            files = [one.name for one in server.folder.iterdir() if one.is_file()]
+            files = [path.name for path in server.folder.iterdir() if path.is_file()]
             for name in files:
                 shutil.move(server.folder / name, aside)
             server.end()
@@ -434,7 +434,7 @@ def _ending(status: int) -> str:
         return "closed its pipe to epsearch"
     if status >= 0:
         return f"ended by itself with status {status}"
-    names = {one.value: f" ({one.name})" for one in signal.Signals}
+    names = {number.value: f" ({number.name})" for number in signal.Signals}
     return f"was killed by signal {-status}{names.get(-status, '')}"
 
 

@@ -28,24 +28,24 @@ def descendants(pid: int, tidying: bool = True) -> list[psutil.Process]:
         found = psutil.Process(pid).children(recursive=True)
     except psutil.Error:
         return []
-    return found if tidying else [one for one in found if not _tidies(one)]
+    return found if tidying else [process for process in found if not _tidies(process)]
 
 
 def resident(processes: Iterable[psutil.Process]) -> int:
     """Returns bytes of memory that they have; pages that they share count for each of them."""
     total = 0
-    for one in processes:
+    for process in processes:
         with suppress(psutil.Error):
-            total += one.memory_info().rss
+            total += process.memory_info().rss
     return total
 
 
 def highest(processes: Iterable[psutil.Process]) -> int:
     """Returns bytes of memory that one of them has had at most; 0 where the system does not keep that."""
     most = [0]
-    for one in processes:
+    for process in processes:
         with suppress(OSError, ValueError, IndexError):
-            status = Path(f"/proc/{one.pid}/status").read_text(encoding="utf-8", errors="replace")
+            status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8", errors="replace")
             most.append(1024 * int(status.partition("VmHWM:")[2].split()[0]))
     return max(most)
 
@@ -53,23 +53,23 @@ def highest(processes: Iterable[psutil.Process]) -> int:
 def end(listed: Callable[[], list[psutil.Process]]) -> None:
     """Kills what is found, as often as there is more: all are stopped first, so that none starts others meanwhile."""
     stopped: set[psutil.Process] = set()
-    while more := [one for one in listed() if one not in stopped]:
-        for one in more:
+    while more := [process for process in listed() if process not in stopped]:
+        for process in more:
             with suppress(psutil.Error):
-                one.suspend()
+                process.suspend()
         stopped.update(more)
-    for one in stopped:
+    for process in stopped:
         with suppress(psutil.Error):
-            one.kill()
+            process.kill()
 
 
 def find_marked(name: str, value: str) -> list[psutil.Process]:
     """Returns all processes that were started with a variable of this value, wherever they have gone."""
     found = []
-    for one in psutil.process_iter():
+    for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            if one.environ().get(name) == value:
-                found.append(one)
+            if process.environ().get(name) == value:
+                found.append(process)
     return found
 
 

@@ -75,18 +75,21 @@ def plug(name: str, method: Method) -> None:
     Those that it shares with our methods are options of every study; its own ones are known by its name alone.
     """
     known = {} if method.foreign else hyperparameters()
-    for one in method.own:
-        if known.get(one.name, one) != one:
+    for hyperparameter in method.own:
+        if known.get(hyperparameter.name, hyperparameter) != hyperparameter:
             raise ValueError(
-                f"method {name!r} declares {one.name!r} otherwise than epsearch does; import that declaration from "
-                "trainers.methods.rules, or give yours another name"
+                f"method {name!r} declares {hyperparameter.name!r} otherwise than epsearch does; import that "
+                "declaration from trainers.methods.rules, or give yours another name"
             )
     PLUGGED[name] = method
 
 
 def hyperparameters() -> dict[str, Hyperparameter]:
     """Returns every hyperparameter of any built-in method, by name: those that are options."""
-    return {one.name: one for one in (*OF_EVERY_METHOD, *(own for method in METHODS.values() for own in method.own))}
+    return {
+        hyperparameter.name: hyperparameter
+        for hyperparameter in (*OF_EVERY_METHOD, *(own for method in METHODS.values() for own in method.own))
+    }
 
 
 def optimizer_fault(method: Method, values: Hyperparameters) -> str:
@@ -105,7 +108,7 @@ def own_hyperparameters(name: str) -> dict[str, Hyperparameter]:
     """Returns a method's hyperparameters that are not options, by name: none if it is built in, all for a trainer."""
     declared = method(name)
     known = {} if declared.foreign else hyperparameters()
-    return {one.name: one for one in declared.own if one.name not in known}
+    return {hyperparameter.name: hyperparameter for hyperparameter in declared.own if hyperparameter.name not in known}
 
 
 __all__ = [

@@ -209,7 +209,11 @@ class Method:
             raise ValueError(
                 f"method {self.title!r} needs the hyperparameters {', '.join(missing)}; declare them in own"
             )
-        if words := [one.name for one in self.own if one.per_learner and (one.choices or one.all_for_none)]:
+        if words := [
+            hyperparameter.name
+            for hyperparameter in self.own
+            if hyperparameter.per_learner and (hyperparameter.choices or hyperparameter.all_for_none)
+        ]:
             raise ValueError(f"method {self.title!r}: {', '.join(words)} must be a number to be per learner")
 
     @property
@@ -239,7 +243,7 @@ class Method:
         """
         if not self.foreign:
             return self.hyperparameters
-        known = {one.name: one for one in self.own}
+        known = {hyperparameter.name: hyperparameter for hyperparameter in self.own}
         return tuple(known.get(name) or anything(name) for name in names)
 
     def check(self, values: Hyperparameters) -> None:
@@ -258,7 +262,11 @@ class Method:
 
     def of(self, values: Mapping[str, Value]) -> Hyperparameters:
         """Values as given; of a method of ours, or like ours, else the declared ones. Raises ValueError as `check`."""
-        usual = {} if self.foreign else {one.name: one.default for one in self.hyperparameters}
+        usual = (
+            {}
+            if self.foreign
+            else {hyperparameter.name: hyperparameter.default for hyperparameter in self.hyperparameters}
+        )
         result = Hyperparameters(**usual | dict(values))
         self.check(result)
         return result
@@ -266,12 +274,12 @@ class Method:
     @property
     def per_learner(self) -> tuple[str, ...]:
         """Names of those in which learners of a cohort may differ."""
-        return tuple(one.name for one in self.hyperparameters if one.per_learner)
+        return tuple(hyperparameter.name for hyperparameter in self.hyperparameters if hyperparameter.per_learner)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of its own hyperparameters."""
-        return tuple(one.name for one in self.own)
+        return tuple(hyperparameter.name for hyperparameter in self.own)
 
     @property
     def first_task_is_sgd(self) -> bool:
@@ -288,7 +296,7 @@ class Method:
         """
         untaught = isinstance(self.rule, Losses) and self.memory is None  # no teacher yet
         if self.first_task_is_sgd or untaught:
-            return tuple(one.name for one in OF_EVERY_METHOD if one.per_learner)
+            return tuple(hyperparameter.name for hyperparameter in OF_EVERY_METHOD if hyperparameter.per_learner)
         return tuple(name for name in self.per_learner if name != "strength")
 
     def tasks_needed(self, name: str) -> int:

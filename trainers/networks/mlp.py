@@ -100,7 +100,7 @@ class MLP:
     def inputs(self, params: Tensor, x: Tensor) -> list[Tensor]:
         """Returns what the layers have as inputs [M, B, in + 1], with the 1 of the bias, for x [M, B, inputs]."""
         *below, _ = self.activations(self.layers(params), x)
-        return [torch.nn.functional.pad(one, (0, 1), value=1.0) for one in below]
+        return [torch.nn.functional.pad(inputs, (0, 1), value=1.0) for inputs in below]
 
     def statistics(self, params: Tensor) -> Statistics:
         """None."""

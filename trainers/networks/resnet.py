@@ -89,10 +89,13 @@ class ResNet(ByAutograd):
         """Of the trainable parameters."""
         of_each = (
             (
-                (f"{one.name}.weight", (one.outputs, one.inputs, one.kernel, one.kernel)),
-                *((f"{one.norm}.{kind}", (one.outputs,)) for kind in ("weight", "bias")),
+                (
+                    f"{convolution.name}.weight",
+                    (convolution.outputs, convolution.inputs, convolution.kernel, convolution.kernel),
+                ),
+                *((f"{convolution.norm}.{kind}", (convolution.outputs,)) for kind in ("weight", "bias")),
             )
-            for one in self._convolutions
+            for convolution in self._convolutions
         )
         return Layout((*chain.from_iterable(of_each), *self.head.shapes(self.widths[-1])))
 
@@ -100,7 +103,13 @@ class ResNet(ByAutograd):
     def statistics_layout(self) -> Layout:
         """Of batch normalisation's moving averages."""
         kinds = ("running_mean", "running_var")
-        return Layout(tuple((f"{one.norm}.{kind}", (one.outputs,)) for one in self._convolutions for kind in kinds))
+        return Layout(
+            tuple(
+                (f"{convolution.norm}.{kind}", (convolution.outputs,))
+                for convolution in self._convolutions
+                for kind in kinds
+            )
+        )
 
     def activations(self, size: int) -> int:
         """Values that all convolutions put out for one image of size × size."""
@@ -109,17 +118,17 @@ class ResNet(ByAutograd):
         side = -(-side // 2) if self.large else side
         for block in self.blocks:
             side = -(-side // block.first.stride)
-            values += sum(one.outputs * side**2 for one in block if one is not None)
+            values += sum(convolution.outputs * side**2 for convolution in block if convolution is not None)
         return values
 
     def init(self, rng: np.random.Generator) -> NDArray[np.float32]:
         """One row: kernels within ±1/√(k·C_in), k a kernel's side, as in A-GEM's released code; γ = 1, β = 0."""
         row = torch.zeros(1, self.row)
         views = self.layout.views(row)
-        for one in self._convolutions:
-            kernel = views[f"{one.name}.weight"][0]
-            kernel.copy_(uniform(rng, kernel.shape, (one.kernel * one.inputs) ** -0.5))
-            views[f"{one.norm}.weight"].fill_(1.0)
+        for convolution in self._convolutions:
+            kernel = views[f"{convolution.name}.weight"][0]
+            kernel.copy_(uniform(rng, kernel.shape, (convolution.kernel * convolution.inputs) ** -0.5))
+            views[f"{convolution.norm}.weight"].fill_(1.0)
         self.head.init(views, rng)
         return cast(NDArray[np.float32], row[0].numpy())
 
@@ -136,7 +145,7 @@ class ResNet(ByAutograd):
 
     @property
     def _convolutions(self) -> list[Convolution]:
-        return [self.stem, *(one for block in self.blocks for one in block if one is not None)]
+        return [self.stem, *(convolution for block in self.blocks for convolution in block if convolution is not None)]
 
 
 class Layers:
@@ -178,20 +187,20 @@ class Layers:
         """Returns [M, B, C] of [B, M·C, H, W]."""
         return h.mean((2, 3)).view(len(h), self._members, -1).transpose(0, 1)
 
-    def normalised(self, one: Convolution, x: Tensor, groups: int | None = None) -> Tensor:
+    def normalised(self, convolution: Convolution, x: Tensor, groups: int | None = None) -> Tensor:
         """The convolution of x [B, groups·C_in, H, W] and its batch normalisation; the moving averages may move.
 
         groups: how many members x holds, all of them unless it is said.
         """
-        kernel, stride = self.views[f"{one.name}.weight"].flatten(0, 1), one.stride
-        if one.kernel == 1:
+        kernel, stride = self.views[f"{convolution.name}.weight"].flatten(0, 1), convolution.stride
+        if convolution.kernel == 1:
             # The same, by leaving out first what a stride passes over: oneDNN's strided 1×1 convolution is slow, and
             # its backward pass was seen to write past its memory on a processor without AVX-512.
             x, stride = x[:, :, ::stride, ::stride].contiguous(memory_format=torch.channels_last), 1
-        h = functional.conv2d(x, kernel, None, stride, one.kernel // 2, 1, groups or self._members)
-        mean, var = (self._statistics[f"{one.norm}.{kind}"] for kind in ("running_mean", "running_var"))
+        h = functional.conv2d(x, kernel, None, stride, convolution.kernel // 2, 1, groups or self._members)
+        mean, var = (self._statistics[f"{convolution.norm}.{kind}"] for kind in ("running_mean", "running_var"))
         flat_mean, flat_var = mean.flatten(), var.flatten()
-        weight, bias = (self.views[f"{one.norm}.{kind}"].flatten() for kind in ("weight", "bias"))
+        weight, bias = (self.views[f"{convolution.norm}.{kind}"].flatten() for kind in ("weight", "bias"))
         h = functional.batch_norm(h, flat_mean, flat_var, weight, bias, self._training, MOMENTUM, EPS)
         if self._training and self._members > 1:  # of several members flatten has made copies
             mean.copy_(flat_mean.view_as(mean))

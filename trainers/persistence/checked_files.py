@@ -89,7 +89,7 @@ def _clear(folder: Path) -> None:
     """Removes files that were begun, and that nobody has locked: who wrote them was killed."""
     if not LOCKS:
         return
-    for one in folder.glob(f".*{UNFINISHED}"):
-        with suppress(OSError), open(one, "r+b") as file:
+    for path in folder.glob(f".*{UNFINISHED}"):
+        with suppress(OSError), open(path, "r+b") as file:
             lock(file.fileno(), wait=False)
-            one.unlink()  # by the name, which nobody else has: one that is finished meanwhile has another
+            path.unlink()  # by the name, which nobody else has: one that is finished meanwhile has another

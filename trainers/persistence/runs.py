@@ -64,12 +64,12 @@ class Runs:
         runs.
         """
         files = self._files([own])
-        mine = {one.task for one in files if one.machine == self._machine}
-        for task in sorted((one for one in mine if before is None or one < before), reverse=True):
+        mine = {file.task for file in files if file.machine == self._machine}
+        for task in sorted((task for task in mine if before is None or task < before), reverse=True):
             if (arrays := self.at(own, task)) is not None:
                 return task, arrays
         if files and not mine and not self._told_of_others:
-            others = ", ".join(sorted({one.machine for one in files}))
+            others = ", ".join(sorted({file.machine for file in files}))
             notify(f"{self} has checkpoints from another machine ({others}; this is {self._machine}): runs start anew")
             self._told_of_others = True
         return None
@@ -86,26 +86,28 @@ class Runs:
     def save(self, own: Mapping[str, Any], task: int, arrays: Arrays) -> None:
         """Keeps the run after the task; not what was kept of it after earlier ones, unless that is a fork point."""
         file = _File(_run(own), task, self._machine, self._kind)
-        mine = {one for one in self._files([own]) if one.machine == self._machine and one.kind == self._kind == NEWEST}
-        before = {one for one in mine if one.task < task}
+        mine = {
+            file for file in self._files([own]) if file.machine == self._machine and file.kind == self._kind == NEWEST
+        }
+        before = {file for file in mine if file.task < task}
 
         def write(place: Place) -> None:
             place.write(self._path(file), self._mark(own, task), pack(arrays))
             if before:
-                place.remove([self._path(one) for one in before])
+                place.remove([self._path(file) for file in before])
 
         self._ask(write)
         self._list([file], before)
 
     def names(self, owns: Iterable[Mapping[str, Any]]) -> set[str]:
         """Returns the names of what is kept of these runs, on any machine."""
-        return {self._path(one) for one in self._files(owns)}
+        return {self._path(file) for file in self._files(owns)}
 
     def delete(self, owns: Iterable[Mapping[str, Any]]) -> None:
         """Removes what was kept of these runs on any machine; fork points only where those are kept here, too."""
-        files = [one for one in self._files(owns) if self._kind in (FORK, one.kind)]
+        files = [file for file in self._files(owns) if self._kind in (FORK, file.kind)]
         if files:
-            self._ask(lambda place: place.remove([self._path(one) for one in files]), "they stay there")
+            self._ask(lambda place: place.remove([self._path(file) for file in files]), "they stay there")
             self._list([], files)
 
     def _files(self, owns: Iterable[Mapping[str, Any]]) -> list[_File]:
@@ -113,9 +115,9 @@ class Runs:
         if self._listed is None:
             names = self._ask(lambda place: place.names(self._folder)) or []
             matches = (NAME.fullmatch(name) for name in names)
-            self._listed = {_File(one[1], int(one[2]), one[3], one[4]) for one in matches if one}
+            self._listed = {_File(match[1], int(match[2]), match[3], match[4]) for match in matches if match}
         runs = {_run(own) for own in owns}
-        return [one for one in self._listed if one.run in runs]
+        return [file for file in self._listed if file.run in runs]
 
     def _list(self, more: Iterable[_File], fewer: Iterable[_File]) -> None:
         self._listed = (self._listed or set()).union(more).difference(fewer)

@@ -106,9 +106,9 @@ def blamed(
         except (clear, ForeignError):
             raise
         except BaseException as error:
-            for one in _chain(error):
-                if any(one is other for other in raised):
-                    raise one from None
+            for cause in _chain(error):
+                if any(cause is other for other in raised):
+                    raise cause from None
             if missing and isinstance(error, AttributeError) and error.name in (missing, None):
                 raise
             raise ForeignError(f"{subject} {in_one_line(error)}{place(error, source)}") from error
@@ -145,8 +145,8 @@ def _chain(error: BaseException) -> list[BaseException]:
     """Returns the error, and those that it came from."""
     chain = [error]
     # Told apart by identity, as errors of foreign classes may say that they equal any other.
-    while (one := chain[-1].__cause__ or chain[-1].__context__) and not any(one is other for other in chain):
-        chain.append(one)
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) and not any(cause is other for other in chain):
+        chain.append(cause)
     return chain
 
 
@@ -168,7 +168,9 @@ def in_one_line(error: BaseException) -> str:
 
 def place(error: BaseException, source: Source) -> str:
     """Returns the last line of the source that led to the error; "" where none did."""
-    frames = [(one.f_code.co_filename, number, one.f_globals) for one, number in traceback.walk_tb(error.__traceback__)]
+    frames = [
+        (frame.f_code.co_filename, number, frame.f_globals) for frame, number in traceback.walk_tb(error.__traceback__)
+    ]
     if isinstance(error, SyntaxError) and error.filename:
         frames.append((error.filename, error.lineno or 0, {}))
     for path, number, names in reversed(frames):

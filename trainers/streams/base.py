@@ -177,5 +177,5 @@ class ImageStream(TaskStream, Protocol):
 def bytes_of_example(stream: TaskStream) -> int:
     """Returns the bytes of an example as it is stored, with a byte for its label."""
     pixels = getattr(stream, "pixels", None)  # of images, whose rows in a pool are their numbers
-    one = stream.room(1).nbytes if pixels is None else pixels[0].nbytes
-    return int(one) + LABEL
+    size = stream.room(1).nbytes if pixels is None else pixels[0].nbytes
+    return int(size) + LABEL

@@ -138,7 +138,7 @@ def overlap(cv: TaskStream, ev: TaskStream, cv_seeds: Sequence[int], ev_seeds: S
     """
     if not cv_seeds or not ev_seeds:
         raise ValueError(f"each side must have a seed, got {list(cv_seeds)} and {list(ev_seeds)}")
-    if all(hasattr(one, "permutation_hash") for one in (cv, ev)):
+    if all(hasattr(stream, "permutation_hash") for stream in (cv, ev)):
         what = getattr(cv, "motions", PERMUTATIONS)
         first, of_first = _permutations(cv, cv_seeds)
         second, of_second = _permutations(ev, ev_seeds)
@@ -182,12 +182,12 @@ def _permutations(stream: TaskStream, seeds: Sequence[int]) -> tuple[_Side, Hash
 
 def _nearest_angle(cv: TaskStream, ev: TaskStream, seeds: Iterable[int]) -> float:
     """Returns the smallest difference of angles between the sides, of these seeds; infinite without angles."""
-    angles = [getattr(one, "angle", None) for one in (cv, ev)]
+    angles = [getattr(stream, "angle", None) for stream in (cv, ev)]
     if None in angles:
         return math.inf
     of_cv, of_ev = (
-        {seed: np.array([angle(seed, task) for task in one.tasks]) for seed in seeds}
-        for angle, one in zip(cast(Sequence[Any], angles), (cv, ev), strict=True)
+        {seed: np.array([angle(seed, task) for task in stream.tasks]) for seed in seeds}
+        for angle, stream in zip(cast(Sequence[Any], angles), (cv, ev), strict=True)
     )
     return min((float(abs(of_cv[seed][:, None] - of_ev[seed]).min()) for seed in of_cv), default=math.inf)
 

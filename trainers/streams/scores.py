@@ -13,5 +13,7 @@ def accuracies(hits: NDArray[np.bool_], labels: NDArray[np.int64], balanced: boo
     """
     if not balanced:
         return np.asarray(hits.mean(axis=1))
-    classes = [[mine[one == label].mean() for label in np.unique(one)] for mine, one in zip(hits, labels, strict=True)]
+    classes = [
+        [mine[theirs == label].mean() for label in np.unique(theirs)] for mine, theirs in zip(hits, labels, strict=True)
+    ]
     return np.array([np.mean(shares) for shares in classes])

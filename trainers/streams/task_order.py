@@ -47,7 +47,7 @@ def drawn_order(number: int, first: int, tasks: int) -> tuple[int, ...]:
         raise ValueError(f"orders must be <= {math.factorial(tasks)}, as {tasks} tasks have no more, got {number + 1}")
     if number == 0:
         return tuple(range(tasks))
-    earlier = {drawn_order(one, first, tasks) for one in range(number)}
+    earlier = {drawn_order(index, first, tasks) for index in range(number)}
     draws = generator(number, "task order", first)
     while True:
         if (order := tuple(draws.permutation(tasks).tolist())) not in earlier:
@@ -70,7 +70,7 @@ def drawn_classes(number: int, first: int, tasks: int, each: int) -> tuple[int, 
         )
     if number == 0:
         return tuple(range(count))
-    earlier = {_sets(drawn_classes(one, first, tasks, each), each) for one in range(number)}
+    earlier = {_sets(drawn_classes(index, first, tasks, each), each) for index in range(number)}
     draws = generator(number, "class order", first)
     while True:
         order = tuple(draws.permutation(count).tolist())

@@ -34,7 +34,10 @@ def choose(space: Space, points: Sequence[Point], scores: NDArray[np.float64]) -
         return Choice(None, None, "no value has a score")
     tried = points[int(np.nanargmax(means))]
     within = np.array([_within(space, point) for point in points])
-    apart = [any(value in one.apart for one, value in zip(space.parameters, point, strict=True)) for point in points]
+    apart = [
+        any(value in parameter.apart for parameter, value in zip(space.parameters, point, strict=True))
+        for point in points
+    ]
     usual = ~np.isnan(means) & ~np.array(apart) & within
     if why := _no_curve(space, scores, usual):
         return Choice(None, tried, why)
@@ -53,14 +56,14 @@ def choose(space: Space, points: Sequence[Point], scores: NDArray[np.float64]) -
 def _within(space: Space, point: Point) -> bool:
     """Returns whether a point lies in the space; an earlier search may have been wider."""
     return all(
-        value in one.choices if one.choices else one.low <= value <= one.high  # type: ignore[operator]
-        for one, value in zip(space.parameters, point, strict=True)
+        value in parameter.choices if parameter.choices else parameter.low <= value <= parameter.high  # type: ignore[operator]
+        for parameter, value in zip(space.parameters, point, strict=True)
     )
 
 
 def _no_curve(space: Space, scores: NDArray[np.float64], usual: NDArray[np.bool_]) -> str:
     """Returns why no curve can be fitted to the usual points; "" if one can."""
-    if all(one.choices for one in space.parameters):
+    if all(parameter.choices for parameter in space.parameters):
         return "choices have no order"
     if all_equal(scores):
         return "all scores are equal"

@@ -35,7 +35,7 @@ def predict(space: Space, points: tuple[Point, ...], members: Members, tasks: in
     if not records:
         return None
     missing = np.full(records[0].accuracies.shape, math.nan)
-    accuracies = np.array([[missing if one is None else one.accuracies for one in row] for row in members])
+    accuracies = np.array([[missing if record is None else record.accuracies for record in row] for row in members])
     if all_equal(accuracies[:, :, -1].mean(axis=2)):
         return None
     try:

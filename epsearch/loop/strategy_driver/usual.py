@@ -49,10 +49,15 @@ def _count_points(
     search, rng, known = strategy(name)(space, budget), np.random.default_rng(0), dict[Point, tuple[float, ...]]()
     while not search.done:
         asked = search.ask()
-        for one in asked:
-            if one.point not in known:
-                (place,) = places(space, [one.point])
+        for suggestion in asked:
+            if suggestion.point not in known:
+                (place,) = places(space, [suggestion.point])
                 scores = curve(np.array(place)) + NOISE * rng.standard_normal(seeds)
-                known[one.point] = tuple(scores.tolist())
-        search.tell([Observation(one.number, float(np.mean(known[one.point])), known[one.point]) for one in asked])
+                known[suggestion.point] = tuple(scores.tolist())
+        search.tell(
+            [
+                Observation(suggestion.number, float(np.mean(known[suggestion.point])), known[suggestion.point])
+                for suggestion in asked
+            ]
+        )
     return len(known)

@@ -191,7 +191,7 @@ def _ledger(pages: APIRouter, service: Service) -> None:
 
     @pages.get("/people/{owner}")
     def person(request: Request, owner: str) -> Response:
-        people = [one for one in service.people.visible_to(token_of(request)) if one.name == owner]
+        people = [person for person in service.people.visible_to(token_of(request)) if person.name == owner]
         if not people:
             raise HTTPException(404, f"no owner {brief(owner)}, or none that this token may see")
         rows = sort_studies(Filters(submitter=owner).matching(service.studies.all()))

@@ -78,7 +78,9 @@ class Scheduler:
     def step(self) -> None:
         """Reaps processes that have ended, and starts waiting studies. Raises StoreError if the ledger fails."""
         states = self._store.leases.states()
-        submissions = {name: one for name, one in self._store.queue.submissions().items() if one.open}
+        submissions = {
+            name: submission for name, submission in self._store.queue.submissions().items() if submission.open
+        }
         self._reap(states, submissions)
         busy, waiting = set(self._processes), []
         for name, submission in submissions.items():

@@ -58,7 +58,9 @@ class ProtocolStudy(OneMethod):
         if parameter.choices:
             parameter = Parameter(parameter.name, float(self.candidates[0]), float(self.candidates[-1]))
         axis = parameter.axis()
-        return tuple((parameter.coordinate(float(one)) - axis.low) / (axis.high - axis.low) for one in self.candidates)
+        return tuple(
+            (parameter.coordinate(float(value)) - axis.low) / (axis.high - axis.low) for value in self.candidates
+        )
 
     @property
     def tried(self) -> int:

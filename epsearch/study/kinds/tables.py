@@ -91,7 +91,10 @@ class Comparison(Table):
     def takes(cls) -> tuple[str, ...]:
         """Returns shared hyperparameters, without those of a method alone and those that vary between rows."""
         shared = {
-            each.name for one in METHODS.values() for each in one.hyperparameters if each.name not in dict(one.variants)
+            each.name
+            for declared in METHODS.values()
+            for each in declared.hyperparameters
+            if each.name not in dict(declared.variants)
         }
         return tuple(name for name, each in hyperparameters().items() if not each.per_method and name in shared)
 

@@ -268,13 +268,13 @@ def in_turn(waiting: Iterable[Submission], turns: Mapping[str, float]) -> list[S
     """
     order: list[Submission] = []
     levels: defaultdict[int, list[Submission]] = defaultdict(list)
-    for one in waiting:
-        levels[one.priority].append(one)
+    for submission in waiting:
+        levels[submission.priority].append(submission)
     last, begun = {owner: (0, moment) for owner, moment in turns.items()}, 0
     for priority in sorted(levels, reverse=True):
         of_owner: defaultdict[str, deque[Submission]] = defaultdict(deque)
-        for one in sorted(levels[priority], key=lambda one: (one.submitted, one.study)):
-            of_owner[one.submitter].append(one)
+        for each in sorted(levels[priority], key=lambda submission: (submission.submitted, submission.study)):
+            of_owner[each.submitter].append(each)
         while of_owner:
             turn = {owner: (*last.get(owner, (0, 0.0)), own[0].submitted, owner) for owner, own in of_owner.items()}
             owner, begun = min(of_owner, key=turn.__getitem__), begun + 1
@@ -332,7 +332,10 @@ def _enter(connection: Connection, name: str, state: str, reason: str = "") -> N
 def _by_priority(rows: Iterable[Any]) -> dict[str, Submission]:
     """Returns study -> submission, the highest priority first, then the oldest."""
     read = [_submission(row) for row in rows if isinstance(row.study, str)]
-    return {one.study: one for one in sorted(read, key=lambda one: (-one.priority, one.submitted, one.study))}
+    return {
+        each.study: each
+        for each in sorted(read, key=lambda submission: (-submission.priority, submission.submitted, submission.study))
+    }
 
 
 def _submission(row: Row[Any]) -> Submission:

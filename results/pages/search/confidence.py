@@ -41,7 +41,7 @@ def how_far(results: SearchResults) -> str:
     """
     trusted = trust(results)
     heading = f"Every tried {'value' if len(trusted.parameters) == 1 else 'point'}"
-    table = page.table(_header(trusted), (_row(trusted, one) for one in trusted.points), heading)
+    table = page.table(_header(trusted), (_row(trusted, point) for point in trusted.points), heading)
     folded = page.fold(heading, table + page.small(_remark(trusted)), len(trusted.points) <= MOST_OPEN)
     facts = page.facts(dict(_facts(results, trusted)))
     return page.section("How far to trust it", verdict(results), facts, folded, unfolds=True)
@@ -59,13 +59,13 @@ def evaluation_notes(evaluated: Sequence[EvaluatedChoice], this: int = 0) -> Ite
     Number `this` of all choices (from 1; 0: none) is the study's own.
     """
     mine = evaluated[this - 1] if this else None
-    evaluated = [one for one in evaluated if not one.elsewhere]
+    evaluated = [choice for choice in evaluated if not choice.elsewhere]
     this = 0 if mine is None else evaluated.index(mine) + 1
     if len(evaluated) > 1:
         first = (
             f"This choice is number {this} of the {len(evaluated)}" if this else f"There are {len(evaluated)} choices"
         )
-        others = _evaluated_text([one for i, one in enumerate(evaluated, 1) if i != this])
+        others = _evaluated_text([choice for i, choice in enumerate(evaluated, 1) if i != this])
         yield (
             f"{first} that were evaluated on this evaluation stream. {'The others' if this else 'They are'}: {others}. "
             "Picking one of them by these figures is a selection on the evaluation stream, and the figures of the best "
@@ -85,14 +85,14 @@ def _facts(results: SearchResults, trusted: Assessment) -> Iterator[tuple[str, s
     # With few seeds even the clearest difference has a large p: without this line that reads as "no difference".
     if trusted.comparisons:
         holm = f", {trusted.smallest_p_holm:.3g} after Holm's correction for {trusted.comparisons}"
-        one = f"{trusted.smallest_p:.3g} in one comparison"
-        yield "Smallest p possible", f"{one}{holm if trusted.comparisons > 1 else ''}"
+        smallest = f"{trusted.smallest_p:.3g} in one comparison"
+        yield "Smallest p possible", f"{smallest}{holm if trusted.comparisons > 1 else ''}"
     if trusted.race is not None:
         yield "Racing", _of_the_race(trusted.race)
     if trusted.disjointness:
         yield "Search and evaluation", trusted.disjointness
     if trusted.evaluated_choices:
-        here = [one for one in trusted.evaluated_choices if not one.elsewhere]
+        here = [choice for choice in trusted.evaluated_choices if not choice.elsewhere]
         others = len(trusted.evaluated_choices) - len(here)
         more = f"; {count_text(others, 'other choice')} in other ledgers of this user" if others else ""
         yield "Choices evaluated on this evaluation stream", (_evaluated_text(here) or "none of this ledger") + more
@@ -164,22 +164,22 @@ def _resampled(trusted: Assessment) -> bool:
     return trusted.seeds >= FEWEST_SEEDS
 
 
-def _row(trusted: Assessment, one: TrustedPoint) -> tuple[str, list[str]]:
+def _row(trusted: Assessment, point: TrustedPoint) -> tuple[str, list[str]]:
     """Returns the class of a row and its cells, one for each column of `_header`."""
-    spread = one.spread
+    spread = point.spread
     cells = [
-        *map(value_text, one.point),
-        f"{spread.n}" + (f" ({one.diverged} diverged)" if one.diverged else " (dropped)" if one.biased else ""),
+        *map(value_text, point.point),
+        f"{spread.n}" + (f" ({point.diverged} diverged)" if point.diverged else " (dropped)" if point.biased else ""),
         number_text(spread.mean, DIGITS),
         # Points that fell behind have fewer seeds, and so cannot be compared by their plain means.
-        *([number_text(one.adjusted, DIGITS)] if trusted.race is not None else []),
+        *([number_text(point.adjusted, DIGITS)] if trusted.race is not None else []),
         number_text(spread.std, DIGITS),
         _between(spread.low, spread.high),
         *([_between(spread.bootstrap_low, spread.bootstrap_high)] if _resampled(trusted) else []),
-        *(_against(one.against) if trusted.comparisons else ()),
-        *([number_text(100 * one.probability, 0)] if _resampled(trusted) else []),
+        *(_against(point.against) if trusted.comparisons else ()),
+        *([number_text(100 * point.probability, 0)] if _resampled(trusted) else []),
     ]
-    return "chosen" if one.point == trusted.chosen else "", cells
+    return "chosen" if point.point == trusted.chosen else "", cells
 
 
 def _against(pair: PairedTest | None) -> tuple[str, ...]:

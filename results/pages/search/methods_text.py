@@ -111,7 +111,7 @@ def _domains(results: SearchResults) -> Iterator[str]:
             scale = " on a logarithmic axis" if name in results.log else ""
             yield f"{parameter_label(name)} in {interval_text(ends)}{scale}"
         else:
-            tried = dict.fromkeys(point[i] for one in results.rounds for point in one.points)
+            tried = dict.fromkeys(point[i] for search_round in results.rounds for point in search_round.points)
             yield f"{parameter_label(name)} in {{{', '.join(map(value_text, tried))}}}"
 
 
@@ -147,7 +147,7 @@ def _held_out(results: SearchResults) -> str:
 
 def _inside(results: SearchResults) -> str:
     """Returns the tests inside tasks that the objective needs, in words; "" for other objectives."""
-    measure = next((one.content.get("measure") for one in results.search), None)
+    measure = next((record.content.get("measure") for record in results.search), None)
     if results.objective not in OF_POINTS or not measure:
         return ""
     steps, images = count_text(measure["every"], "step"), count_text(measure["images"], "test image")
@@ -257,6 +257,6 @@ def _checks(results: SearchResults) -> Iterator[str]:
         yield f"The choice was rejected by the evaluation: {wording.baseline_name(results)} is to be preferred."
     if results.disjointness:
         yield f"Overlap of search and evaluation, by hashes of their data: {results.disjointness}."
-    others = [one for one in results.evaluated_choices if not one.mine]
+    others = [choice for choice in results.evaluated_choices if not choice.mine]
     if others:
         yield f"{count_text(len(others), 'other choice')} had been evaluated on the same evaluation stream."

@@ -79,7 +79,7 @@ class BatchedEngine(FixedEngine):
     def _taught(self) -> tuple[Tensor, Tensor]:
         """Returns the outputs that teachers are asked for, [S, groups, outputs] each, as `Pool.taught` has them."""
         asked, mine = zip(*(pool.taught for pool in self._pools), strict=True)
-        teacher, network = (torch.from_numpy(np.stack(one)).to(self._device) for one in (asked, mine))
+        teacher, network = (torch.from_numpy(np.stack(masks)).to(self._device) for masks in (asked, mine))
         return teacher, network
 
     def close(self) -> None:
@@ -107,7 +107,7 @@ class BatchedEngine(FixedEngine):
 
     def _sensitivities(self, learners: Learners) -> Iterator[Tensor]:
         gradient = torch.empty_like(learners.params)
-        for number, _, steps in steps_between([one.steps for one in self._segments], 0, self.first_pass):
+        for number, _, steps in steps_between([segments.steps for segments in self._segments], 0, self.first_pass):
             segment = self._segments[number]
             for step in steps:
                 rows = segment.rows[:, step, : segment.current]
@@ -278,7 +278,7 @@ class _Segment:
         self.rows, self.row_weight = torch.from_numpy(rows).to(device), torch.from_numpy(weight).to(device)
         if segments[0].written is not None:
             of_seeds = zip(*map(self._slots, segments), strict=True)
-            tensors = (torch.from_numpy(np.stack(one)).to(device) for one in of_seeds)
+            tensors = (torch.from_numpy(np.stack(arrays)).to(device) for arrays in of_seeds)
             self._read, self._source, self._slot, self._some = tensors
 
     def _slots(self, segment: Segment) -> tuple[NDArray[Any], ...]:
@@ -298,8 +298,8 @@ class _Segment:
         """Writes the logits of the examples that enter the memory after a step, of seen [M, B, outputs], in place."""
         if not logits.shape[1]:
             return
-        source, slot, some = (one.index_select(1, step)[seed, 0] for one in (self._source, self._slot, self._some))
-        source, slot = (one[:, :, None].expand(-1, -1, logits.shape[2]) for one in (source, slot))
+        source, slot, some = (rows.index_select(1, step)[seed, 0] for rows in (self._source, self._slot, self._some))
+        source, slot = (rows[:, :, None].expand(-1, -1, logits.shape[2]) for rows in (source, slot))
         # Where several are written to one slot they are the same, so that their order is nothing.
         logits.scatter_(1, slot, torch.where(some[:, None, None], seen.gather(1, source), logits.gather(1, slot)))
 
@@ -322,5 +322,5 @@ def inner_products(g: Tensor, g_ref: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     Padding is zero in both, and adds nothing.
     """
     gr = inner(g[:, None], g_ref)[:, 0]
-    gg, rr = (inner(one[:, None], one)[:, 0] for one in (g, g_ref))
+    gg, rr = (inner(gradient[:, None], gradient)[:, 0] for gradient in (g, g_ref))
     return gg, gr, rr

@@ -55,7 +55,7 @@ class Graphs:
         step: takes one; arrays: all that it changes, and what it reads of the learners. Raises GraphMismatch.
         """
         # A graph holds addresses. The arrays are kept with it, so that no others can have them.
-        key = (segment, *(one.data_ptr() for one in arrays))
+        key = (segment, *(array.data_ptr() for array in arrays))
         if key not in self._recorded and count >= WARM + PROVEN and not _refused:
             count -= WARM
             if (graph := self._record(step)) is not None:
@@ -142,9 +142,9 @@ def prove(replay: Step, step: Step, arrays: Sequence[Tensor], count: int = PROVE
 def distance(some: Sequence[Tensor], others: Sequence[Tensor]) -> float:
     """Returns the largest relative difference of two arrays of the same place; infinite where whole numbers differ."""
     largest = 0.0
-    for one, other in zip(some, others, strict=True):
-        if not _same([one], [other]):
-            far = (one - other).norm() / one.norm() if one.is_floating_point() else torch.tensor(torch.inf)
+    for ours, other in zip(some, others, strict=True):
+        if not _same([ours], [other]):
+            far = (ours - other).norm() / ours.norm() if ours.is_floating_point() else torch.tensor(torch.inf)
             largest = max(largest, float(far.nan_to_num(torch.inf)))
     return largest
 
@@ -161,7 +161,7 @@ def _from(start: Sequence[Tensor], arrays: Sequence[Tensor], step: Step, count: 
 
 
 def _copies(arrays: Sequence[Tensor]) -> list[Tensor]:
-    return [one.clone() for one in arrays]
+    return [array.clone() for array in arrays]
 
 
 def _same(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:

@@ -117,7 +117,7 @@ class _LazyPasses(Passes):
             self._units = [Output.empty(self._rows, width) for width in self._net.widths[1:-1]]
         batch = super()._views(rows, current)
         last = Output.whole(batch.delta_array[-1], self._net.sizes[-1])
-        batch.outputs = (*(one.first(rows) for one in self._units), last)
+        batch.outputs = (*(output.first(rows) for output in self._units), last)
         return batch
 
     def _reference(self, batch: Batch, images: ListedInputs, into: list[Layer]) -> float:

@@ -46,7 +46,7 @@ class Weighing:
         into = into[:, : logits.shape[1]]
         into[:] = 0
         loss = 0.0
-        for term in (one for one in self._rule.terms if one.draw < len(bounds) - 1):
+        for term in (term for term in self._rule.terms if term.draw < len(bounds) - 1):
             begin, end = bounds[term.draw : term.draw + 2]
             weight, part = float(term.weight(values, self._tasks)), logits[begin:end]
             if term.loss == STORED:

@@ -109,14 +109,14 @@ def _loop(
     b.branch(head)
     b.position_at_end(head)
     at = _carried(b, begin, before)
-    carried = [[_carried(b, one, before) for one in chain] for chain in sums]
+    carried = [[_carried(b, total, before) for total in chain] for chain in sums]
     following = b.add(at, INT(step))
     b.cbranch(b.icmp_signed("<=", following, end), body, done)
     b.position_at_end(body)
     for number, chain in enumerate(carried):
         terms = term(b.add(at, INT(number)), chain) if number < step else chain
-        for one, value in zip(chain, terms, strict=True):
-            one.add_incoming(value, b.block)
+        for phi, value in zip(chain, terms, strict=True):
+            phi.add_incoming(value, b.block)
     at.add_incoming(following, b.block)
     b.branch(head)
     b.position_at_end(done)
@@ -157,10 +157,10 @@ def _dots(context: Any, b: Builder, signature: Any, arguments: Any) -> Value:
     at = _carried(b, INT(0), before)
     sums = [_carried(b, ir.Constant(ir.VectorType(FLOAT, LANES), None), before) for _ in rows]
     part = _load(b, b.gep(here, [at]))
-    products = [_times_plus(b, part, _load(b, b.gep(row, [at])), one) for row, one in zip(rows, sums, strict=True)]
+    products = [_times_plus(b, part, _load(b, b.gep(row, [at])), total) for row, total in zip(rows, sums, strict=True)]
     following = b.add(at, INT(LANES))
-    for one, value in zip((at, *sums), (following, *products), strict=True):
-        one.add_incoming(value, b.block)
+    for phi, value in zip((at, *sums), (following, *products), strict=True):
+        phi.add_incoming(value, b.block)
     b.cbranch(b.icmp_signed("<", following, b.extract_value(source.shape, 1)), body, done)
     b.position_at_end(done)
     total = _summed(b, products)
@@ -183,11 +183,13 @@ def _summed(b: Builder, vectors: list[Value]) -> Value:
             for one, other in zip(vectors[::2], vectors[1::2], strict=True)
         ]
         width *= 2
-    (one,), lanes = vectors, LANES
+    (sums,), lanes = vectors, LANES
     while lanes > TOGETHER:
         lanes //= 2
-        one = b.fadd(*(b.shuffle_vector(one, one, _places(list(range(begin, begin + lanes)))) for begin in (0, lanes)))
-    return one
+        sums = b.fadd(
+            *(b.shuffle_vector(sums, sums, _places(list(range(begin, begin + lanes)))) for begin in (0, lanes))
+        )
+    return sums
 
 
 def _activated(context: Any, b: Builder, signature: Any, arguments: Any) -> tuple[Value, Value]:

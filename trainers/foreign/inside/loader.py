@@ -45,7 +45,7 @@ def import_trainer(reference: str, path: Iterable[str], expected: Mapping[str, s
     """Returns the function, class or object of a trainer, and its source. Arguments and errors as of `load_trainer`."""
     module, name = reference_of(reference)
     what = f"trainer {reference!r}"
-    sys.path += [one for one in path if one not in sys.path]
+    sys.path += [folder for folder in path if folder not in sys.path]
     _read_sources(whole(module))
     imported, source = load(module, what, expected)
     return _attribute(imported, name, what, source), source
@@ -102,7 +102,7 @@ def _spec(trainer: str, name: str, path: Any = None, target: ModuleType | None =
     spec = PathFinder.find_spec(name, path, target)
     if spec is not None and type(spec.loader) is SourceFileLoader:
         top, folders = name.partition(".")[0], Path(spec.loader.path).parts
-        library = top in OURS or top in sys.stdlib_module_names or any(one in LIBRARIES for one in folders)
+        library = top in OURS or top in sys.stdlib_module_names or any(name in LIBRARIES for name in folders)
         if top == trainer or not library:
             spec.loader.path_stats = _no_stats  # type: ignore[method-assign]
     return spec
@@ -118,7 +118,7 @@ def _attribute(module: ModuleType, name: str, what: str, source: Source) -> Any:
         try:
             return getattr(module, name)
         except AttributeError:
-            own = [one for one, value in vars(module).items() if callable(value) and not one.startswith("_")]
+            own = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
     hint = did_you_mean(name, own, f"it has {', '.join(sorted(own)) or 'nothing that can be called'}")
     raise ForeignError(f"module {module.__name__!r} has no {name!r}{hint}")
 
@@ -149,24 +149,24 @@ def _parameters(trainer: Trainer, given: Any) -> tuple[Hyperparameter, ...] | No
             f"parameters of {trainer.what} must map names to defaults, or to fields such as default, low, high, "
             f"choices; got {_short(given)}"
         )
-    return tuple(_parameter(trainer, name, one) for name, one in given.items())
+    return tuple(_parameter(trainer, name, parameter) for name, parameter in given.items())
 
 
 def _parameter(trainer: Trainer, name: str, given: Any) -> Hyperparameter:
     """One, from its default or from fields. What it may be is wide where nothing is said of it."""
     what = f"parameter {name!r} of {trainer.what}"
     told = dict(given) if isinstance(given, Mapping) else {"default": given}
-    if unknown := [one for one in told if one not in FIELDS]:
+    if unknown := [name for name in told if name not in FIELDS]:
         hint = did_you_mean(str(unknown[0]), FIELDS, f"known: {', '.join(FIELDS)}")
         raise ForeignError(f"{what} has no field {unknown[0]!r}{hint}")
     if isinstance(told.get("choices"), (list, tuple)):
         told["choices"] = tuple(told["choices"])
     made = Hyperparameter(**{"name": name, "help": "", "low": -LARGEST} | told)
-    for one in fields(made):
-        value, kinds = getattr(made, one.name), KINDS.get(one.name)
+    for field in fields(made):
+        value, kinds = getattr(made, field.name), KINDS.get(field.name)
         if kinds and not (isinstance(value, kinds) and (not isinstance(value, bool) or kinds is bool)):
-            raise ForeignError(f"{one.name} of {what} must be {WORDS[kinds]}, got {_short(value)}")
-    if any(type(one) is not str for one in made.choices) or ("choices" in told and not made.choices):
+            raise ForeignError(f"{field.name} of {what} must be {WORDS[kinds]}, got {_short(value)}")
+    if any(type(choice) is not str for choice in made.choices) or ("choices" in told and not made.choices):
         raise ForeignError(f"choices of {what} must be a list of words, got {_short(told['choices'])}")
     if isinstance(made.default, str) and not made.choices:
         raise ForeignError(
@@ -203,10 +203,11 @@ def _baseline(trainer: Trainer, given: Any, known: tuple[Hyperparameter, ...] | 
         return None
     fit = (int, float, str)
     if not isinstance(given, Mapping) or not all(
-        isinstance(name, str) and isinstance(one, fit) and not isinstance(one, bool) for name, one in given.items()
+        isinstance(name, str) and isinstance(value, fit) and not isinstance(value, bool)
+        for name, value in given.items()
     ):
         raise ForeignError(f"baseline of {trainer.what} must map names to numbers or words, got {_short(given)}")
-    by_name = {one.name: one for one in known or ()}
+    by_name = {parameter.name: parameter for parameter in known or ()}
     for name, value in given.items():
         if known is None:
             continue
@@ -224,7 +225,7 @@ def _versions(trainer: Trainer, given: Any) -> dict[str, str]:
     """Installed versions of the distributions that it names."""
     if given is None:
         return {}
-    if isinstance(given, str) or not all(isinstance(one, str) for one in cast(Any, given)):
+    if isinstance(given, str) or not all(isinstance(text, str) for text in cast(Any, given)):
         raise ForeignError(f"requires of {trainer.what} must be a list of distributions, got {_short(given)}")
     return {name: installed_version(name, trainer.what) for name in given}
 

@@ -132,7 +132,7 @@ def _check(seeds: Seeds, files: Mapping[str, str], temporary: Path) -> str:
         return f"opens {plain(opened[0], LONGEST)}"
     if _shares_memory():
         return "shares memory between processes"
-    if not all(one.is_dir() for one in temporary.rglob("*")):
+    if not all(path.is_dir() for path in temporary.rglob("*")):
         return "writes temporary files"
     return "" if seeds.untouched() else "draws or seeds random numbers"
 
@@ -148,7 +148,7 @@ def _open_files() -> dict[str, str]:
 
 def _threads() -> str:
     """Returns the threads besides the main one, in words; "" without any. Those of libraries count, too."""
-    others = [one for one in os.listdir(PROC / "task") if one != str(os.getpid())]
+    others = [thread for thread in os.listdir(PROC / "task") if thread != str(os.getpid())]
     if not others:
         return ""
     name = plain((PROC / "task" / others[0] / "comm").read_text(encoding="utf-8", errors="replace").strip())
@@ -167,9 +167,9 @@ def _generators(source: Source) -> bool:
     kinds: tuple[type, ...] = (random.Random, np.random.Generator, np.random.RandomState)
     if (torch := sys.modules.get("torch")) is not None:
         kinds += (torch.Generator,)
-    modules = [one for one in list(sys.modules.values()) if source.name(getattr(one, "__file__", None) or "")]
-    values = [value for one in modules for value in list(vars(one).values())]
-    return any(isinstance(one, kinds) for value in values for one in (value, *_parts(value)))
+    modules = [module for module in list(sys.modules.values()) if source.name(getattr(module, "__file__", None) or "")]
+    values = [value for module in modules for value in list(vars(module).values())]
+    return any(isinstance(part, kinds) for value in values for part in (value, *_parts(value)))
 
 
 def _parts(value: Any) -> list[Any]:

@@ -229,7 +229,7 @@ def _labels(predicted: ArrayLike) -> NDArray[Any]:
 def _numbers(accuracies: ArrayLike) -> NDArray[np.float64]:
     """Returns accuracies that were reported. Raises ValueError for None, which NumPy takes for a NaN, and for words."""
     row = np.asarray(_on_cpu(accuracies)).reshape(-1)
-    wrong = [one for one in row.tolist() if one is None or isinstance(one, (str, bytes))]
+    wrong = [value for value in row.tolist() if value is None or isinstance(value, (str, bytes))]
     if wrong:
         raise ValueError(f"report() takes a row of numbers in [0, 1] as accuracies; got {wrong[0]!r} among them")
     return row.astype(np.float64)

@@ -71,8 +71,8 @@ def _seeded(seed: int) -> Iterator[None]:
 def _check_parameters(name: str, module: nn.Module) -> None:
     """Raises NetworkError for those that are no numbers of a row of their own."""
     places: dict[int, str] = {}
-    for one, value in module.named_parameters(remove_duplicate=False):
-        what = f"network {name}: parameter {one!r}"
+    for path, value in module.named_parameters(remove_duplicate=False):
+        what = f"network {name}: parameter {path!r}"
         if nn.parameter.is_lazy(value):
             raise NetworkError(f"{what} has no shape yet; lazy layers are to be given their sizes")
         if value.dtype != torch.float32 or value.device.type != "cpu" or value.layout != torch.strided:
@@ -82,7 +82,7 @@ def _check_parameters(name: str, module: nn.Module) -> None:
             raise NetworkError(f"{what} does not require a gradient; register what is not trained as a buffer")
         if not value.numel():
             raise NetworkError(f"{what} must have values, got shape {list(value.shape)}")
-        if (other := places.setdefault(value.data_ptr(), one)) != one:
+        if (other := places.setdefault(value.data_ptr(), path)) != path:
             raise NetworkError(f"{what} shares its memory with {other!r}; every parameter needs its own")
     if not places:
         raise NetworkError(f"network {name} has no parameters to train")

@@ -48,7 +48,7 @@ class Cached(NamedTuple):
     @property
     def levels(self) -> tuple[Levels, ...]:
         """Of all images, by kind."""
-        return tuple(Levels(*one) for one in self.facts["levels"])
+        return tuple(Levels(*levels) for levels in self.facts["levels"])
 
     def pixels(self) -> Pixels:
         """Returns [images, size, size, 3], mapped from the file, read-only."""

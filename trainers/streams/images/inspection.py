@@ -59,7 +59,7 @@ def inspect(source: Source, size: int, cache: Path, progress: Progress | None = 
         differences=[*differences(counts, classes, source.official), *([unknown] if unknown else [])],
         attributes=None if source.attributes is None else source.attributes.shape[1],
         left_out=source.left_out,
-        levels=[str(one) for one in cached.levels],
+        levels=[str(level) for level in cached.levels],
     )
 
 

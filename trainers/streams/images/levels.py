@@ -49,10 +49,10 @@ def merge(parts: Iterable[Levels]) -> tuple[Levels, ...]:
     (Levels(kind='L, 8 bits', images=3, low=0, high=9),)
     """
     kinds: dict[str, Levels] = {}
-    for one in parts:
-        other = kinds.get(one.kind, one._replace(images=0))
-        kinds[one.kind] = Levels(
-            one.kind, one.images + other.images, min(one.low, other.low), max(one.high, other.high)
+    for part in parts:
+        other = kinds.get(part.kind, part._replace(images=0))
+        kinds[part.kind] = Levels(
+            part.kind, part.images + other.images, min(part.low, other.low), max(part.high, other.high)
         )
     return tuple(kinds[kind] for kind in sorted(kinds))
 
@@ -62,11 +62,11 @@ def unclear(levels: Iterable[Levels]) -> str:
 
     One dark image says nothing; where no image of 16 bits is brighter than 12 bits, these may be all that there is.
     """
-    dark = [one for one in levels if one.kind.endswith(f", {DEEP} bits") and one.high <= SHALLOW]
+    dark = [part for part in levels if part.kind.endswith(f", {DEEP} bits") and part.high <= SHALLOW]
     return "; ".join(
-        f"{one.images:,} images ({one.kind}) have no level above 4,095 of 65,535, and the files do not say whether "
+        f"{part.images:,} images ({part.kind}) have no level above 4,095 of 65,535, and the files do not say whether "
         "they have fewer bits; write them with 8"
-        for one in dark
+        for part in dark
     )
 
 
@@ -90,10 +90,10 @@ def depth(image: Any) -> int:
     if tags := getattr(image, "tag_v2", None):
         return int(max(tags.get(BITS, (1,))))
     for _, _, _, arguments in image.tile or ():
-        for one in arguments if isinstance(arguments, tuple) else (arguments,):
-            if isinstance(one, int) and image.format == "PPM" and one > 1:  # the file's largest level
-                return 8 if one <= 255 else DEEP
-            if isinstance(one, str) and (match := re.search(r";(16)", one)):
+        for argument in arguments if isinstance(arguments, tuple) else (arguments,):
+            if isinstance(argument, int) and image.format == "PPM" and argument > 1:  # the file's largest level
+                return 8 if argument <= 255 else DEEP
+            if isinstance(argument, str) and (match := re.search(r";(16)", argument)):
                 return int(match[1])
     return 1 if image.mode == "1" else DEEP if image.mode.startswith("I") else 8
 

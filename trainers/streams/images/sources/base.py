@@ -115,4 +115,4 @@ def some(names: Sequence[str]) -> str:
 
 def printable(name: str) -> str:
     """Returns the name of a file, which may have any character, with those escaped that cannot be printed."""
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in name)
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in name)

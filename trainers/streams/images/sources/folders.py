@@ -92,7 +92,9 @@ def _beside(tree: Tree, parts: Sequence[str]) -> str:
     """Returns counts of images beside class folders, which may be meant, for a message; "" for none."""
     others = []
     for name in _others(tree) if parts else ():
-        images = sum(len(tree.images(folder)) for folder in (name, *(f"{name}/{one}" for one in tree.folders(name))))
+        images = sum(
+            len(tree.images(folder)) for folder in (name, *(f"{name}/{folder}" for folder in tree.folders(name)))
+        )
         others += [f"{printable(name)}/ ({images:,} images)"] if images else []
     loose = sum(len(tree.images(folder)) for folder in parts or [""]) + (len(tree.images("")) if parts else 0)
     return " and ".join(others + ([f"{loose:,} images outside class folders"] if loose else []))
