@@ -202,8 +202,8 @@ def _report(
     kind = REPORTS[loop.study.kind]
     results = kind.results(loop, facts(loop, effort) | verification(loop, waiting), waiting)
     # Only what was asked for: not every kind of results has them.
-    asked = {"with_printed": with_printed, "latex_metrics": tuple(metrics)}
-    results = replace(results, **{name: value for name, value in asked.items() if value})
+    changes = {"with_printed": with_printed, "latex_metrics": tuple(metrics)}
+    results = replace(results, **{name: value for name, value in changes.items() if value})
     path = kind.write(results, loop.study.folder)
     write_atomically(loop.study.folder / "study.yaml", loop.study.to_yaml().encode())
     return Outcome(loop.study, results, path, effort or Effort(0, len(loop.records), 0, 0, 0.0))
@@ -241,9 +241,9 @@ def _write_figures(drawings: "Figures", page: Path, formats: Sequence[str]) -> t
 
 def _ledger(out: Path | str, storage: LedgerUrl | str | None) -> tuple[LedgerUrl, Path]:
     """Returns ledger and folder of arguments, parsed like the arguments of commands."""
-    known = Study.options()
-    folder = known["out"].parse(out)
-    return ledger_url(folder, None if storage is None else known["storage"].parse(storage)), folder
+    options = Study.options()
+    folder = options["out"].parse(out)
+    return ledger_url(folder, None if storage is None else options["storage"].parse(storage)), folder
 
 
 def _elsewhere(storage: LedgerUrl) -> str:

@@ -104,7 +104,7 @@ class StudyStatus:
 
 def read_status(values: Mapping[str, Any]) -> StudyStatus:
     """Returns the status that `as_json` wrote; fields of other versions are left out."""
-    known = {each.name: values[each.name] for each in fields(StudyStatus) if each.init and each.name in values}
-    progress = known.get("progress")
-    known["progress"] = None if progress is None else Progress(**progress)
-    return StudyStatus(**known | {name: tuple(known.get(name, ())) for name in ("ahead", "tags")})
+    facts = {each.name: values[each.name] for each in fields(StudyStatus) if each.init and each.name in values}
+    progress = facts.get("progress")
+    facts["progress"] = None if progress is None else Progress(**progress)
+    return StudyStatus(**facts | {name: tuple(facts.get(name, ())) for name in ("ahead", "tags")})

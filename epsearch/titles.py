@@ -9,8 +9,8 @@ from results.labels import entitle
 def _method(name: str) -> str | None:
     from trainers.methods import METHODS, PLUGGED
 
-    known = PLUGGED | METHODS
-    return known[name].title if name in known else None
+    methods = PLUGGED | METHODS
+    return methods[name].title if name in methods else None
 
 
 def _dataset(name: str) -> str | None:
@@ -22,17 +22,17 @@ def _dataset(name: str) -> str | None:
 def _strategy(name: str) -> str | None:
     from search_spaces.strategies import PLUGGED, STRATEGIES
 
-    known = PLUGGED | STRATEGIES
-    return known[name].title if name in known else None
+    strategies = PLUGGED | STRATEGIES
+    return strategies[name].title if name in strategies else None
 
 
 def _hyperparameter(name: str) -> str | None:
     from trainers.methods import PLUGGED, hyperparameters
 
-    known = {
+    declarations = {
         hyperparameter.name: hyperparameter for method in PLUGGED.values() for hyperparameter in method.own
     } | hyperparameters()
-    return known[name].title if name in known else name.replace("_", " ")
+    return declarations[name].title if name in declarations else name.replace("_", " ")
 
 
 def register_titles() -> None:

@@ -74,13 +74,13 @@ def point_of(record: RunRecord, names: Sequence[str]) -> tuple[Value | None, ...
     return tuple(value(record, name) for name in names)
 
 
-def matches(values: Sequence[Value | None], wanted: Sequence[Value]) -> bool:
+def matches(values: Sequence[Value | None], others: Sequence[Value]) -> bool:
     """Returns whether a record with these values belongs to the point `wanted`; None fits every value.
 
     >>> matches((0.0, None), (0.0, "raw")), matches((0.1, "mean"), (0.1, "raw"))
     (True, False)
     """
-    return all(coordinate is None or coordinate == other for coordinate, other in zip(values, wanted, strict=True))
+    return all(coordinate is None or coordinate == other for coordinate, other in zip(values, others, strict=True))
 
 
 def group(
@@ -164,8 +164,8 @@ def point_label(method: str, names: Sequence[str], point: Sequence[Value]) -> st
     if not is_agem(method, names, point):
         return f"{method_label(method)}, {point_text(names, point)}"
     # ε = 0 is what makes it A-GEM, so the name has it already.
-    known = {name: value for name, value in zip(names, point, strict=True) if name != EPSILON}
-    others = point_text(tuple(known), tuple(known.values()))
+    settings = {name: value for name, value in zip(names, point, strict=True) if name != EPSILON}
+    others = point_text(tuple(settings), tuple(settings.values()))
     return f"A-GEM (ε = 0), {others}" if others else "A-GEM (ε = 0)"
 
 

@@ -111,8 +111,8 @@ class EvaluatedChoice(NamedTuple):
 
     def as_json(self) -> dict[str, str | bool]:
         """Returns it as every `--json` has it."""
-        known = self._asdict()
-        return {"setting": known.pop("point"), **known}
+        values = self._asdict()
+        return {"setting": values.pop("point"), **values}
 
 
 @dataclass(frozen=True, eq=False)

@@ -84,13 +84,13 @@ class IntervalConfidence(GridRounds):
 
     def _scores_by_coordinate(self) -> dict[float, tuple[float | None, ...]]:
         """Returns coordinate -> scores by seed, of the round in which a race gave the value the most seeds."""
-        known: dict[float, tuple[float | None, ...]] = {}
+        scores: dict[float, tuple[float | None, ...]] = {}
         for suggestion, seen in self._observed():
             if seen.value is not None and not self._is_apart(suggestion.point):
                 at = self._parameter.coordinate(float(suggestion.point[0]))
                 # The later round first: `max` returns the first of equals.
-                known[at] = max(_by_seed(seen), known.get(at, ()), key=_size)
-        return known
+                scores[at] = max(_by_seed(seen), scores.get(at, ()), key=_size)
+        return scores
 
     def _is_apart(self, point: Point) -> bool:
         return point[0] in self._parameter.apart

@@ -175,13 +175,13 @@ def take_in(
         number = observation.number
         if number not in suggested:
             raise ValueError(f"observation must be of a number that was suggested, got {number}")
-        known = merged.setdefault(number, observation)
-        if known.value != observation.value:
-            raise ValueError(f"observation {number} must not change, got {observation.value} after {known.value}")
-        if known != observation:
+        earlier = merged.setdefault(number, observation)
+        if earlier.value != observation.value:
+            raise ValueError(f"observation {number} must not change, got {observation.value} after {earlier.value}")
+        if earlier != observation:
             raise ValueError(
                 f"observation {number} must not change, got the scores {list(observation.scores)} "
-                f"after {list(known.scores)}"
+                f"after {list(earlier.scores)}"
             )
     return merged
 
@@ -194,8 +194,8 @@ def replay(strategy: Strategy, observations: Iterable[Observation]) -> None:
     listed = list(observations)
     # Only what is asked for is told: a later round exists only after the scores of the one before.
     waiting = take_in({}, listed, suggested={observation.number for observation in listed})
-    while known := [suggestion.number for suggestion in strategy.ask() if suggestion.number in waiting]:
-        strategy.tell([waiting.pop(number) for number in known])
+    while numbers := [suggestion.number for suggestion in strategy.ask() if suggestion.number in waiting]:
+        strategy.tell([waiting.pop(number) for number in numbers])
     if waiting:
         raise ValueError(
             f"observations must be of numbers that this search suggests, got {', '.join(map(str, sorted(waiting)))}"

@@ -100,11 +100,11 @@ class Checkpoints:
         here = machine(path)
         self._folder = options.folder
         plain = cohort.declared.first_task_is_sgd
-        known = cohort.learners[0].identity
+        identity = cohort.learners[0].identity
         shared = {
-            hyperparameter.name: known[hyperparameter.name]
+            hyperparameter.name: identity[hyperparameter.name]
             for hyperparameter in OF_EVERY_METHOD
-            if not hyperparameter.per_learner and hyperparameter.name in known
+            if not hyperparameter.per_learner and hyperparameter.name in identity
         }
         # Before the first task ends nothing depends on the later ones, unless these are tested, too.
         own = {} if transfer else {"stream": with_first_task_of(common["stream"])}

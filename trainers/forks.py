@@ -151,9 +151,9 @@ def cut_of(learner: Learner, stream: "TaskStream", share: float) -> tuple[int, i
         raise ValueError(f"share must be in (0, 1], got {share}")
     steps = steps_of(learner, stream)
     # Of the simple fraction that is meant: 0.29 * 100 is less than 29.
-    wanted = max(1, int(Fraction(share).limit_denominator(10**6) * sum(steps)))
-    task, end = next((task, end) for task, end in enumerate(accumulate(steps)) if end >= wanted)
-    return task + 1, None if end == wanted else steps[task] - (end - wanted)
+    steps_before = max(1, int(Fraction(share).limit_denominator(10**6) * sum(steps)))
+    task, end = next((task, end) for task, end in enumerate(accumulate(steps)) if end >= steps_before)
+    return task + 1, None if end == steps_before else steps[task] - (end - steps_before)
 
 
 def describe(learner: Learner) -> dict[str, Any]:

@@ -126,18 +126,21 @@ class Hyperparameters(SimpleNamespace):
     @classmethod
     def of(cls, declared: Iterable[Hyperparameter], values: Mapping[str, Value]) -> "Hyperparameters":
         """Exactly those declared: as given, else the default. Raises ValueError where a value is missing or wrong."""
-        known = tuple(declared)
-        made = cls(**{declared.name: declared.default for declared in known} | dict(values))
-        made.check(known)
+        declarations = tuple(declared)
+        made = cls(**{declared.name: declared.default for declared in declarations} | dict(values))
+        made.check(declarations)
         return made
 
     def check(self, declared: Iterable[Hyperparameter]) -> None:
         """Raises ValueError, in one line, where these are not exactly the declared ones, or a value does not fit."""
-        known = {hyperparameter.name: hyperparameter for hyperparameter in declared}
-        for names, others, what in ((vars(self), known, "no such"), (known, vars(self), "no value of the")):
+        declarations = {hyperparameter.name: hyperparameter for hyperparameter in declared}
+        for names, others, what in (
+            (vars(self), declarations, "no such"),
+            (declarations, vars(self), "no value of the"),
+        ):
             if left := [name for name in names if name not in others]:
-                raise ValueError(f"{what} hyperparameter: {', '.join(left)}; known: {', '.join(known)}")
-        for name, hyperparameter in known.items():
+                raise ValueError(f"{what} hyperparameter: {', '.join(left)}; known: {', '.join(declarations)}")
+        for name, hyperparameter in declarations.items():
             if not hyperparameter.fits(value := vars(self)[name]):
                 raise ValueError(f"{name} must be {hyperparameter.allowed}, got {value!r}")
 

@@ -24,10 +24,10 @@ def train_path(cohort: Cohort, training: Training, progress: Progress | None = N
     checkpoints = training.checkpoints(cohort)
     check_forks(cohort, training)
     until, states = training.of(cohort).whole_tasks, States()
-    wanted = _plan_paths(cohort, until, checkpoints, states)
+    plan = _plan_paths(cohort, until, checkpoints, states)
     taken, notes = 0, []
-    for part in _cohorts(wanted):
-        tasks = {learner: wanted[learner] for learner in part.learners}
+    for part in _cohorts(plan):
+        tasks = {learner: plan[learner] for learner in part.learners}
         own = replace(training, until=max(map(max, tasks.values())) + 1, last_steps=None)
         places = own.checkpoints(part)
         # Another process may have kept some since they were looked for.
@@ -61,7 +61,7 @@ def _plan_paths(cohort: Cohort, until: int, checkpoints: Checkpoints, states: St
 
     until: how many tasks the cohort is trained to their ends.
     """
-    wanted: dict[Learner, set[int]] = {}
+    plan: dict[Learner, set[int]] = {}
 
     def want(learner: Learner, before: int) -> None:
         """Looks for what a learner begins with, before a task."""
@@ -73,19 +73,19 @@ def _plan_paths(cohort: Cohort, until: int, checkpoints: Checkpoints, states: St
                 task
             ] = arrays
         elif isinstance(learner, Fork):
-            tasks = wanted.setdefault(learner.origin, set())
+            tasks = plan.setdefault(learner.origin, set())
             tasks.add(learner.after)
             want(learner.origin, min(tasks) + 1)
 
     for learner in cohort.learners:
         want(learner, until)
-    return wanted
+    return plan
 
 
-def _cohorts(wanted: Mapping[Learner, set[int]]) -> Iterator[Cohort]:
+def _cohorts(plan: Mapping[Learner, set[int]]) -> Iterator[Cohort]:
     """Yields cohorts of learners that are trained equally far, origins of others before these."""
     groups: dict[tuple[int, int, object], list[Learner]] = {}
-    for learner, tasks in wanted.items():
+    for learner, tasks in plan.items():
         groups.setdefault((_depth(learner), max(tasks), learner.shared), []).append(learner)
     for _, learners in sorted(groups.items(), key=lambda item: item[0][:2]):
         yield Cohort(tuple(learners))

@@ -34,24 +34,24 @@ class Reservoir:
         drawn, kept = generator(self._seed, "replay", task), generator(self._seed, "reservoir", task)
         steps = []
         for step, rows in enumerate(row for batch in batches for row in batch):
-            wanted = self._stored if draw is None else min(draw, self._stored)
+            count = self._stored if draw is None else min(draw, self._stored)
             # Of nothing, nothing is drawn: no number of the generator is used up.
-            slots = np.concatenate([self._draw(drawn, wanted) for _ in range(self._draws)])
+            slots = np.concatenate([self._draw(drawn, count) for _ in range(self._draws)])
             before, offers = self._rows[slots], first_pass is None or step < first_pass
             taken = np.array([self._offer(row, kept) if offers else -1 for row in rows])
-            steps.append((np.concatenate([rows, before]), slots, _last(taken), wanted))
+            steps.append((np.concatenate([rows, before]), slots, _last(taken), count))
         return tuple(
             self._segment(list(group)) for _, group in groupby(steps, key=lambda part: (len(part[2]), part[3]))
         )
 
-    def _draw(self, drawn: np.random.Generator, wanted: int) -> Indices:
-        return drawn.choice(self._stored, wanted, replace=False, shuffle=False) if wanted else np.arange(0)
+    def _draw(self, drawn: np.random.Generator, count: int) -> Indices:
+        return drawn.choice(self._stored, count, replace=False, shuffle=False) if count else np.arange(0)
 
     def _segment(self, steps: list[tuple[Indices, Indices, Indices, int]]) -> Segment:
         """Returns the segment of steps alike, each (rows, slots that are read, slots that are written, of one draw)."""
-        *_, taken, wanted = steps[0]
+        *_, taken, count = steps[0]
         read, written = (np.stack([step[at] for step in steps]) if self._stores else None for at in (1, 2))
-        parts = (wanted,) * self._draws if wanted else ()
+        parts = (count,) * self._draws if count else ()
         return Segment(np.stack([step[0] for step in steps]), len(taken), parts, read, written)
 
     def settle(self) -> tuple[Indices, Indices]:

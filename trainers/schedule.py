@@ -42,9 +42,9 @@ class Segment:
         return sum(self.parts)
 
 
-def training_order(seed: int, task: int, available: int, wanted: int) -> Indices:
+def training_order(seed: int, task: int, available: int, count: int) -> Indices:
     """Which training examples the task shows, in order: one shuffle, cut to the wanted number."""
-    return generator(seed, "order", task).permutation(available)[:wanted]
+    return generator(seed, "order", task).permutation(available)[:count]
 
 
 def memory_choice(seed: int, task: int, labels: Indices, per_class: int) -> Indices:

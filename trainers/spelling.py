@@ -28,20 +28,20 @@ def unknown(kind: str, value: object, allowed: Iterable[str]) -> str:
     return f"no {kind} {value!r}; known: {', '.join(listed)}{rest}{_hint(near)}"
 
 
-def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
+def did_you_mean(name: str, names: Iterable[str], otherwise: str = "") -> str:
     """Returns what ends a line about a name: the nearest known one, whatever its case; `otherwise` where none is near.
 
     >>> did_you_mean("agme", ["agem", "van"]), did_you_mean("x", ["agem"], "it has agem"), did_you_mean("x", ["agem"])
     ("; did you mean 'agem'?", '; it has agem', '')
     """
-    return _hint(_nearest(name, known)) or (f"; {otherwise}" if otherwise else "")
+    return _hint(_nearest(name, names)) or (f"; {otherwise}" if otherwise else "")
 
 
 def _hint(near: list[tuple[float, str]]) -> str:
     return f"; did you mean {near[0][1]!r}?" if near and near[0][0] >= NEAR else ""
 
 
-def _nearest(name: str, known: Iterable[str]) -> list[tuple[float, str]]:
+def _nearest(name: str, names: Iterable[str]) -> list[tuple[float, str]]:
     """Returns (likeness, name) of the known names that have the most letters in common, the nearest first."""
     matcher = SequenceMatcher(b=name.casefold())
 
@@ -49,6 +49,6 @@ def _nearest(name: str, known: Iterable[str]) -> list[tuple[float, str]]:
         matcher.set_seq1(candidate.casefold())
         return ratio()
 
-    few = nlargest(CLOSER_LOOK, known, key=lambda candidate: compare(candidate, matcher.quick_ratio))
+    few = nlargest(CLOSER_LOOK, names, key=lambda candidate: compare(candidate, matcher.quick_ratio))
     likeness = [(compare(candidate, matcher.ratio), candidate) for candidate in few]
     return sorted(likeness, key=lambda pair: pair[0], reverse=True)

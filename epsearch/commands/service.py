@@ -130,12 +130,12 @@ def token(
         of_tokens.revoke(revoke, tokens)
         print_result(Text(f"revoked the token {revoke}"), {"name": revoke}, as_json, soft_wrap=True)
     else:
-        known = of_tokens.of_file(tokens)
+        people = of_tokens.of_file(tokens)
         lines = [
             f"{person.name}  {person.role}" + (f"  expires {person.expires}" if person.expires else "")
-            for person in known
+            for person in people
         ]
-        data = [{"name": person.name, "role": person.role, "expires": person.expires or None} for person in known]
+        data = [{"name": person.name, "role": person.role, "expires": person.expires or None} for person in people]
         print_result(Text("\n".join(lines) or "no tokens"), data, as_json, soft_wrap=True)
 
 

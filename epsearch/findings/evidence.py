@@ -14,39 +14,39 @@ HashesOfTasks = dict[tuple[str, int, int, int], Hashes]
 
 
 def evidence(
-    loop: Loop, pairs: Iterable[tuple[Iterable[Run], Iterable[Run]]], known: HashesOfTasks | None = None
+    loop: Loop, pairs: Iterable[tuple[Iterable[Run], Iterable[Run]]], hashes_of_tasks: HashesOfTasks | None = None
 ) -> Evidence:
     """Compares by hashes the tests that chose with those that judge.
 
     pairs: (runs whose accuracies chose, runs that judge), as one for each order of tasks; known: hashes of earlier
     calls with the same loop, to which those of this one are added.
     """
-    known = {} if known is None else known
+    hashes_of_tasks = {} if hashes_of_tasks is None else hashes_of_tasks
     selected, judged, shared = 0, 0, 0
     for choosing, judging in pairs:
-        chosen, judges = (_distinct(loop, runs, known) for runs in (choosing, judging))
+        chosen, judges = (_distinct(loop, runs, hashes_of_tasks) for runs in (choosing, judging))
         selected, judged = selected + len(chosen), judged + len(judges)
         shared += len(np.intersect1d(chosen, judges, assume_unique=True))
     return Evidence(selected, judged, shared)
 
 
-def _distinct(loop: Loop, runs: Iterable[Run], known: HashesOfTasks) -> Hashes:
+def _distinct(loop: Loop, runs: Iterable[Run], hashes_of_tasks: HashesOfTasks) -> Hashes:
     """Returns the hashes of all tests that runs measure, each once."""
     parts = {
         (run.phase, run.order, run.learner.seed, position)
         for run in runs
         for position in range(run.prefix[0] if run.prefix else len(loop.study.stream_tasks(run.phase)))
     }
-    hashes = [_of_task(loop, part, known) for part in sorted(parts)]
+    hashes = [_of_task(loop, part, hashes_of_tasks) for part in sorted(parts)]
     return np.unique(np.concatenate([np.zeros(0, np.uint64), *hashes]))
 
 
-def _of_task(loop: Loop, part: tuple[str, int, int, int], known: HashesOfTasks) -> Hashes:
+def _of_task(loop: Loop, part: tuple[str, int, int, int], hashes_of_tasks: HashesOfTasks) -> Hashes:
     """Returns the hashes of a task's tests, as the network sees them."""
     from trainers.streams.example_hashes import test_hashes  # brings the streams along
 
-    if part not in known:
+    if part not in hashes_of_tasks:
         phase, order, seed, position = part
         stream = loop.stream(phase, order)
-        known[part] = test_hashes(stream, seed, stream.tasks[position])
-    return known[part]
+        hashes_of_tasks[part] = test_hashes(stream, seed, stream.tasks[position])
+    return hashes_of_tasks[part]

@@ -18,11 +18,11 @@ _NONE = (None, "", UNKNOWN)
 def sort_studies(statuses: Iterable[StudyStatus], sort: str = NEWEST) -> list[StudyStatus]:
     """Returns studies sorted by a field, then by name; those without a value come last. Raises UsageError."""
     field = _field(sort)
-    known, missing = list[StudyStatus](), list[StudyStatus]()
+    present, missing = list[StudyStatus](), list[StudyStatus]()
     for status in statuses:
-        (missing if getattr(status, field) in _NONE else known).append(status)
-    known.sort(key=lambda row: (getattr(row, field), row.name), reverse=sort.startswith("-"))
-    return known + sorted(missing, key=lambda row: row.name)
+        (missing if getattr(status, field) in _NONE else present).append(status)
+    present.sort(key=lambda row: (getattr(row, field), row.name), reverse=sort.startswith("-"))
+    return present + sorted(missing, key=lambda row: row.name)
 
 
 def place(status: StudyStatus, sort: str) -> str:

@@ -19,7 +19,7 @@ def protocol_results(
 ) -> ProtocolResults:
     """Returns the results so far; for the arguments see `Report.results`; it never waits for the ledger."""
     study = loop.study
-    known: HashesOfTasks = {}
+    hashes_of_tasks: HashesOfTasks = {}
     return ProtocolResults(
         name=study.name,
         dataset=study.dataset,
@@ -28,14 +28,14 @@ def protocol_results(
         log=study.space.parameters[0].log,
         candidates=tuple(map(float, study.candidates)),
         constants={float(value): loop.records_of(loop.constants(value)) for value in study.candidates},
-        rows=tuple(_row(loop, name, known) for name in study.protocols),
+        rows=tuple(_row(loop, name, hashes_of_tasks) for name in study.protocols),
         config=study.shown(),
         facts=facts,
         notes=tuple(unfinished_notes(loop)),  # the page itself says what its units are
     )
 
 
-def _row(loop: ProtocolLoop, name: str, known: HashesOfTasks) -> ProtocolRow:
+def _row(loop: ProtocolLoop, name: str, hashes_of_tasks: HashesOfTasks) -> ProtocolRow:
     walks = [loop.walks[name, order] for order in range(loop.study.orders)]
     protocol = walks[0].protocol
     failures = dict.fromkeys(f"{walk.failure}." for walk in walks if walk.failure)
@@ -46,7 +46,7 @@ def _row(loop: ProtocolLoop, name: str, known: HashesOfTasks) -> ProtocolRow:
         source=protocol.source,
         per_task=protocol.per_task,
         bound=protocol.bound,
-        evidence=_evidence(loop, walks, known),
+        evidence=_evidence(loop, walks, hashes_of_tasks),
         choices={walk.order: walk.schedule for walk in walks if walk.chosen},
         records=loop.records_of(loop.finals(name)),
         cost={walk.order: _cost(loop, walk) for walk in walks if walk.chosen},
@@ -54,10 +54,12 @@ def _row(loop: ProtocolLoop, name: str, known: HashesOfTasks) -> ProtocolRow:
     )
 
 
-def _evidence(loop: ProtocolLoop, walks: Iterable[Walk], known: HashesOfTasks) -> Evidence:
+def _evidence(loop: ProtocolLoop, walks: Iterable[Walk], hashes_of_tasks: HashesOfTasks) -> Evidence:
     """Returns the evidence of one protocol in all orders."""
     judging = loop.constants(loop.study.candidates[0])
-    return evidence(loop, ((walk.tried, [run for run in judging if run.order == walk.order]) for walk in walks), known)
+    return evidence(
+        loop, ((walk.tried, [run for run in judging if run.order == walk.order]) for walk in walks), hashes_of_tasks
+    )
 
 
 def _cost(loop: ProtocolLoop, walk: Walk) -> Cost:

@@ -257,8 +257,8 @@ class Loop(ABC):
 
     def stage_tasks(self) -> tuple[str, int] | None:
         """Returns stream and tasks of each member of this stage; None without a plug-in trainer."""
-        wanted = self._stage_runs() if self.study.foreign else []
-        return (wanted[0].phase, len(self.study.stream_tasks(wanted[0].phase))) if wanted else None
+        runs = self._stage_runs() if self.study.foreign else []
+        return (runs[0].phase, len(self.study.stream_tasks(runs[0].phase))) if runs else None
 
     def missing(self) -> list[Run]:
         """Returns the missing members of the present stage."""
@@ -272,8 +272,8 @@ class Loop(ABC):
         """Returns the state for `epsearch list`: finished, or the stage with its progress."""
         if self.done:
             return "finished"
-        known, wanted = self.stage_members()
-        return f"{self.stage}: {known} of {wanted} members trained"
+        trained, members = self.stage_members()
+        return f"{self.stage}: {trained} of {members} members trained"
 
     def records_of(self, runs: Iterable[Run]) -> tuple[RunRecord, ...]:
         """Returns the stored records of runs, in the order of the runs.
@@ -292,8 +292,8 @@ class Loop(ABC):
 
     def _find_members(self, known: int, stage: str) -> tuple[int, list[Run]]:
         """Returns the number of members of the stage, and the missing ones; members with equal keys count once."""
-        wanted = self._stage_runs()
-        return len(set(map(self._key, wanted))), self._unstored(wanted)
+        runs = self._stage_runs()
+        return len(set(map(self._key, runs))), self._unstored(runs)
 
     @cached_property
     def _early_jobs(self) -> dict[int, Job]:

@@ -24,9 +24,9 @@ def claim_hash(loop: Loop) -> str:
 
 def check_claim(loop: Loop) -> None:
     """Raises UsageError where members of the evaluation of a study that is not stored yet are known already."""
-    known = sum(record.phase == "eval" for record in loop.records.values())
-    if getattr(loop.study, "claim", None) is not None and known:
+    evaluated = sum(record.phase == "eval" for record in loop.records.values())
+    if getattr(loop.study, "claim", None) is not None and evaluated:
         raise UsageError(
-            f"claim must be stored before the evaluation, of which {count_text(known, 'member')} are in the ledger; "
-            "choose other --seeds or --out"
+            f"claim must be stored before the evaluation, of which {count_text(evaluated, 'member')} are in the "
+            "ledger; choose other --seeds or --out"
         )

@@ -203,9 +203,9 @@ def records(job: Job, result: JobResult, described: Sequence[Mapping[str, Any]])
     diverged = value.diverged_task >= 0
     return [
         RunRecord(
-            key=content_key(known),
+            key=content_key(facts),
             phase=job.phase,
-            method=str(known["method"]),
+            method=str(facts["method"]),
             epsilon=learner.hyperparameters.get(EPSILON, 0.0),
             seed=learner.seed,
             accuracies=value.accuracies[row],
@@ -218,12 +218,12 @@ def records(job: Job, result: JobResult, described: Sequence[Mapping[str, Any]])
             diverged_step=int(value.diverged_step[row]) if diverged[row] else None,
             steps=int(value.steps[row]),
             seconds=result.seconds / len(job.cohort.learners),
-            content=known,
+            content=facts,
             fingerprint=str(value.fingerprints[row]),
             cohort=cohort,
             created=created,
         )
-        for row, (learner, known) in enumerate(zip(job.cohort.learners, described, strict=True))
+        for row, (learner, facts) in enumerate(zip(job.cohort.learners, described, strict=True))
     ]
 
 

@@ -68,7 +68,7 @@ class SearchLoop(Loop):
         before = {point: seeds for loop in self.earlier for point, seeds in loop.driver.assigned_seeds().items()}
         self.driver: StrategyDriver = StrategyDriver(study, self._record, before)
         self.strategy = self.driver.strategy
-        self._scores = lru_cache(1)(lambda known, stage: self.driver.scores())  # the same while these two are
+        self._scores = lru_cache(1)(lambda records, stage: self.driver.scores())  # the same while these two are
         self._stages = lru_cache(1)(self._find_stages)  # the same while its arguments are
         self._keeps = study.further_tasks > 0  # whether members are kept, to go on with further tasks
         self._phase = study.scored_on
@@ -296,9 +296,9 @@ class SearchLoop(Loop):
         study = self.study
         each = self._work(self._run(study.example, study.units[0]))
         final = self._work(self._judged(study.example, study.units[0]))
-        known = {*self.missing(), *(references := self._references_left())}
+        runs = {*self.missing(), *(references := self._references_left())}
         points = 0 if self.evaluating else counts.final - len(references)
-        fixed = sum(self._work(run) for run in known) + points * final + counts.certified * each
+        fixed = sum(self._work(run) for run in runs) + points * final + counts.certified * each
         further = 0 if self.evaluating else self._further()
         least, usual, most = (fixed + later * each for later in (counts.least, counts.usual, counts.most - further))
         return least, usual, most + (further * self._work(self._longest) if further else 0.0)
@@ -387,7 +387,7 @@ class SearchLoop(Loop):
             return (), ()
         return self._stages(len(self.records), len(self.strategy.rounds))
 
-    def _find_stages(self, known: int, rounds: int) -> tuple[tuple[SearchStage, ...], tuple[Point, ...]]:
+    def _find_stages(self, records: int, rounds: int) -> tuple[tuple[SearchStage, ...], tuple[Point, ...]]:
         return search_stages(self.study, [*self.driver.assigned_seeds()], self._record)
 
     def _along(self, points: Iterable[Point], more: int) -> list[Run]:

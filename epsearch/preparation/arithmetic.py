@@ -119,9 +119,9 @@ def _measured_once(subject: str, measure: Callable[[], object], choices: Sequenc
     that are measured; a cached result that is none of them comes from another version.
     """
     path = cache_folder() / "numeric-paths"
-    known = json.loads(checked_files.read(path, MARK, CONSEQUENCE) or "{}")
+    stored = json.loads(checked_files.read(path, MARK, CONSEQUENCE) or "{}")
     here = f"{processor()}, torch {installed_version('torch')}, numba {installed_version('numba')}: {subject}"
-    if (name := known.get(here)) in choices:
+    if (name := stored.get(here)) in choices:
         return str(name)
     if name is not None:
         notify(f"{path} names {name!r}, which cannot be used here; known: {', '.join(choices)}: {CONSEQUENCE}")

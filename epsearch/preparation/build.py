@@ -196,11 +196,11 @@ def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl)
         register_trainer(named)  # accepts any value: the trainer may have other declarations now
         if written.get("search"):
             written["search"] = stored_space(written["search"])
-    known = parse_values(kind, written | {name: stored[name] for name in REQUESTS if name in stored})
-    if known.get("trainer") is not None:
-        known["method"] = known["trainer"]
+    values = parse_values(kind, written | {name: stored[name] for name in REQUESTS if name in stored})
+    if values.get("trainer") is not None:
+        values["method"] = values["trainer"]
     places = {"name": name, "out": out, "storage": storage, "numeric_path": stored["numeric_path"]}
-    return kind.of(default_values(kind, known) | known | places)
+    return kind.of(default_values(kind, values) | values | places)
 
 
 def _name(dataset: str) -> str:

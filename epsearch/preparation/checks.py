@@ -185,12 +185,12 @@ def _check_table(study: Table) -> None:
     """Checks that every method fits the command and has settings on the dataset."""
     if study.order_by_seed and (study.orders > 1 or study.order is not None or max(study.seeds) >= limits.ORDERS):
         raise UsageError(f"order-by-seed needs seeds < {limits.ORDERS}, and neither --orders nor --order")
-    known = of_methods(study.dataset)
+    settings = of_methods(study.dataset)
     for method in study.methods:
         if method not in (allowed := study.trainable()):
             raise UsageError(f"method {method!r} is not in the paper's memory study; allowed: {', '.join(allowed)}")
-        if method not in known and method not in PLUGGED:  # plug-ins have no published settings
-            raise UsageError(f"no settings for method {method!r} on {study.dataset}; known: {', '.join(known)}")
+        if method not in settings and method not in PLUGGED:  # plug-ins have no published settings
+            raise UsageError(f"no settings for method {method!r} on {study.dataset}; known: {', '.join(settings)}")
         if fault := methods.optimizer_fault(methods.method(method), study.hyperparameters):
             raise UsageError(fault)
     for method, _, _ in study.settings:

@@ -114,12 +114,12 @@ def note_pack(study: Study, listener: Listener) -> None:
     """Notifies of settings of a pack that this kind of study has no option for."""
     if (pack := study.from_pack) is None:
         return
-    known = {*study.options()}
-    if "settings" in known:  # tables have values of one method under its name
-        known |= {
+    names = {*study.options()}
+    if "settings" in names:  # tables have values of one method under its name
+        names |= {
             hyperparameter.name for hyperparameter in method(pack.method).hyperparameters if hyperparameter.per_method
         }
-    if left := [name.replace("_", "-") for name in pack.settings if name not in known]:
+    if left := [name.replace("_", "-") for name in pack.settings if name not in names]:
         listener(Note(f"pack {pack.name}: {', '.join(left)} left out, as epsearch {study.kind} has no such option"))
 
 

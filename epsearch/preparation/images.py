@@ -101,8 +101,8 @@ def _own_size(dataset: str) -> int:
     """Returns pixels per side of the dataset's images. Raises UsageError for a dataset without images."""
     size = load_definition(dataset).image_size
     if size is None or not registry.has_images(dataset):
-        known = ", ".join(name for name in definitions() if registry.has_images(name))
-        raise UsageError(f"{dataset!r} has no images to decode; allowed: {known}, {registry.FOLDER}PATH")
+        datasets = ", ".join(name for name in definitions() if registry.has_images(name))
+        raise UsageError(f"{dataset!r} has no images to decode; allowed: {datasets}, {registry.FOLDER}PATH")
     return size
 
 

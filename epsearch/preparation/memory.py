@@ -33,8 +33,8 @@ def limit_workers(study: AnyStudy, stream: TaskStream, listener: Listener) -> An
     free, slots = free_bytes(path), local_slots(study)
     # At least one: a cohort that does not fit is trained in halves.
     fit = slots if free is None else max(1, min(slots, free // needed))
-    known = "" if free is None else f", {free / GIB:.1f} GiB are free"
-    line = f"one member takes about {needed / GIB:.2g} GiB{known}"
+    room = "" if free is None else f", {free / GIB:.1f} GiB are free"
+    line = f"one member takes about {needed / GIB:.2g} GiB{room}"
     if path.device == "cpu" and fit < slots and study.workers is None and not on_cluster(study):
         line += f": {fit} at a time instead of {slots}"
         study = replace(study, workers=fit)

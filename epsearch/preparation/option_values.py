@@ -86,10 +86,10 @@ def _of_pack(kind: type[Study], pack: Pack) -> dict[str, Any]:
         kind.options(),
         {hyperparameter.name for hyperparameter in declared_method(pack.method).hyperparameters},
     )
-    known = {name for name, option in Comparison.options().items() if option.identifies} - OF_A_PACK | own
+    taken = {name for name, option in Comparison.options().items() if option.identifies} - OF_A_PACK | own
     for name in pack.settings:
-        if name not in known:
-            hint = did_you_mean(name, sorted(known), "`epsearch compare --help-all` lists them")
+        if name not in taken:
+            hint = did_you_mean(name, sorted(taken), "`epsearch compare --help-all` lists them")
             raise UsageError(f"pack {pack.name}: no setting {name!r}{hint}")
     values: dict[str, Any] = {name: value for name, value in pack.settings.items() if name in options}
     if "method" in options:

@@ -81,8 +81,8 @@ def on_tests(name: str, tests: str) -> str:
     variant = plain if tests == VALIDATION else f"{plain}-on-{tests}"
     view = PROTOCOLS[variant].view if variant in PROTOCOLS else None
     if view is None or view.tests != tests:
-        known = (name.partition("-on-") for name in PROTOCOLS if "-on-" in name)
-        listed = " and ".join(f"{name} on {other}" for name, _, other in known)
+        parts = (name.partition("-on-") for name in PROTOCOLS if "-on-" in name)
+        listed = " and ".join(f"{name} on {other}" for name, _, other in parts)
         raise UsageError(f"on {tests} does not go with protocol {plain}; what goes: {listed}, or either on validation")
     return variant
 

@@ -169,10 +169,10 @@ class _Gpus:
                 self._all = self._with_room(self._start_all(pool, ((token, 1.0) for token in tokens)), needed)
                 if not self._all:
                     raise Unavailable(f"no GPU can be used; {self._lines.get()}")
-                wanted = loop.study.workers or len(self._all)
-                while len(self._all) > wanted:
+                workers = loop.study.workers or len(self._all)
+                while len(self._all) > workers:
                     self._all.pop().end()
-                self._all += self._start_all(pool, self._more(wanted, needed))
+                self._all += self._start_all(pool, self._more(workers, needed))
             except BaseException:
                 self.stop()  # the threads of the pool wait for them
                 raise
@@ -305,9 +305,9 @@ class _Gpus:
                 )
         return sorted((process for process in some if process.room >= needed), key=lambda process: -process.room)
 
-    def _more(self, wanted: int, needed: int) -> Iterator[tuple[str, float]]:
+    def _more(self, workers: int, needed: int) -> Iterator[tuple[str, float]]:
         """Yields (token, share) of further processes, for `wanted` in all, as far as members of `needed` bytes fit."""
-        count, rest = len(self._all), wanted - len(self._all)
+        count, rest = len(self._all), workers - len(self._all)
         for place, process in enumerate(self._all):
             more = max(0, min(-(-rest // (count - place)), process.room // max(1, needed) - 1))
             rest -= more

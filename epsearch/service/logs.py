@@ -61,10 +61,10 @@ class LogHandler(logging.Handler):
             "event": event,
             "message": message,
         }
-        known = self._known
+        urls = self._known
         texts = head | {name: value for name, value in fields.items() if value not in (None, "")}
         return json.dumps(
-            {name: without_passwords(text, known) if isinstance(text, str) else text for name, text in texts.items()},
+            {name: without_passwords(text, urls) if isinstance(text, str) else text for name, text in texts.items()},
             default=str,
         )
 

@@ -139,15 +139,15 @@ def parse_labels(tags: Any, notes: Any) -> Labels:
     words = tags.split(",") if isinstance(tags, str) else tags
     if not isinstance(words, list) or not isinstance(notes, str):
         raise UsageError("tags must be a list of words, and notes a text")
-    wanted = tuple(dict.fromkeys(word for text in words if (word := str(text).strip())))
-    for word in wanted:
+    tags_of_study = tuple(dict.fromkeys(word for text in words if (word := str(text).strip())))
+    for word in tags_of_study:
         if not TAG.fullmatch(word):
             raise UsageError(f"a tag must have 1 to 40 letters, digits or . _ -, got {brief(word)}")
-    if len(wanted) > MOST_TAGS:
-        raise UsageError(f"a study may have at most {MOST_TAGS} tags, got {len(wanted)}")
+    if len(tags_of_study) > MOST_TAGS:
+        raise UsageError(f"a study may have at most {MOST_TAGS} tags, got {len(tags_of_study)}")
     if len(notes) > LONGEST_NOTES:
         raise UsageError(f"notes may have at most {LONGEST_NOTES:,} characters, got {len(notes):,}")
-    return Labels(wanted, notes.strip().replace("\r\n", "\n"))
+    return Labels(tags_of_study, notes.strip().replace("\r\n", "\n"))
 
 
 def parse_priority(value: Any) -> int:

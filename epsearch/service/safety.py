@@ -184,10 +184,10 @@ async def writers_only(request: Request) -> None:
 async def check_query(request: Request) -> None:
     """Raises UsageError for an unknown parameter in the query, which may be misspelt."""
     of_route = request.scope["route"].dependant
-    known = [parameter.alias for part in (of_route, *of_route.dependencies) for parameter in part.query_params]
+    allowed = [parameter.alias for part in (of_route, *of_route.dependencies) for parameter in part.query_params]
     for name in request.query_params:
-        if name not in known:
-            raise UsageError(unknown("query parameter", brief(name).strip("'"), known))
+        if name not in allowed:
+            raise UsageError(unknown("query parameter", brief(name).strip("'"), allowed))
 
 
 def _foreign(headers: Headers, by_cookie: bool, public: ServiceUrl | None) -> str:

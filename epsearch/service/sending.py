@@ -44,9 +44,9 @@ class Sender:
     for an answer that gets no ETag.
     """
 
-    def __init__(self, send: Send, hide: Hide, known: str | None) -> None:
+    def __init__(self, send: Send, hide: Hide, tags: str | None) -> None:
         self._send, self._hide = send, hide
-        self._known = None if known is None else {tag.strip().removeprefix("W/") for tag in known.split(",")}
+        self._known = None if tags is None else {tag.strip().removeprefix("W/") for tag in tags.split(",")}
         self._start: Message | None = None
         self._hides = False
 

@@ -88,7 +88,7 @@ class Studies:
         """Returns the studies of the ledger and its queue, oldest first."""
         return listing.statuses(self.store, self.settings.storage, self.settings.out)
 
-    def page(self, wanted: Filters, page: int, per_page: int, sort: str, after: str | None) -> bytes:
+    def page(self, filters: Filters, page: int, per_page: int, sort: str, after: str | None) -> bytes:
         """Returns a page of the list as JSON. Raises UsageError for an unknown order or place.
 
         It is at most LIST_SECONDS old; a change made through this service shows at once.
@@ -100,9 +100,9 @@ class Studies:
                 self._until = time.monotonic() + LIST_SECONDS  # set first: a change meanwhile resets it
                 self._list, self._pages = self.all(), {}
             every, pages = self._list, self._pages
-        key = wanted, page, per_page, sort, after
+        key = filters, page, per_page, sort, after
         if (encoded := pages.get(key)) is None:  # read once: another thread may clear them
-            rows = wanted.matching(every)
+            rows = filters.matching(every)
             left = sort_studies(rows, sort)[(page - 1) * per_page :] if after is None else behind(rows, after, sort)
             part = left[:per_page]
             more = place(part[-1], sort) if len(left) > per_page else None

@@ -134,14 +134,14 @@ def _options(job: SlurmJob, lead: int, study: Mapping[str, Any], named: Collecti
 
 def _directives(job: SlurmJob, tasks: int) -> list[str]:
     """Returns the options of sbatch that not every job has. Raises UsageError."""
-    asked = {"memory": job.memory, "partition": job.partition, "account": job.account}
-    for name, value in asked.items():
+    resources = {"memory": job.memory, "partition": job.partition, "account": job.account}
+    for name, value in resources.items():
         if value is not None and not SAFE.fullmatch(value):
             raise UsageError(f"{name} must have letters, digits and _.,:@/+=- alone, got {brief(value)}")
     for option in job.sbatch:
         if not option.startswith("--") or not option.isprintable():
             raise UsageError(f"sbatch must be an option of sbatch like --constraint=a100, got {brief(option)}")
-    lines = [f"--{NAMES.get(name, name)}={value}" for name, value in asked.items() if value is not None]
+    lines = [f"--{NAMES.get(name, name)}={value}" for name, value in resources.items() if value is not None]
     lines += [f"--gres=gpu:{job.gpus}"] if job.gpus else []
     lines += [f"--array=0-{tasks - 1}"] if tasks else []
     return [*lines, *job.sbatch]

@@ -360,13 +360,13 @@ class Study:
 
         Ledgers store and compare them: their names and values must not change.
         """
-        every, known = self.shown(), self.defaults()
+        every, defaults = self.shown(), self.defaults()
         return {
             name: every[name]
             for name, option in self.options().items()
             if option.identifies
             and self.applies(option)
-            and (not option.later or name in self.named or self.value(name) != known.get(name, option.default))
+            and (not option.later or name in self.named or self.value(name) != defaults.get(name, option.default))
         }
 
     @classmethod
@@ -398,8 +398,8 @@ class Study:
 
     def to_yaml(self, places: bool = True) -> str:
         """Returns the study as a YAML file for `--config`; places: with the folders and addresses of this machine."""
-        known = self.options()
-        every = {name: value for name, value in self.shown().items() if places or known[name].scope != PLACE}
+        options = self.options()
+        every = {name: value for name, value in self.shown().items() if places or options[name].scope != PLACE}
         return str(yaml.safe_dump(every, sort_keys=False, allow_unicode=True, default_flow_style=None))
 
     def applies(self, option: Option) -> bool:

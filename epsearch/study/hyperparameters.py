@@ -37,8 +37,8 @@ def search_declaration(name: str, method: str | None = None) -> Hyperparameter:
     if method is not None and declaration(method).takes_any:
         return anything(identifier(name))
     ours = {} if method is not None and declaration(method).foreign else hyperparameters()
-    known = ours | ({} if method is None else own_hyperparameters(method))
-    declared = known[one_of(name, "hyperparameter", known)]
+    declarations = ours | ({} if method is None else own_hyperparameters(method))
+    declared = declarations[one_of(name, "hyperparameter", declarations)]
     return replace(
         declared, low=declared.low if declared.search_low is None else declared.search_low, all_for_none=False
     )

@@ -76,16 +76,16 @@ def protocols(value: Any, name: str) -> tuple[str, ...]:
 
 def protocol(value: Any, name: str) -> str:
     """Returns the name of a search protocol; a plug-in is loaded. Raises UsageError, with the nearest name."""
-    known = str(value)
-    if known == USUAL:
-        return known
+    text = str(value)
+    if text == USUAL:
+        return text
     from epsearch.protocols import registry  # late: it imports numpy
 
-    if ":" in known:
-        known = resolve("protocol", known, registry.PROTOCOLS)
-        load_plugin("protocol", known)
-    registry.protocol(known)
-    return known
+    if ":" in text:
+        text = resolve("protocol", text, registry.PROTOCOLS)
+        load_plugin("protocol", text)
+    registry.protocol(text)
+    return text
 
 
 def plugins(value: Any, name: str, kind: str) -> tuple[str, ...]:

@@ -105,9 +105,9 @@ def words(text: str) -> tuple[str, ...]:
 
 def parse_weights(value: Any, name: str) -> str | None:
     """Returns weights: imagenet, None for none, or a path, made absolute."""
-    known = {"none": None, "imagenet": "imagenet"}
+    weights = {"none": None, "imagenet": "imagenet"}
     text = str(value)
-    return known[text.lower()] if text.lower() in known else str(path(text, name).absolute())
+    return weights[text.lower()] if text.lower() in weights else str(path(text, name).absolute())
 
 
 def duration(value: Any, name: str) -> float:

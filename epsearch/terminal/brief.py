@@ -55,10 +55,10 @@ def reproduction(answer: against.Answer) -> Brief:
         Text(against.headline(answer), style="bold"),
         table([(f"  {method_label(answer['method'])}", *against.cells(answer))], *titles),
     ]
-    needed, known = answer.get("seeds_needed"), answer["name"] in packs()
+    needed, ours = answer.get("seeds_needed"), answer["name"] in packs()
     step = "epsearch reproduce --table"
     if needed:
-        step = f"epsearch reproduce {answer['name']} --seeds {needed}" if known else f"the same with --seeds {needed}"
+        step = f"epsearch reproduce {answer['name']} --seeds {needed}" if ours else f"the same with --seeds {needed}"
     below = {"trust": against.how_far(answer), "needs": against.remedy(answer), "source": shorten(answer["source"], 70)}
     if answer["anomalies"]:
         below["known"] = f"{count_text(len(answer['anomalies']), 'remark')} on this row, with --why"

@@ -114,8 +114,8 @@ def _report(page: Path, more: str = "") -> Text:
 
 def _comparison(results: TableResults) -> list[RenderableType]:
     """Returns the answers against print and to a claim, if any, the table, and the shares of the variance."""
-    known = (*(sentences(results) if reproduction(results) else ()), *_claim(results))
-    answers = [*map(Text, known), Text("")] if known else []
+    lines = (*(sentences(results) if reproduction(results) else ()), *_claim(results))
+    answers = [*map(Text, lines), Text("")] if lines else []
     return [*answers, *_table(comparison_sheet(results, comparison_table(results))), *_orders(results)]
 
 

@@ -125,8 +125,8 @@ def for_paper(paper: "PaperFile") -> RenderableType:
 
 def imported(transfer: "Transfer") -> RenderableType:
     """Returns the new rows of a ledger after an import."""
-    known = [name for name in transfer.studies if name not in transfer.new]
-    already = f"; there already: {', '.join(known)}" if known else ""
+    earlier = [name for name in transfer.studies if name not in transfer.new]
+    already = f"; there already: {', '.join(earlier)}" if earlier else ""
     return Text(f"new in the ledger: {_contents(transfer, transfer.new)}{already}")
 
 

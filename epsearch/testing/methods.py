@@ -85,9 +85,9 @@ class MethodCase:
         }
 
     def _named(self, method: Method) -> str:
-        known = [name for name, registered in (METHODS | PLUGGED).items() if registered is method]
-        if known:
-            return known[0]
+        names = [name for name, registered in (METHODS | PLUGGED).items() if registered is method]
+        if names:
+            return names[0]
         # One of its own: checks of several methods may be made before any is run.
         name = f"{UNDER_TEST}_{len(PLUGGED)}"
         plug(name, method)

@@ -84,10 +84,10 @@ def outputs_are_logits(case: NetworkCase) -> None:
     for training in (True, False):
         module.train(training)
         for rows in (ROWS, FEW):
-            logits, wanted = module(case.batch(rows)), (rows, case.outputs)
+            logits, expected = module(case.batch(rows)), (rows, case.outputs)
             sure(isinstance(logits, Tensor), f"it must return a tensor of logits, got {type(logits).__name__}")
             shape = tuple(logits.shape)
-            sure(shape == wanted, f"logits must have shape {list(wanted)} for {rows} rows, got {list(shape)}")
+            sure(shape == expected, f"logits must have shape {list(expected)} for {rows} rows, got {list(shape)}")
             kind = str(logits.dtype).removeprefix("torch.")
             sure(logits.dtype == torch.float32, f"logits must be float32, got {kind}")
             sure(

@@ -62,26 +62,28 @@ def telling_nothing_changes_nothing(case: StrategyCase) -> None:
 def an_unknown_number_is_refused_and_nothing_taken_in(case: StrategyCase) -> None:
     """This includes earlier observations of the same call."""
     strategy = case.build()
-    asked = strategy.ask()
-    observations = [Observation(asked[0].number, 1.0), Observation(999, 1.0)]
+    suggestions = strategy.ask()
+    observations = [Observation(suggestions[0].number, 1.0), Observation(999, 1.0)]
     refuses(lambda: strategy.tell(observations), "a number that was never suggested")
-    sure(strategy.ask() == asked and strategy.best is None, "of a call that is refused nothing may be taken in")
+    sure(strategy.ask() == suggestions and strategy.best is None, "of a call that is refused nothing may be taken in")
 
 
 def a_value_may_be_told_again_but_not_changed(case: StrategyCase) -> None:
     """Scores are measurements."""
     strategy = case.build()
-    asked = strategy.ask()
-    values = [1.0, None][: len(asked)]
-    observations = [Observation(suggestion.number, value) for suggestion, value in zip(asked, values, strict=False)]
-    if len(observations) == len(asked):  # the round would be over
+    suggestions = strategy.ask()
+    values = [1.0, None][: len(suggestions)]
+    observations = [
+        Observation(suggestion.number, value) for suggestion, value in zip(suggestions, values, strict=False)
+    ]
+    if len(observations) == len(suggestions):  # the round would be over
         return
     strategy.tell(observations)
     strategy.tell(observations)
-    new = Observation(asked[len(observations)].number, 1.0)
+    new = Observation(suggestions[len(observations)].number, 1.0)
     for changed in (Observation(observation.number, 2.0) for observation in observations):
         refuses(lambda other=changed: strategy.tell([new, other]), "another value of a number")  # type: ignore[misc]
-    sure(strategy.ask() == asked[len(observations) :], "of a call that is refused nothing may be taken in")
+    sure(strategy.ask() == suggestions[len(observations) :], "of a call that is refused nothing may be taken in")
 
 
 def values_of_closed_rounds_may_be_told_again(case: StrategyCase) -> None:
@@ -125,30 +127,30 @@ def one_success_among_failures_is_the_best(case: StrategyCase) -> None:
         observations = run(strategy, lambda suggestion, only=survivor: -5.0 if suggestion.number == only else None)  # type: ignore[misc]
         if survivor < len(observations):
             best = strategy.best
-            known = best is not None and (best.number, best.value) == (survivor, -5.0)
-            sure(known, f"the only success, number {survivor}, must be the best, got {best}")
+            right = best is not None and (best.number, best.value) == (survivor, -5.0)
+            sure(right, f"the only success, number {survivor}, must be the best, got {best}")
 
 
 def suggestions_lie_inside_have_numbers_of_their_own_and_end(case: StrategyCase, table: Sequence[float | None]) -> None:
     """Suggestions lie within the space and the budget, whatever the scores are."""
-    strategy, asked, score = case.build(), list[Suggestion](), scores_of(table)
+    strategy, suggestions, score = case.build(), list[Suggestion](), scores_of(table)
 
     def seen(suggestion: Suggestion) -> float | None:
-        asked.append(suggestion)
+        suggestions.append(suggestion)
         return score(suggestion)
 
     run(strategy, seen)
     parameters, most = case.space.parameters, case.budget.points * case.budget.repeats
-    for suggestion in asked:
+    for suggestion in suggestions:
         sure(
             len(suggestion.point) == len(parameters),
             f"a point must have {len(parameters)} values, got {suggestion.point}",
         )
         for parameter, value in zip(parameters, suggestion.point, strict=True):
             sure(is_allowed(parameter, value), f"values must lie in {parameter}, got {value!r}")
-    numbers = [suggestion.number for suggestion in asked]
-    sure(numbers == list(range(len(asked))), f"suggestions must be numbered 0, 1, 2, …, got {numbers}")
-    sure(len(asked) <= most, f"there may be {most} suggestions, got {len(asked)}")
+    numbers = [suggestion.number for suggestion in suggestions]
+    sure(numbers == list(range(len(suggestions))), f"suggestions must be numbered 0, 1, 2, …, got {numbers}")
+    sure(len(suggestions) <= most, f"there may be {most} suggestions, got {len(suggestions)}")
     count = len(strategy.rounds)
     sure(count <= case.budget.repeats, f"there may be {case.budget.repeats} rounds, got {count}")
     sure(strategy.ask() == [], "a search that is done must ask for nothing")
@@ -157,7 +159,7 @@ def suggestions_lie_inside_have_numbers_of_their_own_and_end(case: StrategyCase,
 def rounds_show_suggestions_and_observations(case: StrategyCase, table: Sequence[float | None]) -> None:
     """This includes the open round."""
     strategy, score = case.build(), scores_of(table)
-    asked: list[list[Suggestion]] = []
+    batches: list[list[Suggestion]] = []
     observations: list[list[Observation]] = []
     while not strategy.done:
         last, batch = strategy.rounds[-1], strategy.ask()
@@ -168,11 +170,11 @@ def rounds_show_suggestions_and_observations(case: StrategyCase, table: Sequence
             "the last round must be the open one, with the points that are asked for and no scores",
         )
         observations.append([observe(suggestion, score(suggestion)) for suggestion in batch])
-        asked.append(batch)
+        batches.append(batch)
         strategy.tell(observations[-1])
     rounds = strategy.rounds
-    sure([each.number for each in rounds] == list(range(1, len(asked) + 1)), "rounds must be numbered 1, 2, 3, …")
-    points = [tuple(suggestion.point for suggestion in batch) for batch in asked]
+    sure([each.number for each in rounds] == list(range(1, len(batches) + 1)), "rounds must be numbered 1, 2, 3, …")
+    points = [tuple(suggestion.point for suggestion in batch) for batch in batches]
     sure([each.points for each in rounds] == points, "rounds must show the points that were asked for")
     values = [tuple(observation.value for observation in batch) for batch in observations]
     sure([each.scores for each in rounds] == values, "rounds must show the scores that were told")
@@ -180,18 +182,18 @@ def rounds_show_suggestions_and_observations(case: StrategyCase, table: Sequence
 
 def the_best_is_an_observed_value(case: StrategyCase, table: Sequence[float | None]) -> None:
     """It has the highest score, unless the strategy decides alone."""
-    strategy, asked, score = case.build(), dict[int, Suggestion](), scores_of(table)
+    strategy, suggestions, score = case.build(), dict[int, Suggestion](), scores_of(table)
 
     def seen(suggestion: Suggestion) -> float | None:
-        asked[suggestion.number] = suggestion
+        suggestions[suggestion.number] = suggestion
         return score(suggestion)
 
     observations = run(strategy, seen)
     values, best = [observation.value for observation in observations if observation.value is not None], strategy.best
     sure((best is None) == (not values), f"there must be a best exactly where something was scored, got {best}")
     if best is not None:
-        known = best.point == asked[best.number].point and best.value == observations[best.number].value
-        sure(known, f"the best must be a point that was asked for with its score, got {best}")
+        right = best.point == suggestions[best.number].point and best.value == observations[best.number].value
+        sure(right, f"the best must be a point that was asked for with its score, got {best}")
         highest = best.value == max(values) or case.kind.decides_alone
         sure(highest, f"the best must have the highest score, {max(values)}, got {best.value}")
 

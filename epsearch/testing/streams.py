@@ -62,9 +62,11 @@ def shapes_and_dtypes(streams: StreamCase) -> None:
         room, at = stream.room(7), _at(seed, task)
         sure(len(room) == 7 and not room.any(), f"room(7) must be seven rows of zeros, got {list(room.shape)}")
         for part in _parts(stream, seed, task):
-            shape, wanted = part.labels.shape, (len(part.inputs),)
+            shape, expected = part.labels.shape, (len(part.inputs),)
             sure(part.labels.dtype == np.int64, f"labels must be int64, got {part.labels.dtype} {at}")
-            sure(shape == wanted != (0,), f"there must be one label for each of {wanted[0]} inputs, got {shape} {at}")
+            sure(
+                shape == expected != (0,), f"there must be one label for each of {expected[0]} inputs, got {shape} {at}"
+            )
             sure(
                 part.inputs.dtype == room.dtype and part.inputs.shape[1:] == room.shape[1:],
                 f"inputs must be as room() has them, {room.dtype} {room.shape[1:]}, got {part.inputs.dtype} "
@@ -195,9 +197,9 @@ def a_seed_fixes_everything(streams: StreamCase) -> None:
 def what_was_asked_before_changes_nothing(streams: StreamCase) -> None:
     """Workers ask for seeds and tasks in any order."""
     for (tasks, forwards), (_, backwards) in zip(streams.each(), streams.each(), strict=True):
-        asked = [(seed, task) for seed in SEEDS for task in tasks]
-        parts = {key: _parts(forwards, *key)[0] for key in asked}
-        for key in reversed(asked):
+        keys = [(seed, task) for seed in SEEDS for task in tasks]
+        parts = {key: _parts(forwards, *key)[0] for key in keys}
+        for key in reversed(keys):
             same = _same(_parts(backwards, *key)[0], parts[key])
             sure(same, f"a task must be the same whatever was asked for before, it is not {_at(*key)}")
 
@@ -207,9 +209,13 @@ def seeds_and_tasks_have_orders_of_their_own(streams: StreamCase) -> None:
     for tasks, stream in streams.each():
         contents = {tuple(_contents(stream, _parts(stream, seed, task)[0])) for seed in SEEDS for task in tasks}
         orders = {tuple(stream.order(seed, task)) for seed in SEEDS for task in tasks}
-        wanted = len(SEEDS) * len(tasks)
-        sure(len(contents) == wanted, f"each seed and task must show data of its own, {len(contents)} of {wanted} do")
-        sure(len(orders) == wanted, f"each seed and task must have an order of its own, {len(orders)} of {wanted} do")
+        expected = len(SEEDS) * len(tasks)
+        sure(
+            len(contents) == expected, f"each seed and task must show data of its own, {len(contents)} of {expected} do"
+        )
+        sure(
+            len(orders) == expected, f"each seed and task must have an order of its own, {len(orders)} of {expected} do"
+        )
 
 
 def the_description_tells_streams_apart(streams: StreamCase) -> None:

@@ -72,10 +72,10 @@ def visible_range(points: pd.DataFrame) -> tuple[float, float] | None:
 
 def add_staircase(figure: Any, points: pd.DataFrame, objective: str, name: str, colour: str, dash: str) -> None:
     """Adds the line of the best so far to a figure; also used for the comparison of strategies."""
-    known = points.dropna(subset=["best"])
+    scored = points.dropna(subset=["best"])
     figure.add_scatter(
-        x=known["members"],
-        y=known["best"],
+        x=scored["members"],
+        y=scored["best"],
         mode="lines",
         # First across, then up: the best so far holds until the next point is complete.
         line={"shape": "hv", "width": 2, "color": colour, "dash": dash},
@@ -97,10 +97,10 @@ def caption(spent: Scores) -> str:
     visible = visible_range(spent.points)
     if visible is not None and (below := int((spent.points["score"] < visible[0]).sum())):
         text += f" Not shown: {count_text(below, 'dot')} below {number_text(visible[0], 1)} %."
-    known = spent.points.dropna(subset=["best"])
-    if known.empty:
+    scored = spent.points.dropna(subset=["best"])
+    if scored.empty:
         return text
-    first = known[known["best"] == known["best"].iloc[-1]].iloc[0]  # where the last best was first reached
+    first = scored[scored["best"] == scored["best"].iloc[-1]].iloc[0]  # where the last best was first reached
     best, runs = number_text(float(first["best"]), 2), count_text(int(first["members"]), "member run")
     return f"{text} The last rise, to {best} %, was after {runs} of {int(spent.points['members'].iloc[-1])}."
 

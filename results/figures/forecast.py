@@ -59,12 +59,12 @@ def draw(data: Numbers) -> Any:
             name=label,
             hovertemplate=hover,
         )
-    known = table[table["measured"].notna()]
-    if len(known):
+    measured = table[table["measured"].notna()]
+    if len(measured):
         marker = {"symbol": "diamond", "size": 11, "color": ORANGE, "line": {"width": 1, "color": INK}}
         figure.add_scatter(
-            x=known[name],
-            y=known["measured"],
+            x=measured[name],
+            y=measured["measured"],
             mode="markers",
             marker=marker,
             name="measured, evaluation",

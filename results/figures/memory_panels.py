@@ -35,8 +35,8 @@ def numbers(table: pd.DataFrame) -> pd.DataFrame:
     columns = [f"{m}_{kind}" for m in PANELS for kind in ("mean", "std", "printed_mean", "printed_std")]
     lines = {label: i for i, label in enumerate(dict.fromkeys(table["row"]))}
     placed = table.assign(line=table["row"].map(lines).astype(int))
-    known = (placed["n"] > 0) | placed["A_T_printed_mean"].notna()
-    points = placed[known][["row", "line", "memory", "n", *columns]]
+    has_value = (placed["n"] > 0) | placed["A_T_printed_mean"].notna()
+    points = placed[has_value][["row", "line", "memory", "n", *columns]]
     return points.sort_values(["line", "memory"], ignore_index=True)
 
 

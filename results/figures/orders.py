@@ -39,10 +39,10 @@ def numbers(results: SearchResults) -> Numbers | None:
     table = METRICS[results.objective].display_factor * scores(results)
     best = dict(zip(orders, best_values(values, table).tolist(), strict=True))
     rows = [
-        (order, value, int(known.sum()), int((~known).sum()), float(cells[known].mean()) if known.any() else np.nan)
+        (order, value, int(finite.sum()), int((~finite).sum()), float(cells[finite].mean()) if finite.any() else np.nan)
         for place, order in enumerate(orders)
         for value, cells in zip(values.tolist(), table[:, place], strict=True)
-        for known in [~np.isnan(cells)]
+        for finite in [~np.isnan(cells)]
     ]
     name = results.parameters[0]
     frame = pd.DataFrame(rows, columns=["order", name, "n", "missing", "mean"])
@@ -57,7 +57,7 @@ def draw(data: Numbers) -> Any:
     figure, palest = plotly("graph_objects").Figure(), _palest(frame)
     orders = frame["order"].drop_duplicates().tolist()
     rows = {order: -place for place, order in enumerate(orders)}  # downwards
-    known = frame[frame["mean"].notna()]
+    scored = frame[frame["mean"].notna()]
     hover = (
         f"order %{{customdata[0]}}, {parameter_label(name)} = %{{x:.6g}}<br>{subscripts(results.objective)} = "
         "%{customdata[1]:.4g}, %{customdata[2]:.3g} below the best<br>n = %{customdata[3]}<extra></extra>"
@@ -74,8 +74,8 @@ def draw(data: Numbers) -> Any:
         hoverinfo="skip",
     )
     best = {"symbol": "diamond", "size": 12, "color": ORANGE, "line": {"width": 1, "color": INK}}
-    dots = {"size": 9, "color": BLUE, "opacity": 1 - (1 - PALEST) * np.minimum(known["below"] / palest, 1)}
-    for label, part, marker in (("tried", known, dots), ("best of the order", known[known["best"]], best)):
+    dots = {"size": 9, "color": BLUE, "opacity": 1 - (1 - PALEST) * np.minimum(scored["below"] / palest, 1)}
+    for label, part, marker in (("tried", scored, dots), ("best of the order", scored[scored["best"]], best)):
         figure.add_scatter(
             x=part[name],
             y=part["order"].map(rows),

@@ -93,7 +93,7 @@ def zoom(data: Numbers) -> tuple[float, float] | None:
     ordered = sorted(curves, key=lambda c: c.mean[-1], reverse=metric == "A_k")
     _, first, _, _ = CURVES[metric]
     values = [np.array(c.mean)[first - 1 :] for c in ordered]
-    values = [known[~np.isnan(known)] for known in values]  # joint training may have its last task alone
+    values = [row[~np.isnan(row)] for row in values]  # joint training may have its last task alone
     best = np.concatenate(values[: (len(values) + 1) // 2])
     # A second panel that shows half of the range or more would show nothing new.
     if not best.size or np.ptp(best) > 0.5 * np.ptp(np.concatenate(values)):

@@ -130,9 +130,9 @@ class RunRecord:
     accuracy on part of the test set of each task, NaN on later ones. P = 0 where nothing was measured; None is that."""
 
     def __post_init__(self) -> None:
-        for name, value, known in (("phase", self.phase, PHASES), ("status", self.status, STATUSES)):
-            if value not in known:
-                raise ValueError(f"no {name} {value!r}; known: {', '.join(known)}")
+        for name, value, words in (("phase", self.phase, PHASES), ("status", self.status, STATUSES)):
+            if value not in words:
+                raise ValueError(f"no {name} {value!r}; known: {', '.join(words)}")
         if not math.isfinite(self.epsilon):
             raise ValueError(f"epsilon must be finite, got {self.epsilon}")
         self._check_shapes()

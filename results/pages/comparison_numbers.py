@@ -63,8 +63,12 @@ def ranking(comparison: TableResults) -> tuple[pd.DataFrame, float]:
 
 def row_notes(comparison: TableResults) -> list[tuple[str, ...]]:
     """Returns the footnotes of each row: what is known about its printed row, if that is shown, then our own remark."""
-    known = [footnotes(comparison.dataset, row.method) if comparison.printed_beside else () for row in comparison.rows]
-    return [(*notes, *([row.remark] if row.remark else [])) for notes, row in zip(known, comparison.rows, strict=True)]
+    printed = [
+        footnotes(comparison.dataset, row.method) if comparison.printed_beside else () for row in comparison.rows
+    ]
+    return [
+        (*notes, *([row.remark] if row.remark else [])) for notes, row in zip(printed, comparison.rows, strict=True)
+    ]
 
 
 def _printed(comparison: TableResults) -> list[dict[str, Printed]]:

@@ -104,13 +104,13 @@ def decimals(errors: Iterable[float], default: int) -> int:
     >>> decimals([0.42, 1.3], 1), decimals([0.0996], 1), decimals([12.0], 1), decimals([0.0], 1), decimals([1e-5], 1)
     (2, 2, 0, 1, 3)
     """
-    known = [error for error in errors if math.isfinite(error) and error > 0]
-    if not known:
+    usable = [error for error in errors if math.isfinite(error) and error > 0]
+    if not usable:
         return default
     # The median, because one row of nearly equal seeds would give all others digits that they do not have; of two
     # it is the smaller one.
     # The exponent after rounding to two digits: 0.0996 is 0.10.
-    exponent = int(f"{median_low(known):.1e}".partition("e")[2])
+    exponent = int(f"{median_low(usable):.1e}".partition("e")[2])
     return min(max(1 - exponent, 0), MOST_DECIMALS)
 
 

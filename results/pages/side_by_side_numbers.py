@@ -85,16 +85,16 @@ def differing_options(studies: Sequence[SearchResults]) -> list[str]:
     Without those of the strategy, and those that change no result.
     """
     keys = dict.fromkeys(key for s in studies for key in s.config if key not in (*STRATEGY_KEYS, *PLACES))
-    known = {key: list(dict.fromkeys(_value(s, key) for s in studies if key in s.config)) for key in keys}
-    texts = {key: ", ".join(values) for key, values in known.items() if len(values) > 1}
+    values_of = {key: list(dict.fromkeys(_value(s, key) for s in studies if key in s.config)) for key in keys}
+    texts = {key: ", ".join(values) for key, values in values_of.items() if len(values) > 1}
     return [f"{key} ({text})" if len(text) <= MOST_SHOWN else key for key, text in texts.items()]
 
 
 def all_evaluated_choices(studies: Sequence[SearchResults]) -> tuple[EvaluatedChoice, ...]:
     """Returns every choice evaluated on the evaluation stream that any of the studies knows of, oldest first."""
     # Each study marks its own choice as its own, so the same one comes in two forms.
-    known = {(choice.when, choice.point): choice for s in studies for choice in s.evaluated_choices}
-    return tuple(known[key] for key in sorted(known))
+    choices = {(choice.when, choice.point): choice for s in studies for choice in s.evaluated_choices}
+    return tuple(choices[key] for key in sorted(choices))
 
 
 def row_labels(studies: Sequence[SearchResults]) -> list[str]:

@@ -82,7 +82,7 @@ class Extrapolation:
         return bool(np.nanmin(self.behind_low) >= -indifference)
 
     @classmethod
-    def fit(cls, x: np.ndarray, accuracies: np.ndarray, tasks: int, there: np.ndarray | None = None) -> Self:
+    def fit(cls, x: np.ndarray, accuracies: np.ndarray, tasks: int, present: np.ndarray | None = None) -> Self:
         """Returns the prediction for `tasks` tasks.
 
         x: [K, d] the values in the unit cube of their space, with a log axis logarithmic; accuracies: [K, S, k, k] in
@@ -92,18 +92,18 @@ class Extrapolation:
 
         Raises ValueError for fewer than 3 tasks, fewer tasks than were seen, and where no value has a member.
         """
-        k, there = accuracies.shape[-1], np.ones(accuracies.shape[:2], bool) if there is None else there
+        k, present = accuracies.shape[-1], np.ones(accuracies.shape[:2], bool) if present is None else present
         if not FEWEST_TASKS <= k <= tasks:
             raise ValueError(f"seen tasks must lie in {FEWEST_TASKS}…{tasks}, got {k}")
         rows, columns = np.tril_indices(k)
         lower = np.log(np.maximum(accuracies[:, :, rows, columns], FLOOR))
-        usable = there.any(axis=1) & ~(np.isnan(lower).any(axis=2) & there).any(axis=1)
+        usable = present.any(axis=1) & ~(np.isnan(lower).any(axis=2) & present).any(axis=1)
         if not usable.any():
             raise ValueError("no value has members that did not diverge")
-        seeds = there[usable].any(axis=0)
-        lower, there, x = lower[usable][:, seeds], there[usable][:, seeds], np.asarray(x, float)[usable]
-        group, last = _groups(x), np.nanmean(np.where(there, lower[:, :, -k:].mean(axis=2), np.nan), axis=1)
-        mean, seen, covariance, level = _forecast(*_pooled(group, x, lower, there), tasks)
+        seeds = present[usable].any(axis=0)
+        lower, present, x = lower[usable][:, seeds], present[usable][:, seeds], np.asarray(x, float)[usable]
+        group, last = _groups(x), np.nanmean(np.where(present, lower[:, :, -k:].mean(axis=2), np.nan), axis=1)
+        mean, seen, covariance, level = _forecast(*_pooled(group, x, lower, present), tasks)
         best, loss, normal = int(np.argmax(mean)), seen - mean, float(ndtri((1 + LEVEL) / 2))
         least = LEAST_ERROR * (tasks - k) / k
         own, apart = np.hypot(OWN_ERROR * loss, least), np.hypot(APART_ERROR * (loss - loss[best]), least)
@@ -137,14 +137,14 @@ def _groups(x: np.ndarray) -> np.ndarray:
 
 
 def _pooled(
-    group: np.ndarray, x: np.ndarray, lower: np.ndarray, there: np.ndarray
+    group: np.ndarray, x: np.ndarray, lower: np.ndarray, present: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns x [G, d], lower [G, S, N] and there [G, S] of groups: means over those of their values that are there."""
     if len(x) == group.max() + 1:
-        return x, lower, there
+        return x, lower, present
     own = (group == np.arange(group.max() + 1)[:, None]).astype(float)
-    counts = own @ there
-    sums = np.einsum("gv,vsn->gsn", own, np.where(there[:, :, None], lower, 0.0))
+    counts = own @ present
+    sums = np.einsum("gv,vsn->gsn", own, np.where(present[:, :, None], lower, 0.0))
     return own @ x / own.sum(axis=1)[:, None], sums / np.maximum(counts, 1)[:, :, None], counts > 0
 
 
@@ -156,7 +156,7 @@ def _of_differences(covariance: np.ndarray, best: int) -> np.ndarray:
 
 @in_one_thread
 def _forecast(
-    x: np.ndarray, lower: np.ndarray, there: np.ndarray, tasks: int
+    x: np.ndarray, lower: np.ndarray, present: np.ndarray, tasks: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Returns the mean over p: A_T [K], A_k [K], covariance [K, K] of A_T, and what is common to all values of a seed.
 
@@ -164,9 +164,9 @@ def _forecast(
     the noise between members of a seed; the last, by the noise between seeds, is the half width of an interval.
     """
     k = math.isqrt(2 * lower.shape[2])  # N = k (k + 1)/2
-    weights, means, seens, scores = _weights(lower, there, k), [], [], np.zeros(there.shape)
+    weights, means, seens, scores = _weights(lower, present, k), [], [], np.zeros(present.shape)
     every = np.concatenate([lower @ _estimator(k, power).T for power in POWERS], axis=2)
-    smoothed = _smooth(x, every, there)
+    smoothed = _smooth(x, every, present)
     for number, (power, weight) in enumerate(zip(POWERS, weights, strict=True)):
         own = slice(3 * number, 3 * number + 3)
         coefficients, smooth = every[:, :, own], smoothed[:, own]
@@ -177,7 +177,7 @@ def _forecast(
         scores += weight * (mean[:, None] + (slope[:, None] * (coefficients - smooth[:, None])).sum(axis=2))
     mean = weights @ np.array(means)
     by_power = np.array(means) - mean
-    covariance, level = _noise(x, np.where(there, scores, np.nan))
+    covariance, level = _noise(x, np.where(present, scores, np.nan))
     return mean, weights @ np.array(seens), covariance + (by_power.T * weights) @ by_power, level
 
 
@@ -192,10 +192,10 @@ def _noise(x: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, float]:
     return covariance, float(student_quantile((1 + LEVEL) / 2, count - 1) * effects.std(ddof=1) / math.sqrt(count))
 
 
-def _weights(lower: np.ndarray, there: np.ndarray, k: int) -> np.ndarray:
+def _weights(lower: np.ndarray, present: np.ndarray, k: int) -> np.ndarray:
     """Returns the posterior probabilities of `POWERS`, from the mean over values of every seed."""
     log = -0.5 * np.square((np.array(POWERS) - POWER) / POWER_SPREAD)
-    seeds = np.array([lower[there[:, seed], seed].mean(axis=0) for seed in range(there.shape[1])])
+    seeds = np.array([lower[present[:, seed], seed].mean(axis=0) for seed in range(present.shape[1])])
     free = len(seeds) * (seeds.shape[1] - 3)
     if k > FEWEST_TASKS:  # of three tasks any p fits as well
         squares = np.array([_misfit(seeds, k, power) for power in POWERS])
@@ -248,15 +248,15 @@ def _accuracy(coefficients: np.ndarray, power: float, tasks: int) -> tuple[np.nd
     return each.mean(axis=1), each @ parts / tasks
 
 
-def _smooth(x: np.ndarray, coefficients: np.ndarray, there: np.ndarray) -> np.ndarray:
+def _smooth(x: np.ndarray, coefficients: np.ndarray, present: np.ndarray) -> np.ndarray:
     """Returns [K, C] coefficients [K, S, C] of members as smooth functions of the value, in the mean over seeds.
 
     Every column has weights of the processes of its own. Unlike `Process` it has a level one among them: of three tasks
     all values may have the same rate as far as anyone can tell.
     """
-    value, seed = np.nonzero(there)
-    y, seeds, parts = coefficients[there], np.eye(there.shape[1])[seed], []
-    counts, free = there.sum(axis=1), len(y) - seeds.shape[1]
+    value, seed = np.nonzero(present)
+    y, seeds, parts = coefficients[present], np.eye(present.shape[1])[seed], []
+    counts, free = present.sum(axis=1), len(y) - seeds.shape[1]
     # Only the mean of a value's members says where its process is; what is left of them is the same for all processes.
     members = np.column_stack([seeds, y])
     means = np.eye(len(x))[value].T @ members / counts[:, None]

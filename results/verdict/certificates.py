@@ -13,15 +13,15 @@ from results.verdict import wording
 
 def summary(results: SearchResults) -> str:
     """Returns how far the results of members trained alone are from those in a cohort; "" without certificates."""
-    known = results.certificates
-    if not known:  # a study before its end, or one with --certify 0
+    certificates = results.certificates
+    if not certificates:  # a study before its end, or one with --certify 0
         return ""
     if results.trainer_repeats is not None:
-        return _repeated(known, results.trainer_repeats)
-    was, result = ("was", "its result") if len(known) == 1 else ("were", "their results")
+        return _repeated(certificates, results.trainer_repeats)
+    was, result = ("was", "its result") if len(certificates) == 1 else ("were", "their results")
     again = f"{was} trained a second time, alone, and compared with {result}"
     allowed = f" {_allowed(results.tolerance)}" if results.tolerance > 0 else ""
-    return f"{count_text(len(known), 'member')} {again} in a cohort: {_largest(known)}.{allowed}"
+    return f"{count_text(len(certificates), 'member')} {again} in a cohort: {_largest(certificates)}.{allowed}"
 
 
 def warning(results: SearchResults) -> str:
@@ -74,8 +74,8 @@ def rounding_warning(results: SearchResults) -> str:
 def _repeated(certificates: Sequence[Certificate], declared: bool) -> str:
     """Returns in words how far a trainer's results repeat themselves; declared: whether it says that they do."""
     again = "was trained a second time, in a process of its own" + (" with the same seed" if declared else "")
-    known = count_text(len(certificates), "member")
-    text = f"{known} {again if len(certificates) == 1 else again.replace('was', 'were', 1)}"
+    members = count_text(len(certificates), "member")
+    text = f"{members} {again if len(certificates) == 1 else again.replace('was', 'were', 1)}"
     largest = max(c.accuracy_difference for c in certificates)
     if all(c.within(0.0) for c in certificates):
         return f"{text}: every prediction was the same."

@@ -69,8 +69,10 @@ def in_brief(stored: StoredClaim) -> str:
 def sentences(stored: StoredClaim) -> tuple[str, ...]:
     """Returns the answer, how it was tested, and what weakens it."""
     if stored.earlier:
-        known = f"{count_text(stored.earlier, 'member')} of the evaluation are older than the claim: it is not tested."
-        return f"Claim {in_brief(stored)}.", known
+        earlier = (
+            f"{count_text(stored.earlier, 'member')} of the evaluation are older than the claim: it is not tested."
+        )
+        return f"Claim {in_brief(stored)}.", earlier
     power = f"; {_power(stored, excess(stored))}" if answer(stored) != OPEN else ""
     tested = f"Stored before the evaluation, with the hash {stored.digest}. Two-sided sign-flip test at 5 %{power}."
     later = "The study was extended after the claim: the test's error rate may exceed 5 %." if stored.extended else ""
@@ -81,9 +83,9 @@ def as_json(stored: StoredClaim) -> dict[str, Any]:
     """Returns the answer as every `--json` has it; unknown numbers are null."""
     beyond = excess(stored)
     numbers = {"p": p_value(beyond), "excess": beyond.mean, "error": beyond.error, "visible": visible(beyond)}
-    known = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
+    finite = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
     counts = {"pairs": beyond.n, "diverged": stored.diverged, "earlier": stored.earlier}
-    return {"claim": str(stored.claim), "hash": stored.digest, "answer": answer(stored), **counts, **known}
+    return {"claim": str(stored.claim), "hash": stored.digest, "answer": answer(stored), **counts, **finite}
 
 
 def _power(stored: StoredClaim, beyond: Paired) -> str:

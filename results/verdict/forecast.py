@@ -62,11 +62,11 @@ def forecast(results: SearchResults) -> Forecast | None:
     of_point = group(members, results.parameters, points)
     of_value = [of_point[point] for point in points]
     accuracies = np.array([_matrices(own, units, seen) for own in of_value])
-    there = np.array([[any(record.unit == unit for record in own) for unit in units] for own in of_value])
+    present = np.array([[any(record.unit == unit for record in own) for unit in units] for own in of_value])
     if len(values) < 2 or all_equal(accuracies[:, :, -1].mean(axis=2)):
         return None
     try:
-        model = Extrapolation.fit(_along(results, values), accuracies, tasks, there)
+        model = Extrapolation.fit(_along(results, values), accuracies, tasks, present)
     except ValueError:  # all have diverged
         return None
     chosen = results.chosen[0]

@@ -30,15 +30,15 @@ def verdict_of_points(
     The kind is open if no point is separated from the best one, edge if some are but the best or a rival is at a bound,
     else resolved.
     """
-    known = rivals(scores, CONFIDENCE)
-    kind, text, advice = _judged(scores, lost, known, bounds, label, members)
-    return Verdict(kind, math.nan, math.nan, text, advice, known.best, known.rivals)
+    comparison = rivals(scores, CONFIDENCE)
+    kind, text, advice = _judged(scores, lost, comparison, bounds, label, members)
+    return Verdict(kind, math.nan, math.nan, text, advice, comparison.best, comparison.rivals)
 
 
 def _judged(
     scores: np.ndarray,
     lost: np.ndarray | None,
-    known: Rivals,
+    comparison: Rivals,
     bounds: Sequence[str],
     label: str,
     members: int | None,
@@ -55,24 +55,24 @@ def _judged(
     if seeds < 2:
         text = f"1 seed gave scores, so there is no estimate of the noise: the best {label} is unknown."
         return "open", text, more_seeds(label)
-    text = f"{_comparison(known, others, label)} ({count_text(seeds, 'seed')})."
-    if len(known.rivals) == others:
+    text = f"{_comparison(comparison, others, label)} ({count_text(seeds, 'seed')})."
+    if len(comparison.rivals) == others:
         # The scores at hand have not decided, so it takes one seed more at least.
-        needed = max(known.seeds_needed, seeds + 1)
+        needed = max(comparison.seeds_needed, seeds + 1)
         return "open", text, seeds_advice(needed, f"Take the best tried {label}.")
     # A rival, too: it may be the true best, and then something beyond its bound may be better still.
-    near = [bounds[k] for k in (known.best, *known.rivals) if k is not None and bounds and bounds[k]]
+    near = [bounds[k] for k in (comparison.best, *comparison.rivals) if k is not None and bounds and bounds[k]]
     if near:
         return "edge", text, f"The best {label} is, or may be, at a bound ({near[0]}): widen that range."
     return "resolved", text, f"Take the best {label}."
 
 
-def _comparison(known: Rivals, others: int, label: str) -> str:
+def _comparison(comparison: Rivals, others: int, label: str) -> str:
     """Returns how many of the others cannot be told apart from the best, in words."""
-    if not known.rivals:
+    if not comparison.rivals:
         than = "the other" if others == 1 else f"all {others} others"
         return f"The best {label} is significantly better than {than}"
-    count = len(known.rivals)
+    count = len(comparison.rivals)
     if others == 1:
         return f"The two {label}s cannot be told apart"
     which = f"{count} of the {others}" if count < others else f"None of the {others}"

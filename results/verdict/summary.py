@@ -66,16 +66,16 @@ class Summary(NamedTuple):
 
 def summary(results: SearchResults) -> Summary:
     """Returns the summary of a search that has finished a round."""
-    known = trust(results)
+    trusted = trust(results)
     pair = baseline_pair(results, evaluation=True)
     metrics = tuple(dict.fromkeys((results.objective, "A_T", "F_T")))
     return Summary(
-        answer=_answer(results, known),
+        answer=_answer(results, trusted),
         tasks=_tasks(results),
         metrics=tuple(f"{metric} {METRICS[metric].display_unit}".strip() for metric in metrics),
         rows=(*_list_measurements(results, metrics), *_difference(results, pair, metrics)),
         trust=_trust(results, pair),
-        next_step=_next_step(results, known, pair),
+        next_step=_next_step(results, trusted, pair),
         references=references.in_lines(results),
         sees=results.seen,
         claim="" if results.claim is None else claim.in_brief(results.claim),
@@ -88,8 +88,8 @@ def command_in(caution: str) -> str:
     return match[1] if match else ""
 
 
-def _answer(results: SearchResults, known: Assessment) -> str:
-    chosen, (kind, peak) = point_text(results.parameters, results.chosen), (known.verdict.kind, known.peak)
+def _answer(results: SearchResults, trusted: Assessment) -> str:
+    chosen, (kind, peak) = point_text(results.parameters, results.chosen), (trusted.verdict.kind, trusted.peak)
     if kind == INERT:
         return f"no answer: all {wording.others(results)} have the same score bit for bit"
     if results.stages:
@@ -97,23 +97,23 @@ def _answer(results: SearchResults, known: Assessment) -> str:
     if kind == "diverging":
         return f"{chosen}   (no confidence set: too many members diverged)"
     if peak is None:
-        return f"{chosen}   ({_among(known)})"
-    return f"{chosen}   (95 % confidence set {peak.text}{_shape(results, known)})"
+        return f"{chosen}   ({_among(trusted)})"
+    return f"{chosen}   (95 % confidence set {peak.text}{_shape(results, trusted)})"
 
 
-def _among(known: Assessment) -> str:
+def _among(trusted: Assessment) -> str:
     """Returns how a point that lies on no curve compares with the other ones."""
-    others = sum(not math.isnan(point.spread.mean) for point in known.points) - 1
+    others = sum(not math.isnan(point.spread.mean) for point in trusted.points) - 1
     if others < 1:
         return "nothing to compare it with"
-    if not known.rivals:
+    if not trusted.rivals:
         return f"significantly better than {'the other one' if others == 1 else f'all {others} others'}"
-    return f"{len(known.rivals)} of {count_text(others, 'other')} cannot be told apart from the best"
+    return f"{len(trusted.rivals)} of {count_text(others, 'other')} cannot be told apart from the best"
 
 
-def _shape(results: SearchResults, known: Assessment) -> str:
+def _shape(results: SearchResults, trusted: Assessment) -> str:
     """Returns what the verdict adds to the confidence set."""
-    kind, peak = known.verdict.kind, known.peak
+    kind, peak = trusted.verdict.kind, trusted.peak
     assert peak is not None
     end = "lower" if peak.maximum.at_low else "upper"
     if kind == "one-sided":
@@ -121,17 +121,17 @@ def _shape(results: SearchResults, known: Assessment) -> str:
     if kind == "level":
         return f", level: differences below {MARGIN:g} points"
     if kind == "open":
-        return f": not resolved by {count_text(known.seeds, 'seed')}"
+        return f": not resolved by {count_text(trusted.seeds, 'seed')}"
     if kind == "edge":
-        if not _fixed_end(results, known):
+        if not _fixed_end(results, trusted):
             return f", at the {end} end"
         return "; ε cannot go below 0" if peak.maximum.at_low else "; ε cannot exceed 1"
     return ""
 
 
-def _fixed_end(results: SearchResults, known: Assessment) -> bool:
+def _fixed_end(results: SearchResults, trusted: Assessment) -> bool:
     """Returns whether the open end of the confidence set is one that ε cannot cross."""
-    ends, peak = results.domain[0], known.peak
+    ends, peak = results.domain[0], trusted.peak
     assert ends is not None and peak is not None
     return results.of_epsilon and (ends[0] == 0 if peak.maximum.at_low else ends[1] == 1)
 
@@ -193,55 +193,55 @@ def _trust(results: SearchResults, pair: Paired) -> str:
     return f"{test} (p < {ALPHA} needs {LEAST_FOR_A_TEST} seeds)"
 
 
-def _next_step(results: SearchResults, known: Assessment, pair: Paired) -> str:
+def _next_step(results: SearchResults, trusted: Assessment, pair: Paired) -> str:
     """Returns the one next step."""
-    verdict, extend = known.verdict, f"epsearch run --extend --name {results.name}"
+    verdict, extend = trusted.verdict, f"epsearch run --extend --name {results.name}"
     if not results.evaluation:
         return f"epsearch resume {results.name}"
     if verdict.kind in (INERT, "diverging"):
         return verdict.advice
     if results.stages:  # which cannot be extended
         return f"epsearch report {results.name} --figures pdf"
-    if verdict.kind == "edge" and (wider := _wider(results, known)):
+    if verdict.kind == "edge" and (wider := _wider(results, trusted)):
         return f"{extend} --interval {wider}" if results.of_epsilon else wider
-    more = _seeds(results, known, pair)
+    more = _seeds(results, trusted, pair)
     if more and objection(results) != REJECTED:
         return f"{extend} {more}"
     command = next(filter(None, map(command_in, results.notes)), "")
     return command or f"epsearch report {results.name} --figures pdf"
 
 
-def _wider(results: SearchResults, known: Assessment) -> str:
+def _wider(results: SearchResults, trusted: Assessment) -> str:
     """Returns an interval of twice the width, beyond the end at which the best value lies; "" for an end that is fixed.
 
     A sentence where no option could widen the interval: only ε has --interval.
     """
-    peak, ends = known.peak, results.domain[0]
+    peak, ends = trusted.peak, results.domain[0]
     if peak is None or ends is None or not results.of_epsilon:
-        return known.verdict.advice
+        return trusted.verdict.advice
     low, high = ends
     # Also where the value of the end itself was measured to be worse: the interval has an end there.
-    if _fixed_end(results, known) or peak.maximum.worse_ends[not peak.maximum.at_low]:
+    if _fixed_end(results, trusted) or peak.maximum.worse_ends[not peak.maximum.at_low]:
         return ""
     width = high - low
     low, high = (max(0.0, low - width), high) if peak.maximum.at_low else (low, min(1.0, high + width))
     return f"{low:g} {high:g}"
 
 
-def _seeds(results: SearchResults, known: Assessment, pair: Paired) -> str:
+def _seeds(results: SearchResults, trusted: Assessment, pair: Paired) -> str:
     """Returns the option with the seeds that would decide what the study leaves open; "" where none would.
 
     Or where nothing is open. Where the evaluation has seeds of its own, a test needs more of those.
     """
-    for_the_top = 0.0 if known.peak is None else known.peak.maximum.seeds_needed
+    for_the_top = 0.0 if trusted.peak is None else trusted.peak.maximum.seeds_needed
     if not math.isfinite(for_the_top) or for_the_top > MANY_SEEDS:
         for_the_top = 0.0
-    open_still = LEAST_FOR_A_TEST if known.verdict.kind == "open" else 0
+    open_still = LEAST_FOR_A_TEST if trusted.verdict.kind == "open" else 0
     for_a_test = LEAST_FOR_A_TEST if 0 < pair.n < LEAST_FOR_A_TEST else 0
     own = results.eval_seeds != results.seeds
     needed = max(math.ceil(for_the_top), open_still, 0 if own else for_a_test)
-    wanted = (("seeds", results.seeds, needed), ("eval-seeds", results.eval_seeds, for_a_test * own))
-    for option, seeds, units in wanted:
+    options = (("seeds", results.seeds, needed), ("eval-seeds", results.eval_seeds, for_a_test * own))
+    for option, seeds, units in options:
         if units > len(seeds) * results.orders:
             return f"--{option} {_seeds_text(seeds, -(-units // results.orders))}"
     return ""

@@ -68,8 +68,8 @@ class AskTellSearcher(Searcher, Generic[W, R]):
             return
         # Matched with the open work again: the source may have been told the result in another way meanwhile.
         for work in self._source.ask():
-            wanted = self._to_config(work)
-            if wanted == config if config is not None else _reported(wanted, result or {}):
+            config_of_work = self._to_config(work)
+            if config_of_work == config if config is not None else _reported(config_of_work, result or {}):
                 self._source.tell([self._from_result(work, None if error else result)])
                 return
 

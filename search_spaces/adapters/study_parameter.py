@@ -37,8 +37,8 @@ class StudyParameter:
         except ValueError as error:
             raise ValueError(f"{self.name} must have room for {points} values, got {self.distribution}") from error
         scores = self._scores(trials, sign)
-        while known := [suggestion for suggestion in search.ask() if self._key(suggestion) in scores]:
-            search.tell([Observation(suggestion.number, scores[self._key(suggestion)]) for suggestion in known])
+        while scored := [suggestion for suggestion in search.ask() if self._key(suggestion) in scores]:
+            search.tell([Observation(suggestion.number, scores[self._key(suggestion)]) for suggestion in scored])
         return search
 
     def value(self, point: Point) -> float | int:

@@ -48,8 +48,8 @@ class Naming:
             and seen.value is not None
         ):
             return Best(self._suggestion.point, seen.value, self._suggestion.number)
-        known = None if self._point is None else self._best_of.get(self._point)
-        return self._inner.best if known is None else known
+        best = None if self._point is None else self._best_of.get(self._point)
+        return self._inner.best if best is None else best
 
     @property
     def rounds(self) -> tuple[Round, ...]:
@@ -63,9 +63,9 @@ class Naming:
 
     def ask(self) -> list[Suggestion]:
         """Returns the open suggestions of the search, then that of the named point."""
-        asked = self._inner.ask()
-        self._suggested |= {suggestion.number: suggestion.point for suggestion in asked}
-        return asked or [
+        suggestions = self._inner.ask()
+        self._suggested |= {suggestion.number: suggestion.point for suggestion in suggestions}
+        return suggestions or [
             suggestion
             for suggestion in (self._suggestion,)
             if suggestion is not None and suggestion.number not in self._observations
@@ -83,8 +83,8 @@ class Naming:
         for observation in observations:
             if observation.number != own and observation.value is not None:
                 point = self._suggested[observation.number]
-                known = self._best_of.get(point)
-                if known is None or (observation.value, -observation.number) > (known.value, -known.number):
+                before = self._best_of.get(point)
+                if before is None or (observation.value, -observation.number) > (before.value, -before.number):
                     self._best_of[point] = Best(point, observation.value, observation.number)
         self._go_on()
 

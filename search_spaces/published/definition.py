@@ -94,13 +94,13 @@ def load_definition(name: str) -> Definition:
     kind, colon, _ = name.strip().partition(":")
     if colon:
         return replace(_read(f"own/{kind if kind == 'folder' else 'module'}"), name=name.strip(), title=name.strip())
-    wanted = name.strip().lower().replace("-", "_")
+    spelling = name.strip().lower().replace("-", "_")
     spellings = {
         alias: definition for definition in _all().values() for alias in (definition.name, *definition.aliases)
     }
-    if wanted in spellings:
-        return spellings[wanted]
-    near = difflib.get_close_matches(wanted, spellings, n=1)  # aliases, too: they are what people misspell
+    if spelling in spellings:
+        return spellings[spelling]
+    near = difflib.get_close_matches(spelling, spellings, n=1)  # aliases, too: they are what people misspell
     hint = f"; did you mean {spellings[near[0]].name!r}?" if near else ""
     raise UnknownDataset(f"no dataset {name!r}; known: {', '.join(definitions())}{hint}")
 

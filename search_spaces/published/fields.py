@@ -87,10 +87,10 @@ class Fields:
         return value if isinstance(value, tuple(others)) else self._plain(name, plain, value)
 
     def _plain(self, name: str, kind: type, value: Any) -> Any:
-        known = isinstance(value, (int, float) if kind is float else kind)
+        fits = isinstance(value, (int, float) if kind is float else kind)
         # True is an int in Python, and YAML has .nan and .inf.
-        unfit = isinstance(value, bool) or (kind is int and known and value < 1)
-        if not known or unfit or (kind is float and not math.isfinite(value)):
+        unfit = isinstance(value, bool) or (kind is int and fits and value < 1)
+        if not fits or unfit or (kind is float and not math.isfinite(value)):
             raise self._error(name, WORDS[kind], value)
         return kind(value)
 

@@ -71,12 +71,12 @@ def load_pack(name: str) -> Pack:
     >>> load_pack("ER_pmnist-200").mean
     72.4
     """
-    known, wanted = packs(), name.strip().lower().replace("_", "-")
-    if wanted not in known:
-        near = difflib.get_close_matches(wanted, known, n=1)
+    names, spelling = packs(), name.strip().lower().replace("_", "-")
+    if spelling not in names:
+        near = difflib.get_close_matches(spelling, names, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "; `epsearch reproduce` lists them, a file ends in .yaml"
         raise ValueError(f"no pack {name!r}{hint}")
-    return parse_pack(wanted, read_yaml(wanted, (FOLDER / f"{wanted}.yaml").read_text("utf-8")))
+    return parse_pack(spelling, read_yaml(spelling, (FOLDER / f"{spelling}.yaml").read_text("utf-8")))
 
 
 def parse_pack(name: str, data: Mapping[str, Any]) -> Pack:

@@ -204,9 +204,9 @@ class FixedEngine(Engine):
             set_precision(self._path)
             real, values = self._net.real.to(self._device), self._values(learners)
             # As many as the first pass shows, which `steps` may cut: sensitivities are of its mini-batches.
-            shown = min(self._pools[0].shown, self.first_pass * int(self._shared.batch_size))
+            examples = min(self._pools[0].shown, self.first_pass * int(self._shared.batch_size))
             sensitivities = partial(self._sensitivities, learners)
-            self._rule.end_task(learners.state, TaskEnd(first, learners.params, real, shown, values, sensitivities))
+            self._rule.end_task(learners.state, TaskEnd(first, learners.params, real, examples, values, sensitivities))
 
     def _grow(self, learners: Learners, rule: Subspaces) -> None:
         """Adds what every layer has as inputs to its span."""

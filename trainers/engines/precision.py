@@ -29,12 +29,12 @@ def set_precision(path: NumericPath) -> None:
     torch.backends.cudnn.allow_tf32 = path.precision == "tf32"
     # Otherwise cuDNN may add gradients up in another order each time.
     torch.backends.cudnn.deterministic = True
-    for name, switch, wanted in _switches(path):
-        if switch.fp32_precision != wanted:
-            switch.fp32_precision = wanted
-        if switch.fp32_precision != wanted:
+    for name, switch, mode in _switches(path):
+        if switch.fp32_precision != mode:
+            switch.fp32_precision = mode
+        if switch.fp32_precision != mode:
             raise PrecisionError(
-                f"numeric path {path} asks for {wanted!r} in {name}, and torch keeps {switch.fp32_precision!r}; remove "
+                f"numeric path {path} asks for {mode!r} in {name}, and torch keeps {switch.fp32_precision!r}; remove "
                 "what sets torch.backends.fp32_precision"
             )
 
@@ -58,7 +58,7 @@ def one_thread() -> Iterator[None]:
 def _switches(path: NumericPath) -> Iterator[tuple[str, Any, str]]:
     """Yields (name, switch, what it has to be) of all that this version of torch has; those before 2.9 have none."""
     on_gpu = path.precision if path.precision == "tf32" else EXACT
-    for library, part, wanted in (
+    for library, part, mode in (
         ("cuda", "matmul", on_gpu),
         ("cudnn", "conv", on_gpu),
         ("cudnn", "rnn", on_gpu),
@@ -67,4 +67,4 @@ def _switches(path: NumericPath) -> Iterator[tuple[str, Any, str]]:
     ):
         switch = getattr(getattr(torch.backends, library), part, None)
         if hasattr(switch, "fp32_precision"):
-            yield f"torch.backends.{library}.{part}", switch, wanted
+            yield f"torch.backends.{library}.{part}", switch, mode

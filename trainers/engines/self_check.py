@@ -177,12 +177,12 @@ def _against(engine: Engine, exact: Engine, cohort: Cohort, most: int) -> tuple[
 def _step(engine: Engine, exact: Engine, learners: Learners, step: int) -> Iterator[tuple[float, bool]]:
     """Takes a step with both; of each member (difference of the change of its parameters, whether it was projected)."""
     wide = _wide(learners)
-    before, known = wide.params.clone(), wide.projected.clone()
+    before, projected = wide.params.clone(), wide.projected.clone()
     exact.train(wide, step, step + 1)
     engine.train(learners, step, step + 1)
     meant, moved = wide.params - before, learners.params.cpu().double() - before
     far = (moved - meant).norm(dim=1) / meant.norm(dim=1)
-    yield from zip(far.nan_to_num(torch.inf).tolist(), (wide.projected > known).tolist(), strict=True)
+    yield from zip(far.nan_to_num(torch.inf).tolist(), (wide.projected > projected).tolist(), strict=True)
 
 
 def _wide(learners: Learners) -> Learners:

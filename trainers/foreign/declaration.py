@@ -82,10 +82,10 @@ def read_declaration(
     """
     reference_of(reference)
     what = f"trainer {reference!r}"
-    asked, variables = job("declare", reference, beside, expected), environment("cpu", 1)
-    server = None if expected is None else server_for(asked, "cpu", variables)[0]
+    request, variables = job("declare", reference, beside, expected), environment("cpu", 1)
+    server = None if expected is None else server_for(request, "cpu", variables)[0]
     with Process(what, variables, Limits(seconds), server=server) as process:
-        process.send(asked)
+        process.send(request)
         message = process.receive()
         try:
             if message.kind == "refused":

@@ -92,9 +92,9 @@ class Guard:
 
     def below(self) -> list[Any]:
         """Returns the processes of the trainer, with all that they have started."""
-        found = process_tree.descendants(self._process.pid)
-        self._seen = {*found, *(process for process in self._seen if process.is_running())}
-        return [process for process in found if process.pid != self.server]
+        processes = process_tree.descendants(self._process.pid)
+        self._seen = {*processes, *(process for process in self._seen if process.is_running())}
+        return [process for process in processes if process.pid != self.server]
 
     def leave(self, reusable: bool) -> None:
         """Its trainer is no longer needed. reusable: whether nothing has gone wrong."""

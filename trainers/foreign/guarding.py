@@ -53,15 +53,15 @@ def end(guard: int, memory: SharedMemory, but: int = 0) -> None:
     begun, empty = time.monotonic(), 0
     while time.monotonic() < begun + WAIT_SECONDS:
         # Again, as a look misses the children of a process that ends meanwhile.
-        found = others()
-        memory.record(process.pid for process in found)
+        processes = others()
+        memory.record(process.pid for process in processes)
         process_tree.end(lambda: others(tidying=time.monotonic() > begun + TIDYING))
         while ended := reap():
             pass
-        empty = 0 if found else empty + 1
+        empty = 0 if processes else empty + 1
         if ended is None or (but and empty == LOOKS):
             break
-        if found or not but:
+        if processes or not but:
             time.sleep(EVERY / 10)
     memory.remove()
 
@@ -69,10 +69,10 @@ def end(guard: int, memory: SharedMemory, but: int = 0) -> None:
 def reap() -> tuple[int, int] | None:
     """Returns (process, status) of one that has ended; () where none has, None where there are none."""
     try:
-        found = os.waitpid(-1, os.WNOHANG)
+        ended = os.waitpid(-1, os.WNOHANG)
     except ChildProcessError:
         return None
-    return found if found[0] else ()  # type: ignore[return-value]
+    return ended if ended[0] else ()  # type: ignore[return-value]
 
 
 def leave(number: int, frame: FrameType | None) -> None:

@@ -98,13 +98,13 @@ class Measuring:
         self.tested(task)
         report = self._opened()
         (_, examples), hits = self._view.test(task, first), report.hits[task]
-        wanted = examples.labels
-        if first != sum(map(len, hits)) or len(labels) != len(wanted):
-            raise Refused(f"predict() must return one label for each of {len(wanted)} inputs, got {len(labels)}")
+        true = examples.labels
+        if first != sum(map(len, hits)) or len(labels) != len(true):
+            raise Refused(f"predict() must return one label for each of {len(true)} inputs, got {len(labels)}")
         wrong = labels[(labels < 0) | (labels >= self._view.outputs)]
         if len(wrong):
             raise Refused(f"predict() must return labels in 0…{self._view.outputs - 1}, got {wrong[0]} for task {task}")
-        hits.append(labels == wanted)
+        hits.append(labels == true)
         report.digest.update(labels.tobytes())
         every = self._view.test_labels(task)
         if sum(map(len, hits)) == len(every):
@@ -117,8 +117,8 @@ class Measuring:
         least = 1 if within else self._tasks if report.task < 0 else report.task + 1
         most = 1 if within else self._tasks
         if not least <= len(row) <= most:
-            wanted = f"{least} to {most}" if most > least else str(least)
-            raise Refused(f"a row of {len(row)} was reported after task {report.task}, where it must have {wanted}")
+            expected = f"{least} to {most}" if most > least else str(least)
+            raise Refused(f"a row of {len(row)} was reported after task {report.task}, where it must have {expected}")
         for task, accuracy in enumerate(row, begin):
             if np.isfinite(accuracy) and not 0 <= accuracy <= 1:
                 raise Refused(f"accuracies lie in 0…1, got {accuracy:g} of task {task} after task {report.task}")

@@ -118,5 +118,5 @@ def plain(text: str, most: int = 1000) -> str:
     >>> plain("a\x1b[2J\nb"), plain("0123456789", 4)
     ('a\\x1b[2J\\nb', '…6789')
     """
-    shown = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
-    return shown if len(shown) <= most else f"…{shown[-most:]}"
+    printable = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+    return printable if len(printable) <= most else f"…{printable[-most:]}"

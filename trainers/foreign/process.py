@@ -396,9 +396,9 @@ class Process:
 
     def weigh(self) -> None:
         """Looks at its memory, of which `peak` has the most. Raises ForeignError where that is more than it may be."""
-        found = self._guard.below()
-        taken = process_tree.resident(found)
-        self.peak = max(self.peak, taken, process_tree.highest(found))
+        processes = self._guard.below()
+        taken = process_tree.resident(processes)
+        self.peak = max(self.peak, taken, process_tree.highest(processes))
         if self._limits.bytes is not None and taken > self._limits.bytes:
             raise self.failed(f"took more than {_gib(self._limits.bytes)} of memory, {self.where}")
 

@@ -25,10 +25,10 @@ def descendants(pid: int, tidying: bool = True) -> list[psutil.Process]:
     tidying: also helpers that remove shared memory of others when these have ended, and then end themselves.
     """
     try:
-        found = psutil.Process(pid).children(recursive=True)
+        processes = psutil.Process(pid).children(recursive=True)
     except psutil.Error:
         return []
-    return found if tidying else [process for process in found if not _tidies(process)]
+    return processes if tidying else [process for process in processes if not _tidies(process)]
 
 
 def resident(processes: Iterable[psutil.Process]) -> int:
@@ -65,12 +65,12 @@ def end(listed: Callable[[], list[psutil.Process]]) -> None:
 
 def find_marked(name: str, value: str) -> list[psutil.Process]:
     """Returns all processes that were started with a variable of this value, wherever they have gone."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             if process.environ().get(name) == value:
-                found.append(process)
-    return found
+                processes.append(process)
+    return processes
 
 
 def _tidies(process: psutil.Process) -> bool:

@@ -37,10 +37,10 @@ class SavedState:
 
     def newest(self, state: Path) -> tuple[int, Arrays] | None:
         """(the last task that was kept undamaged, what was kept besides the state, which is written into the file)."""
-        found = None if self._runs is None else self._runs.newest(self._run)
-        if found is None:
+        newest = None if self._runs is None else self._runs.newest(self._run)
+        if newest is None:
             return None
-        task, arrays = found
+        task, arrays = newest
         state.write_bytes(arrays.pop(STATE).tobytes())
         return task, arrays
 

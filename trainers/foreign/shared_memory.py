@@ -35,10 +35,10 @@ class SharedMemory:
 
     def remove(self, but: int = 0) -> None:
         """Removes the noted segments that no process uses but one, or none."""
-        wanted = self._segments & _names()
-        if wanted:
-            wanted -= _used(pid for entry in PROC.iterdir() if entry.name.isdigit() and (pid := int(entry.name)) != but)
-        for name in wanted:
+        unused = self._segments & _names()
+        if unused:
+            unused -= _used(pid for entry in PROC.iterdir() if entry.name.isdigit() and (pid := int(entry.name)) != but)
+        for name in unused:
             with suppress(OSError):
                 (SEGMENTS / name).unlink()
         _remove_system_v(self._pids)

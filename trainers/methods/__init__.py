@@ -74,9 +74,9 @@ def plug(name: str, method: Method) -> None:
 
     Those that it shares with our methods are options of every study; its own ones are known by its name alone.
     """
-    known = {} if method.foreign else hyperparameters()
+    ours = {} if method.foreign else hyperparameters()
     for hyperparameter in method.own:
-        if known.get(hyperparameter.name, hyperparameter) != hyperparameter:
+        if ours.get(hyperparameter.name, hyperparameter) != hyperparameter:
             raise ValueError(
                 f"method {name!r} declares {hyperparameter.name!r} otherwise than epsearch does; import that "
                 "declaration from trainers.methods.rules, or give yours another name"
@@ -107,8 +107,8 @@ def optimizer_fault(method: Method, values: Hyperparameters) -> str:
 def own_hyperparameters(name: str) -> dict[str, Hyperparameter]:
     """Returns a method's hyperparameters that are not options, by name: none if it is built in, all for a trainer."""
     declared = method(name)
-    known = {} if declared.foreign else hyperparameters()
-    return {hyperparameter.name: hyperparameter for hyperparameter in declared.own if hyperparameter.name not in known}
+    ours = {} if declared.foreign else hyperparameters()
+    return {hyperparameter.name: hyperparameter for hyperparameter in declared.own if hyperparameter.name not in ours}
 
 
 __all__ = [

@@ -243,8 +243,8 @@ class Method:
         """
         if not self.foreign:
             return self.hyperparameters
-        known = {hyperparameter.name: hyperparameter for hyperparameter in self.own}
-        return tuple(known.get(name) or anything(name) for name in names)
+        by_name = {hyperparameter.name: hyperparameter for hyperparameter in self.own}
+        return tuple(by_name.get(name) or anything(name) for name in names)
 
     def check(self, values: Hyperparameters) -> None:
         """Raises ValueError, in one line, where these are not values of its hyperparameters.

@@ -32,8 +32,8 @@ def make_network(architecture: Architecture, stream: TaskStream, subtracted: boo
 def make_resnet(architecture: Architecture, stream: ImageStream, subtracted: bool = False) -> ResNet:
     """Returns the reduced or the standard ResNet-18, with one linear layer or a joint embedding behind it."""
     large = architecture.network == "resnet18"
-    known = stream.attributes
-    head: Head = Linear(stream.outputs, not large) if known is None else JointEmbedding(torch.tensor(known))
+    attributes = stream.attributes
+    head: Head = Linear(stream.outputs, not large) if attributes is None else JointEmbedding(torch.tensor(attributes))
     return ResNet(STANDARD if large else REDUCED, large, head, subtracted)
 
 

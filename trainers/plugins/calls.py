@@ -63,12 +63,12 @@ def forget(module: str) -> None:
     _IMPORTED.pop(whole(module), None)
 
 
-def _latest(top: str, known: Source | None, now: Source) -> Source:
+def _latest(top: str, before: Source | None, now: Source) -> Source:
     """Returns the source as it is on the disk; modules that were made of another one are forgotten."""
-    if known is not None and known != now:
+    if before is not None and before != now:
         for name, module in list(sys.modules.items()):
             path = getattr(module, "__file__", None)
-            if path and (known.name(path) or now.name(path)):
+            if path and (before.name(path) or now.name(path)):
                 del sys.modules[name]
     importlib.invalidate_caches()
     _IMPORTED[top] = now

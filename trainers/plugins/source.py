@@ -43,7 +43,7 @@ class Source:
 
     def name(self, path: str) -> str | None:
         """Returns the name of one of the files, or of what lies in one of them, a zip; None of what is none of them."""
-        places = [known for known in self.paths if path == known or path.startswith(known + os.sep)]
+        places = [folder for folder in self.paths if path == folder or path.startswith(folder + os.sep)]
         return self.paths[places[0]] + path[len(places[0]) :] if places else None
 
 
@@ -89,13 +89,13 @@ def digest(hashes: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()[:DIGITS]
 
 
-def changed_files(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
+def changed_files(before: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
     """Returns the names of files that are not the same, or on one side only.
 
     >>> changed_files({"a.py": "01", "b.py": "23"}, {"a.py": "01", "b.py": "45", "c.py": "67"})
     ['b.py', 'c.py']
     """
-    return [name for name in sorted({*there, *here}) if there.get(name) != here.get(name)]
+    return [name for name in sorted({*before, *here}) if before.get(name) != here.get(name)]
 
 
 def _places(whole: str) -> list[Path]:

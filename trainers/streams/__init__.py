@@ -122,14 +122,14 @@ def streams() -> tuple[str, ...]:
 
 def is_downloadable(dataset: str) -> bool:
     """Returns whether torchvision downloads the dataset where it is missing."""
-    known = PIXELS.get(dataset)
-    return known.downloaded if known else bool(sources.DATASETS[dataset].downloaded_as)
+    source = PIXELS.get(dataset)
+    return source.downloaded if source else bool(sources.DATASETS[dataset].downloaded_as)
 
 
 def endless(dataset: str) -> bool:
     """Returns whether there are always further tasks, as every task moves the pixels of the same images in its way."""
-    known = PIXELS.get(dataset)
-    return known is not None and known.make in (PermutedStream, RotatedStream)
+    source = PIXELS.get(dataset)
+    return source is not None and source.make in (PermutedStream, RotatedStream)
 
 
 def clear_cache() -> None:

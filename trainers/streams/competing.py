@@ -16,13 +16,13 @@ def scenario_of(stream: TaskStream) -> str:
     return str(getattr(stream, "scenario", TASK if hasattr(stream, "heads") else DOMAIN))
 
 
-def chosen_scenario(wanted: str | None, possible: Sequence[str], kind: str) -> str:
+def chosen_scenario(scenario: str | None, possible: Sequence[str], kind: str) -> str:
     """Returns the wanted scenario, or the first possible one. Raises DataError for an impossible one."""
-    if wanted is None:
+    if scenario is None:
         return possible[0]
-    if wanted not in possible:
-        raise DataError(f"scenario of {kind} must be {' or '.join(possible)}, got {wanted!r}")
-    return wanted
+    if scenario not in possible:
+        raise DataError(f"scenario of {kind} must be {' or '.join(possible)}, got {scenario!r}")
+    return scenario
 
 
 def check_scenario(method: Method, stream: TaskStream) -> None:

@@ -111,11 +111,11 @@ class _Overlap(NamedTuple):
         if not self.disjoint:
             occur = "occurs" if self.shared == 1 else "occur"
             verdict = f"{_count(self.shared, self.what)} of the former {occur} in the latter too"
-        known = f"; {self.known_tests}" if self.known_tests else ""
+        known_text = f"; {self.known_tests}" if self.known_tests else ""
         return (
             f"{_count(cv.tasks, 'tasks')} × {_count(cv.seeds, 'seeds')} of the cross-validation stream and "
             f"{ev.tasks} × {ev.seeds} of the evaluation stream: {cv.hashes:,} and {ev.hashes:,} different "
-            f"{self.what}, {verdict}{self._distance_text}{known}{_flaws(self.what, cv, ev)} "
+            f"{self.what}, {verdict}{self._distance_text}{known_text}{_flaws(self.what, cv, ev)} "
             f"(SHA-256 {cv.digest[:16]}… and {ev.digest[:16]}…)"
         )
 
@@ -160,14 +160,14 @@ def _side(
 ) -> _Side:
     """Returns the counts of a side. others: examples that must not occur in its tests."""
     tests, images = tested
-    known = np.isin(tests, np.concatenate([of_others for of_others, _ in others]))
+    equal = np.isin(tests, np.concatenate([of_others for of_others, _ in others]))
     close = 0
     if images is not None:
-        new = images._replace(positions=images.positions[~known])
+        new = images._replace(positions=images.positions[~equal])
         near_others = [near(new, pictures) for _, pictures in others if pictures is not None]
         close = int(np.any(near_others, axis=0).sum())
     side = _Side(len(stream.tasks), len(seeds), len(hashes), 0, 0, _digest(hashes))
-    return side._replace(tests=len(known), known=int(known.sum()), near=close)
+    return side._replace(tests=len(equal), known=int(equal.sum()), near=close)
 
 
 def _permutations(stream: TaskStream, seeds: Sequence[int]) -> tuple[_Side, Hashes]:

@@ -73,10 +73,10 @@ def _rows(stream: TaskStream, seeds: Sequence[int]) -> tuple[ExampleHashes, Exam
 
 def _distinct(parts: Iterable[Hashes]) -> Hashes:
     """Returns the distinct hashes of all parts, ascending."""
-    known, new = np.zeros(0, np.uint64), list[Hashes]()
+    distinct, new = np.zeros(0, np.uint64), list[Hashes]()
     for hashes in parts:
         new.append(hashes)
         # Sorted less often than parts come, with hardly more held than twice the distinct ones.
-        if sum(map(len, new)) > len(known):
-            known, new = np.unique(np.concatenate([known, *new])), []
-    return np.unique(np.concatenate([known, *new]))
+        if sum(map(len, new)) > len(distinct):
+            distinct, new = np.unique(np.concatenate([distinct, *new])), []
+    return np.unique(np.concatenate([distinct, *new]))

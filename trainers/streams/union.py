@@ -62,8 +62,8 @@ class JointStream(_Union):
     def _places(self, task: int) -> range:
         """Returns the places in the stream of the tasks that are shown."""
         count = self._stream.tasks.index(task) + 1
-        asked = count == len(self._stream.tasks) or (self._every is not None and count % self._every == 0)
-        return range(count if asked else 0)
+        trains = count == len(self._stream.tasks) or (self._every is not None and count % self._every == 0)
+        return range(count if trains else 0)
 
 
 class IidStream(_Union):

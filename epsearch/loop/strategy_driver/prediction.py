@@ -31,7 +31,7 @@ def predict(space: Space, points: tuple[Point, ...], members: Members, tasks: in
     from results.statistics.extrapolation import Extrapolation  # brings scipy along
 
     records = [record for row in members for record in row if record is not None]
-    there = np.array([[record is not None for record in row] for row in members])
+    present = np.array([[record is not None for record in row] for row in members])
     if not records:
         return None
     missing = np.full(records[0].accuracies.shape, math.nan)
@@ -39,7 +39,7 @@ def predict(space: Space, points: tuple[Point, ...], members: Members, tasks: in
     if all_equal(accuracies[:, :, -1].mean(axis=2)):
         return None
     try:
-        return Extrapolation.fit(np.array(places(space, points)), accuracies, tasks, there)
+        return Extrapolation.fit(np.array(places(space, points)), accuracies, tasks, present)
     except ValueError:  # all have diverged
         return None
 
@@ -49,8 +49,8 @@ def predicted_scores(scores: NDArray[np.float64], mean: Sequence[float]) -> NDAr
 
     A member is as far from the mean of its point as it was: paired statistics keep the noise between seeds.
     """
-    known = ~np.isnan(scores)
-    level = np.where(known, scores, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    scored = ~np.isnan(scores)
+    level = np.where(scored, scores, 0.0).sum(axis=1) / np.maximum(scored.sum(axis=1), 1)
     return np.asarray(scores - level[:, None] + np.array(mean)[:, None])
 
 

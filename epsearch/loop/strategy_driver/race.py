@@ -50,17 +50,17 @@ def assign_seeds(scores: NDArray[np.float64], diverged: NDArray[np.bool_], enoug
     points, most = scores.shape
     counts, running = np.full(points, min(FIRST_SEEDS, most)), np.ones(points, dtype=bool)
     dropped = np.zeros(points, dtype=bool)
-    for known in range(FIRST_SEEDS, most):
-        running &= ~diverged[:, :known].any(axis=1)
-        if not running.any() or np.isnan(scores[running, :known]).any():
+    for seeds in range(FIRST_SEEDS, most):
+        running &= ~diverged[:, :seeds].any(axis=1)
+        if not running.any() or np.isnan(scores[running, :seeds]).any():
             break
         # Points that were dropped before count as comparisons, too: the error rate is of the whole race.
-        worse = separated(scores[running, :known], looks=most - FIRST_SEEDS, starters=points)
+        worse = separated(scores[running, :seeds], looks=most - FIRST_SEEDS, starters=points)
         dropped[np.flatnonzero(running)[worse]] = True
         running &= ~dropped
-        if known >= enough and running.sum() < 2:
+        if seeds >= enough and running.sum() < 2:
             break
-        counts[running] = known + 1
+        counts[running] = seeds + 1
     return list(zip(counts.tolist(), dropped.tolist(), strict=True))
 
 
@@ -69,7 +69,7 @@ def _score(record: RunRecord | None, objective: str) -> float:
     if record is None:
         return NAN
     # Cached, as all members of a search are scored after every cohort.
-    known = _SCORES.setdefault(record, {})
-    if objective not in known:
-        known[objective] = of_record(objective, record)
-    return known[objective]
+    scores = _SCORES.setdefault(record, {})
+    if objective not in scores:
+        scores[objective] = of_record(objective, record)
+    return scores[objective]

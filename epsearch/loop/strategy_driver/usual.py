@@ -46,18 +46,18 @@ def _count_points(
     name: str, space: Space, budget: Budget, seeds: int, curve: Callable[[NDArray[np.float64]], float]
 ) -> int:
     """Returns how many different points a search of a curve tries."""
-    search, rng, known = strategy(name)(space, budget), np.random.default_rng(0), dict[Point, tuple[float, ...]]()
+    search, rng, scores_of = strategy(name)(space, budget), np.random.default_rng(0), dict[Point, tuple[float, ...]]()
     while not search.done:
-        asked = search.ask()
-        for suggestion in asked:
-            if suggestion.point not in known:
+        suggestions = search.ask()
+        for suggestion in suggestions:
+            if suggestion.point not in scores_of:
                 (place,) = places(space, [suggestion.point])
                 scores = curve(np.array(place)) + NOISE * rng.standard_normal(seeds)
-                known[suggestion.point] = tuple(scores.tolist())
+                scores_of[suggestion.point] = tuple(scores.tolist())
         search.tell(
             [
-                Observation(suggestion.number, float(np.mean(known[suggestion.point])), known[suggestion.point])
-                for suggestion in asked
+                Observation(suggestion.number, float(np.mean(scores_of[suggestion.point])), scores_of[suggestion.point])
+                for suggestion in suggestions
             ]
         )
-    return len(known)
+    return len(scores_of)

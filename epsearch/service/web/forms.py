@@ -167,8 +167,8 @@ def field_values(study: Study) -> dict[str, str]:
 
 def _pack_text(pack: Pack | None) -> str:
     """Returns the name of a pack; "" for one of the user's own, whose values stand in the other fields."""
-    known = pack is not None and pack.name in packs() and replace(pack, changed=()) == load_pack(pack.name)
-    return pack.name if pack is not None and known else ""
+    unchanged = pack is not None and pack.name in packs() and replace(pack, changed=()) == load_pack(pack.name)
+    return pack.name if pack is not None and unchanged else ""
 
 
 def changes(study: Study, values: Mapping[str, str]) -> dict[str, str]:

@@ -244,10 +244,10 @@ class Search(OneMethod):
 
         A protocol that older studies knew as --score-on eval has no other name there.
         """
-        known = super().identity() | ({"race_rule": PAIRS} if self.race else {})
+        identity = super().identity() | ({"race_rule": PAIRS} if self.race else {})
         if self.score_on == "eval" and self.protocol == at_the_end(self.validation):
-            known.pop("protocol", None)
-        return known
+            identity.pop("protocol", None)
+        return identity
 
     @classmethod
     def options_of(cls, identity: Mapping[str, Any]) -> dict[str, Any]:

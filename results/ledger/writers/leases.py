@@ -140,10 +140,10 @@ class Leases(Repository):
         before = state_of(connection, name)
         if before is None:
             return None
-        wanted = CANCELLING if before.held and before.state != QUEUED else CANCELLED
-        if before.state in FOLLOWS[wanted]:
-            values: dict[str, object] = {"state": wanted, "reason": "", "changed": now(connection)}
-            if wanted == CANCELLED:  # a process that was stopped, and goes on, must not write to it any more
+        state = CANCELLING if before.held and before.state != QUEUED else CANCELLED
+        if before.state in FOLLOWS[state]:
+            values: dict[str, object] = {"state": state, "reason": "", "changed": now(connection)}
+            if state == CANCELLED:  # a process that was stopped, and goes on, must not write to it any more
                 values |= {"token": leases.c.token + 1, "expires": 0.0}
             connection.execute(leases.update().where(row).values(values))
         after = states(connection, row)[name]

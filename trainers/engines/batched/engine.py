@@ -78,8 +78,8 @@ class BatchedEngine(FixedEngine):
 
     def _taught(self) -> tuple[Tensor, Tensor]:
         """Returns the outputs that teachers are asked for, [S, groups, outputs] each, as `Pool.taught` has them."""
-        asked, mine = zip(*(pool.taught for pool in self._pools), strict=True)
-        teacher, network = (torch.from_numpy(np.stack(masks)).to(self._device) for masks in (asked, mine))
+        of_teacher, mine = zip(*(pool.taught for pool in self._pools), strict=True)
+        teacher, network = (torch.from_numpy(np.stack(masks)).to(self._device) for masks in (of_teacher, mine))
         return teacher, network
 
     def close(self) -> None:
@@ -243,8 +243,8 @@ class BatchedEngine(FixedEngine):
         elif isinstance(rule, Mixing):
             loss, reference_loss, residual = losses.unbind(1)
             share = torch.full_like(loss, segment.current / (segment.current + segment.reference))
-            known = (share, residual, self.tasks, loss, reference_loss)
-            mix = rule.mix(Products(*inner_products(g, references[0]), *known), values)
+            facts = (share, residual, self.tasks, loss, reference_loss)
+            mix = rule.mix(Products(*inner_products(g, references[0]), *facts), values)
             if along:
                 descend((g * column(mix.a)).addcmul_(references[0], column(mix.b)))
             else:

@@ -72,15 +72,17 @@ class ColumnsEngine(GrowingEngine):
             rows = self._segments[number].rows
             # Blocks begin at the same steps however few are asked for, as products of another size round differently.
             for begin in range(steps.start // BLOCK * BLOCK, steps.stop, BLOCK):
-                wanted = range(max(steps.start - begin, 0), min(steps.stop - begin, BLOCK))
+                steps_of_block = range(max(steps.start - begin, 0), min(steps.stop - begin, BLOCK))
                 of_seeds = [self._batches(pool, rows[begin : begin + BLOCK]) for pool in self._pools]
                 for row, columns in enumerate(members):
                     x, labels = of_seeds[seeds[row]]
                     block = x, labels, self._frozen_once(learners.params[row], columns, x, (number, begin))
                     closed = self._closed[seeds[row]]
                     optimise = None if self._plain else self._optimiser(learners, row, rates[row])
-                    loss = train_column(self._net, columns, block, wanted, rates[row], self._affine, closed, optimise)
-                    note_bad(learners.first_bad[row], loss, start + begin + wanted.start)
+                    loss = train_column(
+                        self._net, columns, block, steps_of_block, rates[row], self._affine, closed, optimise
+                    )
+                    note_bad(learners.first_bad[row], loss, start + begin + steps_of_block.start)
 
     def _optimiser(self, learners: Learners, row: int, rate: float) -> Optimiser:
         """Returns the newest column's gradient, and the step that an optimizer makes of it.

@@ -50,8 +50,8 @@ class Weighing:
             begin, end = bounds[term.draw : term.draw + 2]
             weight, part = float(term.weight(values, self._tasks)), logits[begin:end]
             if term.loss == STORED:
-                wanted = stored[begin - bounds[1] : end - bounds[1]]
-                loss += kernels.add_square(part, wanted, labels[begin:end], self._competing, weight, into[begin:end])
+                target = stored[begin - bounds[1] : end - bounds[1]]
+                loss += kernels.add_square(part, target, labels[begin:end], self._competing, weight, into[begin:end])
             elif term.loss == TEACHER:
                 if self.taught:
                     loss += kernels.add_taught(part, teacher, self._groups, values.temperature, weight, into[begin:end])

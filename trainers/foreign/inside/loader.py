@@ -77,13 +77,13 @@ def declaration(trainer: Trainer) -> Declaration:
     facts: dict[str, Any] = {"source": dict(trainer.source.hashes), "requires": {}}
     if trainer.made is not None:
         with blamed(f"{trainer.what} failed with", trainer.source):
-            given = {name: getattr(trainer.made, name, None) for name in ("parameters", "baseline", "requires")}
+            attributes = {name: getattr(trainer.made, name, None) for name in ("parameters", "baseline", "requires")}
             said = getattr(trainer.made, "version", ""), getattr(trainer.made, "deterministic", True)
         facts |= {"version": _is(trainer, "version", said[0], str), "resumable": trainer.resumable}
         facts["deterministic"] = _is(trainer, "deterministic", said[1], bool)
-        facts["parameters"] = _parameters(trainer, given["parameters"])
-        facts["baseline"] = _baseline(trainer, given["baseline"], facts["parameters"])
-        facts["requires"] = _versions(trainer, given["requires"])
+        facts["parameters"] = _parameters(trainer, attributes["parameters"])
+        facts["baseline"] = _baseline(trainer, attributes["baseline"], facts["parameters"])
+        facts["requires"] = _versions(trainer, attributes["requires"])
     return Declaration(**facts)
 
 
@@ -141,21 +141,23 @@ def _is(trainer: Trainer, name: str, value: Any, kind: type) -> Any:
     return value
 
 
-def _parameters(trainer: Trainer, given: Any) -> tuple[Hyperparameter, ...] | None:
-    if given is None:
+def _parameters(trainer: Trainer, parameters: Any) -> tuple[Hyperparameter, ...] | None:
+    if parameters is None:
         return None
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) and name.isidentifier() for name in given):
+    if not isinstance(parameters, Mapping) or not all(
+        isinstance(name, str) and name.isidentifier() for name in parameters
+    ):
         raise ForeignError(
             f"parameters of {trainer.what} must map names to defaults, or to fields such as default, low, high, "
-            f"choices; got {_short(given)}"
+            f"choices; got {_short(parameters)}"
         )
-    return tuple(_parameter(trainer, name, parameter) for name, parameter in given.items())
+    return tuple(_parameter(trainer, name, parameter) for name, parameter in parameters.items())
 
 
-def _parameter(trainer: Trainer, name: str, given: Any) -> Hyperparameter:
+def _parameter(trainer: Trainer, name: str, facts: Any) -> Hyperparameter:
     """One, from its default or from fields. What it may be is wide where nothing is said of it."""
     what = f"parameter {name!r} of {trainer.what}"
-    told = dict(given) if isinstance(given, Mapping) else {"default": given}
+    told = dict(facts) if isinstance(facts, Mapping) else {"default": facts}
     if unknown := [name for name in told if name not in FIELDS]:
         hint = did_you_mean(str(unknown[0]), FIELDS, f"known: {', '.join(FIELDS)}")
         raise ForeignError(f"{what} has no field {unknown[0]!r}{hint}")
@@ -198,18 +200,18 @@ WORDS: dict[Any, str] = {
 }
 
 
-def _baseline(trainer: Trainer, given: Any, known: tuple[Hyperparameter, ...] | None) -> dict[str, Value] | None:
-    if given is None:
+def _baseline(trainer: Trainer, values: Any, declared: tuple[Hyperparameter, ...] | None) -> dict[str, Value] | None:
+    if values is None:
         return None
     fit = (int, float, str)
-    if not isinstance(given, Mapping) or not all(
+    if not isinstance(values, Mapping) or not all(
         isinstance(name, str) and isinstance(value, fit) and not isinstance(value, bool)
-        for name, value in given.items()
+        for name, value in values.items()
     ):
-        raise ForeignError(f"baseline of {trainer.what} must map names to numbers or words, got {_short(given)}")
-    by_name = {parameter.name: parameter for parameter in known or ()}
-    for name, value in given.items():
-        if known is None:
+        raise ForeignError(f"baseline of {trainer.what} must map names to numbers or words, got {_short(values)}")
+    by_name = {parameter.name: parameter for parameter in declared or ()}
+    for name, value in values.items():
+        if declared is None:
             continue
         if name not in by_name:
             hint = did_you_mean(name, by_name, f"it declares {', '.join(by_name) or 'none'}")
@@ -218,16 +220,16 @@ def _baseline(trainer: Trainer, given: Any, known: tuple[Hyperparameter, ...] | 
             raise ForeignError(
                 f"{name} in the baseline of {trainer.what} must be {by_name[name].allowed}, got {_short(value)}"
             )
-    return dict(given)
+    return dict(values)
 
 
-def _versions(trainer: Trainer, given: Any) -> dict[str, str]:
+def _versions(trainer: Trainer, names: Any) -> dict[str, str]:
     """Installed versions of the distributions that it names."""
-    if given is None:
+    if names is None:
         return {}
-    if isinstance(given, str) or not all(isinstance(text, str) for text in cast(Any, given)):
-        raise ForeignError(f"requires of {trainer.what} must be a list of distributions, got {_short(given)}")
-    return {name: installed_version(name, trainer.what) for name in given}
+    if isinstance(names, str) or not all(isinstance(text, str) for text in cast(Any, names)):
+        raise ForeignError(f"requires of {trainer.what} must be a list of distributions, got {_short(names)}")
+    return {name: installed_version(name, trainer.what) for name in names}
 
 
 def installed_version(name: str, what: str) -> str:

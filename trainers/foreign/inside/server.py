@@ -54,8 +54,8 @@ def serve(control: int, guard: int, folder: Path) -> None:
     if why == "":
         guarding.silence()
     while why == "":
-        asked, ends, _, _ = socket.recv_fds(epsearch, 1, 3)
-        if asked == PREPARE:
+        request, ends, _, _ = socket.recv_fds(epsearch, 1, 3)
+        if request == PREPARE:
             begun, why = time.time(), _prepare(seeds, _open_files(), folder / TEMPORARY)
             _answer(epsearch, {"process": os.getpid(), "why": why, "seconds": seconds + time.time() - begun})
         elif len(ends) != 3 or not _copy(epsearch, guard, ends):
@@ -139,11 +139,11 @@ def _check(seeds: Seeds, files: Mapping[str, str], temporary: Path) -> str:
 
 def _open_files() -> dict[str, str]:
     """Returns end -> what it is open on."""
-    found = {}
+    files = {}
     for end in os.listdir(PROC / "fd"):
         with suppress(OSError):  # that of the folder itself
-            found[end] = os.readlink(PROC / "fd" / end)
-    return found
+            files[end] = os.readlink(PROC / "fd" / end)
+    return files
 
 
 def _threads() -> str:

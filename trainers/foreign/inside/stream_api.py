@@ -162,8 +162,8 @@ class Report:
 
         Raises ValueError for a report that cannot be, and whatever `predict` raises.
         """
-        number, given = operator.index(task), (predict is not None) + (accuracies is not None) + bool(diverged)
-        if given != 1:
+        number, reports = operator.index(task), (predict is not None) + (accuracies is not None) + bool(diverged)
+        if reports != 1:
             raise ValueError("report() takes one of predict, accuracies and diverged=True")
         after = None if batches is None else operator.index(batches)
         if after is not None and after > self._curve:

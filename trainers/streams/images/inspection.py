@@ -71,7 +71,7 @@ def differences(counts: Mapping[str, int], classes: int, official: Mapping[str, 
     """
     here = {**counts, "classes": classes, "images": sum(counts.values())}
     return [
-        f"{name}: {here.get(name, 0):,} here, {wanted:,} in the published dataset"
-        for name, wanted in official.items()
-        if here.get(name, 0) != wanted
+        f"{name}: {here.get(name, 0):,} here, {expected:,} in the published dataset"
+        for name, expected in official.items()
+        if here.get(name, 0) != expected
     ]

@@ -47,14 +47,14 @@ def open_images(
     scenario: str | None = None,
 ) -> SplitStream | ReoccurringStream:
     """Returns the stream of these images. Raises DataError where they do not make such tasks."""
-    known = sources.DATASETS.get(dataset)  # of class folders of the user's own None
-    kind = ReoccurringStream if known and known.recurring else SplitStream
+    published = sources.DATASETS.get(dataset)  # of class folders of the user's own None
+    kind = ReoccurringStream if published and published.recurring else SplitStream
     return kind(
         images=images,
         tasks=tasks,
         classes_per_task=options.classes,
         examples_per_task=examples_per_task,
-        embedding=bool(known and known.embedding),
+        embedding=bool(published and published.embedding),
         scenario=scenario,
     )
 
@@ -69,17 +69,17 @@ def load(dataset: str, data_dir: Path, options: ImageOptions, progress: Progress
 
     progress(images done, in all) is called while they are decoded. Raises DataError.
     """
-    asked = (dataset, data_dir, options)
-    if asked not in _LOADED:
+    key = (dataset, data_dir, options)
+    if key not in _LOADED:
         _LOADED.clear()  # one at a time: what is mapped twice is not read twice, but lists of names take memory
-        _LOADED[asked] = decode(
+        _LOADED[key] = decode(
             source=find(dataset, data_dir),
             size=options.size,
             cache=options.cache or data_dir / DECODED,
             skip_corrupt=options.skip_corrupt,
             progress=progress,
         )
-    return _LOADED[asked]
+    return _LOADED[key]
 
 
 def clear_cache() -> None:

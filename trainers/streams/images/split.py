@@ -216,10 +216,10 @@ class ReoccurringStream(_ClassStream):
         super()._check_classes((self.tasks.start + 1) * self.classes if self.tasks.start else needed)
         images, tasks = self._images, len(self.tasks)
         for label in range(self.tasks.start * self.classes, len(images.classes)) if self.tasks.start else ():
-            if (there := len(images.train_of[label])) < tasks:
+            if (count := len(images.train_of[label])) < tasks:
                 raise DataError(
                     f"classes that re-occur in up to {tasks} tasks need as many training images, "
-                    f"{images.classes[label]} has {there}"
+                    f"{images.classes[label]} has {count}"
                 )
 
     def _draw(self, seed: int, labels: Labels) -> Labels:

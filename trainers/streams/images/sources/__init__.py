@@ -92,18 +92,20 @@ def find(dataset: str, data_dir: Path) -> Source:
 
     Raises DataError where the images are missing or not as they should be.
     """
-    known = DATASETS[dataset]
-    place = _locate(known, data_dir)
-    if place is None and known.downloaded_as:
-        download(known.downloaded_as, known.title, data_dir, known.wanted)
-        place = _locate(known, data_dir)
+    published = DATASETS[dataset]
+    place = _locate(published, data_dir)
+    if place is None and published.downloaded_as:
+        download(published.downloaded_as, published.title, data_dir, published.wanted)
+        place = _locate(published, data_dir)
     if place is None:
-        raise DataError(f"no {known.title} under {data_dir}; {known.wanted}, or give another folder with --data-dir")
+        raise DataError(
+            f"no {published.title} under {data_dir}; {published.wanted}, or give another folder with --data-dir"
+        )
     _, read = place
-    source = replace(read(), official=known.official)
-    if known.embedding and source.attributes is None:
-        shape = f"{len(source.classes)}×{known.columns}"
-        raise DataError(f"{dataset} needs attributes ({known.attributes}, {shape}), and {source.where} has none")
+    source = replace(read(), official=published.official)
+    if published.embedding and source.attributes is None:
+        shape = f"{len(source.classes)}×{published.columns}"
+        raise DataError(f"{dataset} needs attributes ({published.attributes}, {shape}), and {source.where} has none")
     return source
 
 
@@ -141,9 +143,9 @@ def _locate(known: _Published, data_dir: Path) -> tuple[str, Callable[[], Source
     return None if plain is None else (plain.where, lambda: folders.read(plain, known.columns, also))
 
 
-def _named(known: _Published, data_dir: Path) -> Iterator[Path]:
+def _named(published: _Published, data_dir: Path) -> Iterator[Path]:
     """Yields folders and zip files under data_dir with the names of the dataset in any case."""
     tree = FolderTree(data_dir)
-    for name in known.names:
+    for name in published.names:
         yield from (data_dir / folder for folder in tree.folders("") if folder.lower() == name)
         yield from (data_dir / file for file in tree.files("") if file.lower() == f"{name}.zip")

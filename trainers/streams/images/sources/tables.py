@@ -76,7 +76,7 @@ def class_order(tree: Tree, folders: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _class(line: str, known: Collection[str]) -> str:
+def _class(line: str, classes: Collection[str]) -> str:
     """Returns the class of a line of classes.txt: all of it, or what stands behind a number, as in published lists.
 
     >>> _class("brown bear", ["brown bear"]), _class("7 brown bear", ["brown bear"]), _class("7 001.bear", [])
@@ -84,7 +84,7 @@ def _class(line: str, known: Collection[str]) -> str:
     """
     words = line.split(maxsplit=1)
     behind = words[-1].strip() if words[0].rstrip(".:,").isdecimal() else line.strip()
-    return next((name for name in (line, line.strip(), behind, line.split()[-1]) if name in known), behind)
+    return next((name for name in (line, line.strip(), behind, line.split()[-1]) if name in classes), behind)
 
 
 def attributes(tree: Tree, name: str, classes: int, columns: int | None) -> NDArray[np.float32] | None:
