@@ -128,8 +128,8 @@ def _values(kind: type[Study]) -> dict[str, str]:
         study = build(kind, {} if dataset is None else {"dataset": dataset}, None)
     except UsageError:
         return {}
-    own = {name: option for name, option in kind.options().items() if option.usual == DATASETS}
-    values = {name: option.show(study.value(name)) for name, option in own.items()}
+    options = {name: option for name, option in kind.options().items() if option.usual == DATASETS}
+    values = {name: option.show(study.value(name)) for name, option in options.items()}
     return {
         name: ",".join(map(str, value)) if isinstance(value, list) else str(value)
         for name, value in values.items()
@@ -217,13 +217,13 @@ def join_arguments(arguments: Sequence[str]) -> list[str]:
     >>> join_arguments(["run", "--mem-size=5"])
     ['run', '--memory=5']
     """
-    own = {alias: option.flag for option in Study.options().values() for alias in option.aliases}
+    flags = {alias: option.flag for option in Study.options().values() for alias in option.aliases}
     others: list[str] = []
     words: dict[str, list[str]] = {flag: [] for flag in SEVERAL}
     target = others
     for argument in arguments:
         flag, equals, value = argument.partition("=")
-        flag = own.get(flag, flag)
+        flag = flags.get(flag, flag)
         if flag in words:
             if flag not in others:  # all parts come in the place of the first
                 others.append(flag)

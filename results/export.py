@@ -39,9 +39,9 @@ def export_runs(records: Iterable[RunRecord], folder: Path) -> tuple[Path, ...]:
 
     Returns their paths. See `runs_table` and `accuracies_table` for the columns. Raises OSError where writing fails.
     """
-    kept = list(records)
+    runs = list(records)
     written = []
-    for name, table in (("runs", runs_table(kept)), ("accuracies", accuracies_table(kept))):
+    for name, table in (("runs", runs_table(runs)), ("accuracies", accuracies_table(runs))):
         written.append(write_csv(folder / f"{name}.csv", table))
         # Through memory, because pandas itself does not write atomically.
         buffer = io.BytesIO()
@@ -57,17 +57,17 @@ def runs_table(records: Iterable[RunRecord]) -> pd.DataFrame:
     diverged_step, violation_share (mean over the tasks that have one), steps, seconds, created, fingerprint, cohort,
     then one column content.<name> for each leaf of the content, such as a hyperparameter.
     """
-    kept = list(records)
-    table = summarize(kept)
-    table.insert(0, "key", [r.key for r in kept])
-    table.insert(table.columns.get_loc(next(iter(METRICS))), "tasks", [r.tasks for r in kept])  # type: ignore[arg-type]
-    table["violation_share"] = [_mean_measured(r) for r in kept]
+    runs = list(records)
+    table = summarize(runs)
+    table.insert(0, "key", [r.key for r in runs])
+    table.insert(table.columns.get_loc(next(iter(METRICS))), "tasks", [r.tasks for r in runs])  # type: ignore[arg-type]
+    table["violation_share"] = [_mean_measured(r) for r in runs]
     for name in FIELDS:
-        table[name] = [getattr(r, name) for r in kept]
+        table[name] = [getattr(r, name) for r in runs]
     # Nullable integers: pandas would turn whole numbers with gaps into floats.
     for name in ("diverged_task", "diverged_step"):
         table[name] = table[name].astype("Int64")
-    contents = [_leaves(r) for r in kept]
+    contents = [_leaves(r) for r in runs]
     names = dict.fromkeys(name for content in contents for name in content)
     columns = {f"content.{name}": _column([content.get(name) for content in contents]) for name in names}
     # All at once: pandas warns of a table that grows by hundreds of columns one after another.

@@ -110,8 +110,8 @@ def average_accuracy_curve(a: Array) -> Array:
     """
     tasks = task_count(a)
     # A record also has the next task before its first step (for FWT), which A_k does not count.
-    seen = np.where(np.tri(tasks, dtype=bool), a, 0.0)
-    return np.asarray(seen.sum(axis=-1) / np.arange(1, tasks + 1))
+    tested = np.where(np.tri(tasks, dtype=bool), a, 0.0)
+    return np.asarray(tested.sum(axis=-1) / np.arange(1, tasks + 1))
 
 
 def average_accuracy(a: Array) -> Array:
@@ -232,13 +232,13 @@ def summarize(records: Iterable[RunRecord]) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    kept = list(records)
+    runs = list(records)
     rows = [
-        (r.method, r.epsilon, r.seed, r.phase, r.status, *(metric.of(r) for metric in METRICS.values())) for r in kept
+        (r.method, r.epsilon, r.seed, r.phase, r.status, *(metric.of(r) for metric in METRICS.values())) for r in runs
     ]
     table = pd.DataFrame(rows, columns=["method", "epsilon", "seed", "phase", "status", *METRICS])
-    if any(r.unit.order for r in kept):
-        table.insert(table.columns.get_loc("phase"), "order", [r.unit.order for r in kept])  # type: ignore[arg-type]
+    if any(r.unit.order for r in runs):
+        table.insert(table.columns.get_loc("phase"), "order", [r.unit.order for r in runs])  # type: ignore[arg-type]
     return table
 
 

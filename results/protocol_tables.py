@@ -204,8 +204,8 @@ def _worst_cases(records: Iterable[RunRecord]) -> list[float]:
 
 def _spread(values: Sequence[float]) -> dict[str, float]:
     """Returns mean and sample standard deviation of the values that are not NaN."""
-    kept = [value for value in values if not math.isnan(value)]
-    return {"mean": _mean(kept), "std": float(np.std(kept, ddof=1)) if len(kept) > 1 else math.nan}
+    finite = [value for value in values if not math.isnan(value)]
+    return {"mean": _mean(finite), "std": float(np.std(finite, ddof=1)) if len(finite) > 1 else math.nan}
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -85,11 +85,11 @@ class IntervalConfidence(GridRounds):
     def _scores_by_coordinate(self) -> dict[float, tuple[float | None, ...]]:
         """Returns coordinate -> scores by seed, of the round in which a race gave the value the most seeds."""
         scores: dict[float, tuple[float | None, ...]] = {}
-        for suggestion, seen in self._observed():
-            if seen.value is not None and not self._is_apart(suggestion.point):
+        for suggestion, observation in self._observed():
+            if observation.value is not None and not self._is_apart(suggestion.point):
                 at = self._parameter.coordinate(float(suggestion.point[0]))
                 # The later round first: `max` returns the first of equals.
-                scores[at] = max(_by_seed(seen), scores.get(at, ()), key=_size)
+                scores[at] = max(_by_seed(observation), scores.get(at, ()), key=_size)
         return scores
 
     def _is_apart(self, point: Point) -> bool:
@@ -102,9 +102,9 @@ class IntervalConfidence(GridRounds):
         return max(round(max(hull[0] - at, at - hull[1]) / self._grids[0].interval.width, DIGITS - 3), 0.0)
 
 
-def _by_seed(seen: Observation) -> tuple[float | None, ...]:
+def _by_seed(observation: Observation) -> tuple[float | None, ...]:
     """Returns the scores by seed; the value as the score of one seed where only that is known."""
-    return seen.scores if any(score is not None for score in seen.scores) else (seen.value,)
+    return observation.scores if any(score is not None for score in observation.scores) else (observation.value,)
 
 
 def _size(scores: Sequence[float | None]) -> int:

@@ -63,9 +63,9 @@ class InRounds:
     def _scored(self) -> list[Best]:
         """Returns the suggestions that have a score, in the order of their numbers."""
         return [
-            Best(suggestion.point, seen.value, suggestion.number)
-            for suggestion, seen in self._observed()
-            if seen.value is not None
+            Best(suggestion.point, observation.value, suggestion.number)
+            for suggestion, observation in self._observed()
+            if observation.value is not None
         ]
 
     def _show(

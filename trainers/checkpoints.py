@@ -107,8 +107,8 @@ class Checkpoints:
             if not hyperparameter.per_learner and hyperparameter.name in identity
         }
         # Before the first task ends nothing depends on the later ones, unless these are tested, too.
-        own = {} if transfer else {"stream": with_first_task_of(common["stream"])}
-        self._first = common | shared | own | {"machine": here} if plain and self._until else None
+        of_stream = {} if transfer else {"stream": with_first_task_of(common["stream"])}
+        self._first = common | shared | of_stream | {"machine": here} if plain and self._until else None
         where = _place(options)
         later = common | {"method": cohort.method}
         self._runs = Runs(where, later, " ".join(here), self._every) if where else None
@@ -188,9 +188,9 @@ def _named(origin: Origin) -> dict[str, Any]:
     return {"seed": seed, "rate": rate} | ({"others": others} if others else {})
 
 
-def restore(kept: list[Arrays], learners: Learners, result: CohortResult) -> None:
+def restore(stored: list[Arrays], learners: Learners, result: CohortResult) -> None:
     """Writes what was kept of each learner into its row."""
-    for row, arrays in enumerate(kept):
+    for row, arrays in enumerate(stored):
         learners.params[row] = torch.from_numpy(arrays["params"])
         for name, array in learners.state.items():
             array[row] = torch.from_numpy(arrays[STATE + name])

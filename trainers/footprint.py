@@ -40,8 +40,8 @@ def bytes_of_one(learner: Learner, stream: TaskStream, architecture: Architectur
     arrays = rule.state_arrays if isinstance(rule, Penalty) else int(isinstance(rule, Losses) and rule.taught)
     stored = slots(stream, learner.seed, learner.declared, learner.hyperparameters) * _draws(learner.declared)[1]
     spans = lengths_of(cast(MLP, net).widths, scenario_of(stream)) if isinstance(rule, Subspaces) else []
-    kept = stored * stream.outputs + sum(span * wide(span) for span in spans)
-    return FLOAT * (net.row * (1 + optimised + arrays) + kept)
+    numbers = stored * stream.outputs + sum(span * wide(span) for span in spans)
+    return FLOAT * (net.row * (1 + optimised + arrays) + numbers)
 
 
 def bytes_at_work(learner: Learner, stream: TaskStream, architecture: Architecture, count: int) -> int:
@@ -89,10 +89,10 @@ def bytes_of(cohort: Cohort, stream: TaskStream, architecture: Architecture, pat
     stream = union_of(first.declared, first.hyperparameters, stream)
     alone = path.one_by_one or not make_network(architecture, stream).together
     # A graph has memory of its own beside that of steps without it; what it leaves is compared with copies.
-    kept, worked = (COPIES, 2) if path.device == "cuda" and not isinstance(first.declared.rule, ALONE) else (1, 1)
+    copies, worked = (COPIES, 2) if path.device == "cuda" and not isinstance(first.declared.rule, ALONE) else (1, 1)
     return (
         bytes_of_images(stream, path)
-        + kept * count * bytes_of_one(first, stream, architecture)
+        + copies * count * bytes_of_one(first, stream, architecture)
         + bytes_of_seed(first, stream, path) * (1 if path.one_seed_at_a_time else seeds)
         + worked * bytes_at_work(first, stream, architecture, 1 if alone else count)
     )

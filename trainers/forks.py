@@ -158,7 +158,7 @@ def cut_of(learner: Learner, stream: "TaskStream", share: float) -> tuple[int, i
 
 def describe(learner: Learner) -> dict[str, Any]:
     """Returns the facts that distinguish the learner within its method, JSON-able."""
-    own: dict[str, Any] = {"hyperparameters": learner.identity, "seed": learner.seed}
+    facts: dict[str, Any] = {"hyperparameters": learner.identity, "seed": learner.seed}
     if isinstance(learner, Fork):
-        own |= {"origin": describe(learner.origin), "after": learner.after}
-    return own
+        facts |= {"origin": describe(learner.origin), "after": learner.after}
+    return facts

@@ -146,8 +146,8 @@ class Hyperparameters(SimpleNamespace):
 
     def only(self, names: Iterable[str]) -> "Hyperparameters":
         """Returns those of these names that there are."""
-        kept = set(names)
-        return Hyperparameters(**{name: value for name, value in vars(self).items() if name in kept})
+        chosen = set(names)
+        return Hyperparameters(**{name: value for name, value in vars(self).items() if name in chosen})
 
     def get(self, name: str, default: Any = None) -> Any:
         """Returns the value, or the default where the method has no such hyperparameter."""

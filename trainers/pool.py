@@ -129,8 +129,8 @@ class Pool:
         Drawn uniformly without replacement, by a generator of their own.
         """
         draw = generator(self.seed, "representations", self._stream.tasks[self._newest])
-        seen = min(self.shown, self.first_pass * self._values.batch_size)
-        return self.slots + draw.permutation(seen)[:count]
+        examples = min(self.shown, self.first_pass * self._values.batch_size)
+        return self.slots + draw.permutation(examples)[:count]
 
     @property
     def taught(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

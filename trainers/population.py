@@ -112,9 +112,11 @@ class Training:
 
     def checkpoints(self, cohort: Cohort) -> Checkpoints:
         """Returns the checkpoints of such a cohort. Raises ValueError as `CheckpointOptions`, and as `of`."""
-        own = self.of(cohort)
-        options = CheckpointOptions(self.folder, self.store, self.keep, own.whole_tasks)
-        return Checkpoints(options, cohort, own.stream, self.architecture, self.chosen, own.transfer, own.measure)
+        training = self.of(cohort)
+        options = CheckpointOptions(self.folder, self.store, self.keep, training.whole_tasks)
+        return Checkpoints(
+            options, cohort, training.stream, self.architecture, self.chosen, training.transfer, training.measure
+        )
 
 
 def train_cohort(cohort: Cohort, training: Training, progress: Progress | None = None) -> CohortResult:
@@ -129,15 +131,15 @@ def train_cohort(cohort: Cohort, training: Training, progress: Progress | None =
     """
     checkpoints = training.checkpoints(cohort)
     check_forks(cohort, training)
-    kept = {learner: checkpoint for learner in cohort.learners if (checkpoint := checkpoints.last(learner))}
+    starts = {learner: checkpoint for learner in cohort.learners if (checkpoint := checkpoints.last(learner))}
     if lost := next(
-        (learner for learner in cohort.learners if isinstance(learner, Fork) and learner not in kept), None
+        (learner for learner in cohort.learners if isinstance(learner, Fork) and learner not in starts), None
     ):
         raise ValueError(
             f"nothing that a machine like this one has kept after task {lost.after} of {lost.origin} "
             f"is in {training.store or training.folder or 'any store'}; train that with keep={EVERY!r} first"
         )
-    return train_rest(cohort, training, checkpoints, kept, progress)
+    return train_rest(cohort, training, checkpoints, starts, progress)
 
 
 def check_forks(cohort: Cohort, training: Training) -> None:
@@ -154,7 +156,7 @@ def train_rest(
     cohort: Cohort,
     training: Training,
     checkpoints: Checkpoints,
-    kept: Kept,
+    starts: Kept,
     progress: Progress | None = None,
     engine_of: EngineOf = make_engine,
 ) -> CohortResult:
@@ -170,10 +172,10 @@ def train_rest(
         with torch.no_grad(), engine_of(part, seeds, stream, architecture, path) as engine:
             run = _Run(engine, part, seeds, training, ticker, checkpoints, points)
             return run.train(
-                task, [arrays for learner in part.learners if (arrays := kept.get(learner, (-1, None))[1])]
+                task, [arrays for learner in part.learners if (arrays := starts.get(learner, (-1, None))[1])]
             )
 
-    done = {learner: task for learner, (task, _) in kept.items()}
+    done = {learner: task for learner, (task, _) in starts.items()}
     groups = _in_lockstep(cohort, done, path.one_seed_at_a_time or not architecture.perceptron)
     free = training.bytes_free
     check_images(stream, path, free)
@@ -239,12 +241,12 @@ class _Run:
         self._anew = cohort.declared.union == JOINT
         self._stride = 1  # steps between two looks: as many as take a moment
 
-    def train(self, done: int, kept: list[Arrays]) -> CohortResult:
+    def train(self, done: int, starts: list[Arrays]) -> CohortResult:
         """Trains the learners after the task `done`, −1 for none, from what was kept of it."""
         engine = self._engine
         if done >= 0:
             learners, result = self._untrained(engine.start(), self._cohort.learners)
-            restore(kept, learners, result)
+            restore(starts, learners, result)
             self._point = _count_points(result)
             saved = sum(sum(steps_of(learner, self._stream)[: done + 1]) for learner in self._cohort.learners)
             # Nothing is trained, but the memory has to hold what it held then.
@@ -282,11 +284,11 @@ class _Run:
         origins = sorted(of_each)
         learners, result = self._untrained(start, [of_each[origin] for origin in origins])
         self._load_task(0)
-        kept = [arrays for origin in origins if (arrays := self._checkpoints.first(origin))]
+        stored = [arrays for origin in origins if (arrays := self._checkpoints.first(origin))]
         rows = [origins.index(origin_of(learner)) for learner in self._cohort.learners]
         saved = len(rows)
-        if len(kept) == len(origins):
-            restore(kept, learners, result)
+        if len(stored) == len(origins):
+            restore(stored, learners, result)
             self._point = _count_points(result)
         else:
             self._train_task(learners, result, 0)
@@ -306,11 +308,11 @@ class _Run:
         return learners, CohortResult.empty(len(chosen), self._tasks, self._points)
 
     def _learners(self, chosen: Sequence[Learner], params: Tensor, state: State) -> Learners:
-        own = {
+        values = {
             name: [learner.hyperparameters.get(name) for learner in chosen]
             for name in self._cohort.declared.per_learner
         }
-        return Learners.of(params, self._seed(chosen, params), own, state)
+        return Learners.of(params, self._seed(chosen, params), values, state)
 
     def _seed(self, chosen: Sequence[Learner], beside: Tensor) -> Tensor:
         """Returns [M], indices into the engine's seeds."""

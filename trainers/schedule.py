@@ -54,8 +54,8 @@ def memory_choice(seed: int, task: int, labels: Indices, per_class: int) -> Indi
     On shuffled data this equals what a ring buffer per class holds at the end of the task, in distribution.
     """
     rng = generator(seed, "memory", task)
-    kept = [np.sort(rng.permutation(np.flatnonzero(labels == label))[:per_class]) for label in np.unique(labels)]
-    return np.concatenate(kept)
+    parts = [np.sort(rng.permutation(np.flatnonzero(labels == label))[:per_class]) for label in np.unique(labels)]
+    return np.concatenate(parts)
 
 
 def reference_batches(seed: int, task: int, stored: int, batch: int | None, steps: int) -> Indices:

@@ -59,10 +59,10 @@ class _Check:
 
     def __init__(self, study: Search, prepared: Prepared, listener: Listener, recipient: Recipient) -> None:
         self._study, self._images, self._listener, self._recipient = study, prepared.images, listener, recipient
-        declared, own = declare(study.method), dict(study.set)
+        declared, values = declare(study.method), dict(study.set)
         space = study.search
-        self._settings = of_declared(declared.parameters or (), own) if space is None else of_space(space)
-        self._values, self._repeatable = usual(self._settings, own), declared.deterministic
+        self._settings = of_declared(declared.parameters or (), values) if space is None else of_space(space)
+        self._values, self._repeatable = usual(self._settings, values), declared.deterministic
         with as_usage_error(ValueError):
             Learner.of(study.method, study.seeds[0], **self._values)
         self._stream = study.request("cv").open()

@@ -50,7 +50,7 @@ def add_to(app: Commands) -> None:
     """Adds the command."""
     quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the table.")]
     options = Search.options()
-    own = [
+    parameters = [
         inspect.Parameter("trainer", KEYWORD, annotation=Trainer),
         *(parameter(replace(options[name], **OWN_HELP.get(name, {}))) for name in OPTIONS),
         inspect.Parameter("quiet", KEYWORD, default=False, annotation=quiet),
@@ -61,6 +61,6 @@ def add_to(app: Commands) -> None:
         return check(**values)
 
     command.__doc__ = check.__doc__
-    command.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in own}
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
     app.command("check")(command)

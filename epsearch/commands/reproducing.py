@@ -44,10 +44,10 @@ def add_to(app: Commands) -> None:
             _list(values["as_json"])
         return 0
 
-    own = [*signature.parameters.values()]
-    own.insert(1, inspect.Parameter("table", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Table))
-    command.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in own}
+    parameters = [*signature.parameters.values()]
+    parameters.insert(1, inspect.Parameter("table", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Table))
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     app.command("reproduce")(command)
 
 

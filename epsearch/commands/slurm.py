@@ -119,7 +119,7 @@ def _check(context: typer.Context, words: list[str], file: Path | None, gpu: boo
         ):
             command.invoke(inner)
             sources = {name: inner.get_parameter_source(name) for name in _names(command)}
-            own = {} if (path := inner.params["config"]) is None else read(path)
+            in_file = {} if (path := inner.params["config"]) is None else read(path)
     except typer.Exit:  # of --help
         write(described.getvalue())
         raise
@@ -130,7 +130,7 @@ def _check(context: typer.Context, words: list[str], file: Path | None, gpu: boo
     if study["time_budget"] is not None:
         raise UsageError("time-budget must not be given: it would begin anew in every run of the job")
     # A file of --print-config has all options, most of them as they usually are.
-    names |= {name for name in own if name in USUAL and study.get(name) != USUAL[name]}
+    names |= {name for name in in_file if name in USUAL and study.get(name) != USUAL[name]}
     return study, names - (set() if any(argument.startswith("--device") for argument in arguments) else {"device"})
 
 

@@ -128,7 +128,7 @@ def clean(
 
 def _with_options(act: Callable[..., int], names: tuple[str, ...]) -> Callable[..., int]:
     """Returns a command with these options of studies."""
-    own = {
+    annotations = {
         "name": Annotated[
             str | None, typer.Argument(help="Name of the study, see `epsearch list`. \\[default: the newest]")
         ],
@@ -144,7 +144,10 @@ def _with_options(act: Callable[..., int], names: tuple[str, ...]) -> Callable[.
     defaults = {"name": None, "storage": None, "server": None, "out": OUT.default, "live": None}
     keyword = inspect.Parameter.KEYWORD_ONLY
     taken = [
-        *(inspect.Parameter(name, keyword, default=defaults.get(name, False), annotation=own[name]) for name in own),
+        *(
+            inspect.Parameter(name, keyword, default=defaults.get(name, False), annotation=annotations[name])
+            for name in annotations
+        ),
         *(parameter(Study.options()[name]) for name in names),
     ]
 

@@ -59,8 +59,8 @@ def _command(kind: type[Study], act: Callable[..., int]) -> Callable[..., int]:
     left_out = set() if kind.extendable else {"extend"}
     left_out |= set() if kind.has_latex else {"metrics"}
     left_out |= {"wait", "live", "with_printed", "metrics", "notify"} if act in (_plan, _plan_of_pack) else {"verbose"}
-    own = [option for name, option in others if name not in left_out]
-    signature = inspect.Signature([*map(parameter, kind.options().values()), *own])
+    parameters = [option for name, option in others if name not in left_out]
+    signature = inspect.Signature([*map(parameter, kind.options().values()), *parameters])
     # Typer reads both: the order and the defaults from the one, the types from the other.
     command.__signature__ = signature  # type: ignore[attr-defined]
     command.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
@@ -79,7 +79,7 @@ def reproduce(act: Callable[..., int]) -> Callable[..., int]:
     command = _command(KINDS[Comparison.kind], act)
     signature = inspect.signature(command)
     options = signature.parameters
-    own = [
+    parameters = [
         options["from_pack"].replace(annotation=PackName),
         *(option for option in options.values() if option.name not in OF_PACKS),
     ]
@@ -87,8 +87,8 @@ def reproduce(act: Callable[..., int]) -> Callable[..., int]:
     def with_pack(**values: Any) -> int:
         return command(**values, **dict.fromkeys(OF_PACKS[1:]))
 
-    with_pack.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
-    with_pack.__annotations__ = {option.name: option.annotation for option in own}
+    with_pack.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    with_pack.__annotations__ = {option.name: option.annotation for option in parameters}
     return with_pack
 
 

@@ -62,8 +62,12 @@ def kill(holder: Holder) -> None:
 
 def _is_local(holder: Holder) -> bool:
     """Returns whether the holder is another process of this machine."""
-    own = here()
-    return bool(own.boot) and (holder.boot, holder.namespace) == (own.boot, own.namespace) and holder.pid != own.pid
+    holder_here = here()
+    return (
+        bool(holder_here.boot)
+        and (holder.boot, holder.namespace) == (holder_here.boot, holder_here.namespace)
+        and holder.pid != holder_here.pid
+    )
 
 
 def _wait(store: Store, current: LeaseState, name: str, seconds: float) -> LeaseState:

@@ -80,8 +80,8 @@ def _of_study(name: str, store: Store, storage: LedgerUrl, out: Path) -> Removal
     """Returns the rows that deleting a study would remove now."""
     rows = store.studies()
     used, unreadable = _used(store, [row for row in rows if row.name != name], storage, out)
-    own, _ = _used(store, [row for row in rows if row.name == name], storage, out)
-    return Removal((name,), frozenset() if unreadable else own - used, len(own & used), unreadable)
+    keys, _ = _used(store, [row for row in rows if row.name == name], storage, out)
+    return Removal((name,), frozenset() if unreadable else keys - used, len(keys & used), unreadable)
 
 
 def _unused(before: str, store: Store, storage: LedgerUrl, out: Path) -> tuple[frozenset[str], tuple[str, ...]]:

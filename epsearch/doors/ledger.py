@@ -206,8 +206,8 @@ def _program() -> str:
     """Returns how a command begins that works as it is typed: with `uv run` where that has made this one work."""
     if UV not in os.environ:
         return "epsearch"
-    own = str(Path(sys.prefix))
-    others = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if not folder.startswith(own)]
+    prefix = str(Path(sys.prefix))
+    others = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if not folder.startswith(prefix)]
     return "epsearch" if shutil.which("epsearch", path=os.pathsep.join(others)) else "uv run epsearch"
 
 

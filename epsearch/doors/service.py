@@ -222,8 +222,8 @@ def _plain(value: Any) -> Any:
 
 
 def _refuse_local(request: Request) -> None:
-    own = {name: getattr(request, name) for name in ("live", "wait", "with_printed", "metrics")}
-    _refuse({**request.options, **own}, (*own, *SERVER_SET))
+    local = {name: getattr(request, name) for name in ("live", "wait", "with_printed", "metrics")}
+    _refuse({**request.options, **local}, (*local, *SERVER_SET))
 
 
 def _refuse(values: Mapping[str, Any], names: Sequence[str]) -> None:

@@ -94,10 +94,12 @@ def _finished_rounds(loop: SearchLoop) -> tuple[SearchRound, ...]:
 
 def _search_round(loop: SearchLoop, round: Round) -> SearchRound:
     """Returns a round with the scores that were measured, beside those that are predicted."""
-    own = SearchRound(round.number, round.points, round.scores, round.span, round.winners, round.note, round.named)
+    search_round = SearchRound(
+        round.number, round.points, round.scores, round.span, round.winners, round.note, round.named
+    )
     if not loop.study.extrapolates:
-        return own
-    return replace(own, scores=tuple(map(loop.mean_of, round.points)), predicted=round.scores)
+        return search_round
+    return replace(search_round, scores=tuple(map(loop.mean_of, round.points)), predicted=round.scores)
 
 
 def _of_rounds(loop: SearchLoop, rounds: Sequence[SearchRound]) -> tuple[RunRecord, ...]:
@@ -161,9 +163,9 @@ def _results(
 
 def comparable(study: Search, chosen: Point) -> bool:
     """Returns whether the sizes of the evaluation are the paper's, also those that were searched."""
-    own, searched = study.hyperparameters, dict(zip(study.space.names, chosen, strict=True))
-    same = all(searched[name] == getattr(own, name) for name in ALIKE if name in searched)
-    return same and full_size(study, own.memory)
+    values, searched = study.hyperparameters, dict(zip(study.space.names, chosen, strict=True))
+    same = all(searched[name] == getattr(values, name) for name in ALIKE if name in searched)
+    return same and full_size(study, values.memory)
 
 
 def _disjointness(loop: SearchLoop) -> str:

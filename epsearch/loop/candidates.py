@@ -14,10 +14,10 @@ def tunable(method: str, values: Hyperparameters) -> tuple[Parameter, ...]:
     Intervals are the span of A-GEM's grids, else the declared one; without ends, a decade on each side of the value.
     """
     declared = methods.method(method)
-    own = (each for each in declared.own if each.per_learner and not each.choices)
+    searchable = (each for each in declared.own if each.per_learner and not each.choices)
     return (
         _parameter(LR, learning_rate_grid(), values),
-        *(_parameter(each, _grid(method, each), values) for each in own),
+        *(_parameter(each, _grid(method, each), values) for each in searchable),
     )
 
 

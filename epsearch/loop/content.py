@@ -120,8 +120,8 @@ def _depends_on_length(study: Study, learner: Learner) -> bool:
     Of code from outside nobody knows.
     """
     declared = learner.declared
-    own = learner.method not in methods.METHODS or study.architecture.own
-    return own or declared.memory == RESERVOIR or isinstance(declared.rule, Columns)
+    foreign = learner.method not in methods.METHODS or study.architecture.own
+    return foreign or declared.memory == RESERVOIR or isinstance(declared.rule, Columns)
 
 
 def run_key(study: Study, images: Mapping[str, Any], run: Run) -> str:

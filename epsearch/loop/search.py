@@ -162,16 +162,18 @@ class SearchLoop(Loop):
         if best is not None and self.inert:
             return f"no best: all values have {objective} {100 * best.value:.2f} %, bit for bit"
         if self.stages:
-            evaluated, seen = count_text(self.study.tasks - self.study.cv_tasks, "task"), self.stages[-1]
-            open_still = "" if seen.resolved else f", {count_text(len(seen.rivals), 'other')} still open"
-            return f"{point_text(names, seen.choice)} predicted best for {evaluated} from {seen.tasks}{open_still}"
+            evaluated, last = count_text(self.study.tasks - self.study.cv_tasks, "task"), self.stages[-1]
+            open_still = "" if last.resolved else f", {count_text(len(last.rivals), 'other')} still open"
+            return f"{point_text(names, last.choice)} predicted best for {evaluated} from {last.tasks}{open_still}"
         choice = self.driver.choice
         if choice is not None and choice.point is not None:
             return f"the curve names {point_text(names, choice.point)}"
         if best is None:
             return ""
-        if self.study.extrapolates and (own := self.strategy.best) is not None:
-            return f"highest so far {point_text(names, own.point)} (predicted {objective} {100 * own.value:.2f} %)"
+        if self.study.extrapolates and (highest := self.strategy.best) is not None:
+            return (
+                f"highest so far {point_text(names, highest.point)} (predicted {objective} {100 * highest.value:.2f} %)"
+            )
         return f"highest mean {point_text(names, best.point)} ({objective} {self._with_spread(best)} %)"
 
     def _with_spread(self, best: Best) -> str:

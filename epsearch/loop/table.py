@@ -94,7 +94,11 @@ def table_rows(study: Table, images: Mapping[str, Any] = MappingProxyType({})) -
     """
     memories, counts = images.get(MEMORIES, {}), images.get(CANDIDATES, {})
     by_bytes = {name: {"memory": memories[name]} if name in memories else {} for name in study.methods}
-    rows = (_row(study, name, own | by_bytes[name]) for name in study.methods for own in OWN[study.kind](study, name))
+    rows = (
+        _row(study, name, changes | by_bytes[name])
+        for name in study.methods
+        for changes in OWN[study.kind](study, name)
+    )
     budgeted = (
         replace(row, candidate_count=counts.get(row.method, 0), set_by_bytes=tuple(by_bytes[row.method]))
         for row in rows
@@ -102,12 +106,12 @@ def table_rows(study: Table, images: Mapping[str, Any] = MappingProxyType({})) -
     return tuple(dict.fromkeys(budgeted))
 
 
-def _row(study: Table, name: str, own: dict[str, Value]) -> Row:
+def _row(study: Table, name: str, changes: dict[str, Value]) -> Row:
     """Returns the row of a method; own: the values that make it different."""
     method = methods.method(name)
     values = of_methods(study.dataset).get(name, {}) | vars(study.hyperparameters)
     values |= {field: value for method_name, field, value in study.settings if method_name == name}
-    values |= own
+    values |= changes
     valued = {each.name: values[each.name] for each in method.hyperparameters if each.name in values}
     complete = Hyperparameters.of(method.hyperparameters, valued)
     return Row(row_label(name, complete), name, complete)

@@ -28,14 +28,14 @@ class InstalledPlugin(NamedTuple):
     """Why the name means something else, if it does."""
 
 
-def resolve(kind: str, value: object, own: Collection[str]) -> str:
+def resolve(kind: str, value: object, ours: Collection[str]) -> str:
     """Returns the module:attribute of a name; names of epsearch's own are returned unchanged.
 
     own: names that no package can take. Raises UsageError, one line, for an unknown name, and for a name of several
     packages.
     """
     text = str(value)
-    if text in own:
+    if text in ours:
         return text
     module, colon, attribute = text.partition(":")
     if colon:
@@ -48,7 +48,7 @@ def resolve(kind: str, value: object, own: Collection[str]) -> str:
         several = ", ".join(f"{plugin.reference} of {plugin.package}" for plugin in matches)
         raise UsageError(f"{kind} {brief(text)} is provided by several packages; name one of {several}")
     if not matches:
-        line = unknown(kind, value, [*own, *(plugin.name for plugin in installed_plugins(kind))])
+        line = unknown(kind, value, [*ours, *(plugin.name for plugin in installed_plugins(kind))])
         raise UsageError(f"{line}; or module:attribute")
     return matches[0].reference
 
@@ -75,11 +75,11 @@ def all_installed() -> list[InstalledPlugin]:
     """Returns the plug-ins of installed packages, by kind and name, with notes. Nothing is loaded."""
     rows: list[InstalledPlugin] = []
     for kind, declared in KINDS.items():
-        own, plugins = declared.ours(), installed_plugins(kind)
+        ours, plugins = declared.ours(), installed_plugins(kind)
         for plugin in plugins:
             name, reference = plugin.name, plugin.reference
             others = [other.package for other in plugins if other.name == name and other.reference != reference]
-            note = "the name is epsearch's own: use what it stands for" if name in own else ""
+            note = "the name is epsearch's own: use what it stands for" if name in ours else ""
             note = note or (f"{', '.join(others)} has the name, too: use what it stands for" if others else "")
             rows.append(plugin._replace(note=note))
     return rows

@@ -136,10 +136,10 @@ def _of_one_protocol(parsed: Mapping[str, Any]) -> ProtocolStudy:
     from epsearch.protocols.protocol import TEST
     from epsearch.protocols.registry import protocol
 
-    name, own = parsed["protocol"], ProtocolStudy.options()
-    usual = default_values(Search, {"dataset": own["dataset"].default, **parsed})
+    name, options = parsed["protocol"], ProtocolStudy.options()
+    usual = default_values(Search, {"dataset": options["dataset"].default, **parsed})
     for option, value in parsed.items():
-        if option not in (*own, "protocol") and value != usual[option]:
+        if option not in (*options, "protocol") and value != usual[option]:
             raise UsageError(
                 f"{option.replace('_', '-')} is not for protocol {name}, which searches otherwise; leave it out"
             )
@@ -147,7 +147,7 @@ def _of_one_protocol(parsed: Mapping[str, Any]) -> ProtocolStudy:
     if view is None or view.tests == TEST:  # nothing chooses by what is held out
         parsed = {"validation": 0.0, **parsed}
     return build(
-        ProtocolStudy, {option: value for option, value in parsed.items() if option in own} | {"protocols": (name,)}
+        ProtocolStudy, {option: value for option, value in parsed.items() if option in options} | {"protocols": (name,)}
     )
 
 
@@ -210,8 +210,8 @@ def _name(dataset: str) -> str:
     ('split_cifar', 'My-birds', 'mine.streams-factory')
     """
     kind, colon, rest = dataset.partition(":")
-    own = Path(rest).stem if kind == "folder" else f"{kind}-{rest}"
-    return re.sub(r"[^\w.-]+", "-", own if colon else dataset)
+    stem = Path(rest).stem if kind == "folder" else f"{kind}-{rest}"
+    return re.sub(r"[^\w.-]+", "-", stem if colon else dataset)
 
 
 def _own(values: Mapping[str, Any]) -> tuple[tuple[str, Value], ...]:

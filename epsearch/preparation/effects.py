@@ -43,7 +43,7 @@ def check_tuning(study: Comparison) -> None:
             _check_tasks(study, "cv", method, "strength", f"to tune the λ of {method}")
 
 
-def check_on(study: Search, stream: TaskStream, seen: int) -> None:
+def check_on(study: Search, stream: TaskStream, tasks: int) -> None:
     """Checks searched values by the sizes of the stream that scores them. Raises UsageError.
 
     seen: how many of its first tasks do. A search is refused only where all of its values are too large to differ.
@@ -52,7 +52,7 @@ def check_on(study: Search, stream: TaskStream, seen: int) -> None:
         if name not in LIMITS:
             continue
         limited, limit_of = LIMITS[name]
-        limit = limit_of(study, stream, seen)
+        limit = limit_of(study, stream, tasks)
         low = _values(study, limited)[0]
         if limit is None or low <= limit[0]:
             continue
@@ -102,40 +102,40 @@ Limit = tuple[int, str]
 """(the largest value with an effect, why larger values have the same)."""
 
 
-def _of_memory(study: Search, stream: TaskStream, seen: int) -> Limit | None:
+def _of_memory(study: Search, stream: TaskStream, tasks: int) -> Limit | None:
     """Returns the limit of a memory: a class's examples in a task; of a reservoir, all examples."""
     if _is_reservoir(study):
         places = stream.classes * len(stream.tasks)
-        total = max(sum(_examples_of_steps(study, stream, seen, seed)) for seed in study.seeds)
+        total = max(sum(_examples_of_steps(study, stream, tasks, seed)) for seed in study.seeds)
         return -(-total // places) - 1, f"more keep all {total} examples of the stream"
     # The memory of the last task is never used.
-    largest = max(max(_sizes(stream, seen, seed)[:-1]) for seed in study.seeds)
+    largest = max(max(_sizes(stream, tasks, seed)[:-1]) for seed in study.seeds)
     if _values(study, "memory")[0] * stream.classes < largest:  # so at least one class has more: no need to count
         return None
-    most = max(int(counts.max()) for seed in study.seeds for counts in _counts(stream, seen, seed))
+    most = max(int(counts.max()) for seed in study.seeds for counts in _counts(stream, tasks, seed))
     return most - 1, f"more keep every example, as no task shows more than {most} of a class"
 
 
-def _of_memory_batch(study: Search, stream: TaskStream, seen: int) -> Limit | None:
+def _of_memory_batch(study: Search, stream: TaskStream, tasks: int) -> Limit | None:
     """Returns the limit of a reference batch, drawn without replacement: the largest memory."""
     place, low = int(_values(study, "memory")[1]), _values(study, "memory_batch")[0]
     if _is_reservoir(study):
         places = place * stream.classes * len(stream.tasks)
-        stored = max(min(places, sum(_examples_of_steps(study, stream, seen, seed))) for seed in study.seeds)
-    elif low < sum(min(place, size) for size in _sizes(stream, seen, study.seeds[0])[:-1]):  # were all of one class
+        stored = max(min(places, sum(_examples_of_steps(study, stream, tasks, seed))) for seed in study.seeds)
+    elif low < sum(min(place, size) for size in _sizes(stream, tasks, study.seeds[0])[:-1]):  # were all of one class
         return None
     else:
-        kept = ((np.minimum(counts, place).sum() for counts in _counts(stream, seen, seed)) for seed in study.seeds)
-        stored = max(int(sum(of_tasks)) for of_tasks in kept)
+        sizes = ((np.minimum(counts, place).sum() for counts in _counts(stream, tasks, seed)) for seed in study.seeds)
+        stored = max(int(sum(of_tasks)) for of_tasks in sizes)
     return stored - 1, f"more draw the whole memory, which holds at most {stored}"
 
 
-def _of_fisher(study: Search, stream: TaskStream, seen: int) -> Limit | None:
+def _of_fisher(study: Search, stream: TaskStream, tasks: int) -> Limit | None:
     """Returns the limit of steps between estimates of the Fisher information: the steps of a task."""
     rule = methods.method(study.method).rule
     if not isinstance(rule, Penalty) or rule.refresh is None:
         return None
-    examples = max(max(_sizes(stream, seen, seed)[:-1]) for seed in study.seeds)
+    examples = max(max(_sizes(stream, tasks, seed)[:-1]) for seed in study.seeds)
     most = study.hyperparameters.but(
         batch_size=int(_values(study, "batch_size")[0]), epochs=int(_values(study, "epochs")[1])
     )
@@ -157,24 +157,24 @@ def _is_reservoir(study: Search) -> bool:
     return methods.method(study.method).memory == RESERVOIR
 
 
-def _counts(stream: TaskStream, seen: int, seed: int) -> list[NDArray[np.int64]]:
+def _counts(stream: TaskStream, tasks: int, seed: int) -> list[NDArray[np.int64]]:
     """Returns training examples per class, an array per first task but the last, whose memory is never used.
 
     Classes without an example are left out.
     """
-    labels_of_tasks = (stream.train(seed, task, stream.order(seed, task)).labels for task in stream.tasks[: seen - 1])
+    labels_of_tasks = (stream.train(seed, task, stream.order(seed, task)).labels for task in stream.tasks[: tasks - 1])
     return [np.unique(labels, return_counts=True)[1] for labels in labels_of_tasks]
 
 
-def _sizes(stream: TaskStream, seen: int, seed: int) -> list[int]:
+def _sizes(stream: TaskStream, tasks: int, seed: int) -> list[int]:
     """Returns the number of training examples of each of the first tasks."""
-    return [stream.size(seed, task) for task in stream.tasks[:seen]]
+    return [stream.size(seed, task) for task in stream.tasks[:tasks]]
 
 
-def _examples_of_steps(study: Search, stream: TaskStream, seen: int, seed: int) -> list[int]:
+def _examples_of_steps(study: Search, stream: TaskStream, tasks: int, seed: int) -> list[int]:
     """Returns the number of different examples that the steps of each task show at most."""
     most = study.hyperparameters.but(batch_size=int(_values(study, "batch_size")[1]))
-    return [examples_of_first(size, most) for size in _sizes(stream, seen, seed)]
+    return [examples_of_first(size, most) for size in _sizes(stream, tasks, seed)]
 
 
 def _values(study: Search, name: str) -> tuple[float, float]:

@@ -58,9 +58,9 @@ def parse_options(
 def _with_pack(kind: type[Study], written: Mapping[str, Any]) -> dict[str, Any]:
     """Returns values over those of their pack, which lists the options that have others. Raises UsageError."""
     pack: Pack = kind.options()["from_pack"].parse(written["from_pack"])
-    own = _of_pack(kind, pack)
+    of_pack = _of_pack(kind, pack)
     try:
-        usual = parse_values(kind, own)
+        usual = parse_values(kind, of_pack)
     except UsageError as error:
         raise UsageError(f"pack {pack.name}: {error}") from error
     usual = default_values(kind, usual) | usual
@@ -77,7 +77,7 @@ def _with_pack(kind: type[Study], written: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in explicit.items()
         if kind.options()[name].identifies and name not in FREE and value != usual[name]
     ]
-    return own | dict(written) | {"from_pack": replace(pack, changed=tuple(changed))}
+    return of_pack | dict(written) | {"from_pack": replace(pack, changed=tuple(changed))}
 
 
 def _of_pack(kind: type[Study], pack: Pack) -> dict[str, Any]:
@@ -169,6 +169,8 @@ def settings_of_methods(values: Mapping[str, Any], explicit: bool) -> tuple[tupl
         return ()
     of_dataset, usual = of_methods(values["dataset"]), {"lr": published_settings(values["dataset"])["lr"]}
     # A plug-in has no published settings. At its declared rate it would be compared with methods at the dataset's.
-    own = {(name, field): value for name in values["methods"] for field, value in of_dataset.get(name, usual).items()}
-    own |= {(name, field): value for name, field, value in values["settings"]}
-    return tuple((name, field, value) for (name, field), value in own.items())
+    settings = {
+        (name, field): value for name in values["methods"] for field, value in of_dataset.get(name, usual).items()
+    }
+    settings |= {(name, field): value for name, field, value in values["settings"]}
+    return tuple((name, field, value) for (name, field), value in settings.items())

@@ -64,10 +64,10 @@ def check_on(study: ProtocolStudy, streams: Mapping[str, TaskStream]) -> None:
 def check_search_on(study: Search, streams: Mapping[str, TaskStream]) -> None:
     """Checks as `check_on` the protocol of a search, and `effects.check_on` on what it sees. Raises UsageError."""
     stream = streams[study.score_on]
-    seen = tasks_seen(study, stream, study.view)
+    tasks = tasks_seen(study, stream, study.view)
     if study.view.share < 1:
-        _check_tasks(study, study.protocol, seen)
-    effects.check_on(study, stream, seen)
+        _check_tasks(study, study.protocol, tasks)
+    effects.check_on(study, stream, tasks)
 
 
 def tasks_seen(study: Search | ProtocolStudy, stream: TaskStream, view: View) -> int:
@@ -92,13 +92,13 @@ def _check_held_out(study: OneMethod, name: str, view: View) -> None:
         raise UsageError(f"validation must be > 0 for protocol {name}, which sees held-out examples, got 0")
 
 
-def _check_tasks(study: OneMethod, name: str, seen: int) -> None:
+def _check_tasks(study: OneMethod, name: str, tasks: int) -> None:
     """Checks that what is chosen can act on as many tasks as a protocol sees. Raises UsageError."""
     for chosen in study.space.names:
         least = max(methods.method(study.method).tasks_needed(chosen), protocol(name).fewest)
-        if seen < least:
+        if tasks < least:
             raise UsageError(
-                f"protocol {name} sees {count_text(seen, 'task')}, but {chosen} of {study.method} needs {least} to "
+                f"protocol {name} sees {count_text(tasks, 'task')}, but {chosen} of {study.method} needs {least} to "
                 "act; choose another"
             )
 

@@ -15,7 +15,7 @@ def check_stream(study: Study) -> None:
     check_product("different tasks", limits.STREAMS, seeds=len(study.all_seeds), tasks=study.tasks)
     examples, batch, size = study.examples_per_task, study.largest_batch, study.image_size
     definition, smallest = load_definition(study.dataset), SMALLEST_IMAGE.get(study.network, 0)
-    own, fixed, scenarios = study.hyperparameters, definition.image_size is None, definition.scenarios
+    values, fixed, scenarios = study.hyperparameters, definition.image_size is None, definition.scenarios
     smallest = 0 if study.foreign else smallest
     for wrong, line in (
         (
@@ -62,8 +62,8 @@ def check_stream(study: Study) -> None:
             f"examples-per-task must be >= batch-size, got {examples} and {batch}",
         ),
         (
-            own.steps is not None and own.epochs != 1,
-            f"epochs and steps exclude each other, got {own.epochs} and {own.steps}; leave one out",
+            values.steps is not None and values.epochs != 1,
+            f"epochs and steps exclude each other, got {values.epochs} and {values.steps}; leave one out",
         ),
         (
             fixed and study.classes_per_task is not None,

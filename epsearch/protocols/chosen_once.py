@@ -35,8 +35,8 @@ class Predicted(Protocol):
         from results.statistics.extrapolation import Extrapolation  # brings scipy along
 
         whole = [trial for trial in trials if not np.isnan(trial.accuracies).any()]
-        seen = {tuple(trial.matrices[:, -1].ravel()) for trial in whole}
-        if len(seen) < 2:
+        outcomes = {tuple(trial.matrices[:, -1].ravel()) for trial in whole}
+        if len(outcomes) < 2:
             return super().choose(question, trials)
         places = dict(zip(question.candidates, question.places, strict=True))
         x, matrices = (

@@ -58,13 +58,13 @@ def protocol(name: str) -> Protocol:
     """
     if name in PLUGGED:
         return PLUGGED[name]
-    for template, (pattern, seen) in NUMBERED.items():
+    for template, (pattern, view_of) in NUMBERED.items():
         usual = FIRST_TASKS if template == "first-k" else PERCENT
         number = f"{usual:g}" if name == template else _number(pattern, name)
         if number:
             numbered = PROTOCOLS[template]
             assert numbered.view is not None
-            return replace(numbered, title=numbered.title.format(k=number), view=seen(number, numbered.view))
+            return replace(numbered, title=numbered.title.format(k=number), view=view_of(number, numbered.view))
     if name not in PROTOCOLS:
         plain = (name for name in PROTOCOLS if name not in NUMBERED)
         raise UsageError(unknown("protocol", name, (*plain, "first-K", "K-percent", "module:attribute")))

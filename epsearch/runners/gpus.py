@@ -294,16 +294,16 @@ class _Gpus:
             return None
         return process
 
-    def _with_room(self, some: Sequence[_Process], needed: int) -> list[_Process]:
+    def _with_room(self, processes: Sequence[_Process], needed: int) -> list[_Process]:
         """Returns those on which a member of so many bytes fits, the largest first."""
-        for process in some:
+        for process in processes:
             if process.room < needed:
                 process.end()
                 self._lines.put(
                     f"{process} is left out: a member needs {needed / GIB:.1f} GiB, "
                     f"{process.free / GIB:.1f} of {process.total / GIB:.1f} may be taken"
                 )
-        return sorted((process for process in some if process.room >= needed), key=lambda process: -process.room)
+        return sorted((process for process in processes if process.room >= needed), key=lambda process: -process.room)
 
     def _more(self, workers: int, needed: int) -> Iterator[tuple[str, float]]:
         """Yields (token, share) of further processes, for `wanted` in all, as far as members of `needed` bytes fit."""

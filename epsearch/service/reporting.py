@@ -91,8 +91,8 @@ class Reporter:
         row = history.find(self._studies.store, name)
         if row is None:
             return lists.waiting(status, self._studies.study(name)), lists.as_json(status)
-        own = self._studies.settings
-        loop = stored_loop(row, self._studies.store, own.storage, own.out)
+        settings = self._studies.settings
+        loop = stored_loop(row, self._studies.store, settings.storage, settings.out)
         return lists.study(loop), lists.study_as_json(loop)
 
     def reasons(self, name: str) -> tuple[RenderableType, dict[str, Any]]:
@@ -101,15 +101,15 @@ class Reporter:
         Raises NoStudy, and UsageError before a round is finished.
         """
         self._studies.status(name)
-        own = self._studies.settings
-        study = api.load(name, own.out, own.storage)
+        settings = self._studies.settings
+        study = api.load(name, settings.out, settings.storage)
         return outcome.reasons(study), outcome.reasons_as_json(study)
 
     def side_by_side(self, names: Sequence[str]) -> tuple[bytes, dict[str, str]]:
         """Writes the page that compares searches; returns it with its headers. Raises UsageError."""
-        own = self._studies.settings
+        settings = self._studies.settings
         with self._writing:
-            _, page = api.side_by_side(names, own.storage, own.out)
+            _, page = api.side_by_side(names, settings.storage, settings.out)
             return self._page(page)
 
     def ledger(self) -> Ledger:
@@ -118,29 +118,29 @@ class Reporter:
             keys = self._keys_by_study()
         pairs = Counter[tuple[str, str]]()
         users: dict[str, list[str]] = {}
-        for study, own in keys.items():
-            for key in own:
+        for study, keys_of_study in keys.items():
+            for key in keys_of_study:
                 users.setdefault(key, []).append(study)
         for several in users.values():
             pairs.update(combinations(sorted(several), 2))
         runs = len(self._studies.store.names(schema.runs))
         return Ledger(
             runs=runs,
-            studies={study: len(own) for study, own in keys.items()},
+            studies={study: len(keys_of_study) for study, keys_of_study in keys.items()},
             shared=[Sharing(studies=pair, members=count) for pair, count in pairs.most_common(MOST_SHARING)],
             unused=max(0, runs - len(users)),
         )
 
     def _keys_by_study(self) -> dict[str, frozenset[str]]:
         """Returns study -> keys of its stored members; reads again only studies that have changed."""
-        own, store = self._studies.settings, self._studies.store
+        settings, store = self._studies.settings, self._studies.store
         for row in store.studies():
             last = store.events.newest(row.name, "records", "state")
             version = (row.checksum, last and last.id)
             if version != self._keys.get(row.name, (None, None))[0]:
                 keys: frozenset[str] = frozenset()
                 with suppress(UsageError):  # it cannot be read
-                    keys = frozenset(stored_loop(row, store, own.storage, own.out).records)
+                    keys = frozenset(stored_loop(row, store, settings.storage, settings.out).records)
                 self._keys[row.name] = (version, keys)
         names = {row.name for row in store.studies()}
         self._keys = {name: entry for name, entry in self._keys.items() if name in names}
@@ -150,9 +150,9 @@ class Reporter:
         self._studies.status(name)
         if history.find(self._studies.store, name) is None:
             raise NoStudy(f"study {name!r} has not begun: there is nothing to report yet")
-        own = self._studies.settings
+        settings = self._studies.settings
         with self._writing:
-            return api.report(name, own.storage, own.out)
+            return api.report(name, settings.storage, settings.out)
 
     def _last_run(self, name: str, effort: Effort) -> Effort:
         """Adds the last run of a study to an effort without it, as far as there are events of it."""

@@ -64,12 +64,12 @@ def describe(app: FastAPI, settings: Settings) -> dict[str, Any]:
 def options_of(kind: str) -> dict[str, Any]:
     """Returns the JSON schema of a new study of a kind: its options, but those that the service sets."""
     properties: dict[str, Any] = {"kind": {"type": "string", "const": kind, "default": kind}}
-    own = {name: option for name, option in KINDS[kind].options().items() if name not in SERVER_SET}
+    options = {name: option for name, option in KINDS[kind].options().items() if name not in SERVER_SET}
     return {
         "type": "object",
         "title": NAMES[kind],
         "description": f"Options of `epsearch {kind}`, as in a file for --config; all have a default.",
-        "properties": properties | {name: of_option(option) for name, option in own.items()},
+        "properties": properties | {name: of_option(option) for name, option in options.items()},
         "required": [] if kind == Search.kind else ["kind"],
         "additionalProperties": False,
     }

@@ -65,9 +65,9 @@ class Settings:
     @property
     def hosts(self) -> frozenset[str]:
         """Names and addresses allowed in the Host header of a request."""
-        own = {self.host, socket.gethostname()} if not _any(self.host) else {socket.gethostname()}
+        here = {self.host, socket.gethostname()} if not _any(self.host) else {socket.gethostname()}
         public = () if self.url is None else (self.url.host,)
-        return frozenset(name.lower() for name in (*own, "localhost", "127.0.0.1", "::1", *public, *self.names))
+        return frozenset(name.lower() for name in (*here, "localhost", "127.0.0.1", "::1", *public, *self.names))
 
     @property
     def root(self) -> str:

@@ -241,8 +241,12 @@ class Studies:
         """Queues a cancelled, failed or interrupted study again. Raises as `submit`, and NoStudy."""
         self.status(name)
         check_change(name, self.owner(name), who)
-        row, own = history.find(self.store, name), self.settings
-        study = self.study(name) if row is None else stored_study(name, own.storage, own.out, self._run_options(name))
+        row, settings = history.find(self.store, name), self.settings
+        study = (
+            self.study(name)
+            if row is None
+            else stored_study(name, settings.storage, settings.out, self._run_options(name))
+        )
         earlier = self.store.queue.submission(name)
         before = {} if earlier is None else earlier.given
         return self.submit(study, who, priority, bool(before.get("extend")), "resume", before.get("notify"))

@@ -67,9 +67,9 @@ def make_script(job: SlurmJob, command: Sequence[str], studies: Sequence[Checked
     if lead > LONGEST_LEAD:
         raise UsageError(f"signal must be <= {LONGEST_LEAD}s, as sbatch takes no more, got {job.signal!r}")
     name, container = "epsearch" if files else UNSAFE.sub("-", studies[0][0]["name"]), _container(job)
-    own = [_options(job, lead, *study) for study in studies]
-    tasks = [shlex.join(["--config", str(file), *words]) for file, words in zip(files, own, strict=False)]
-    line = shlex.join([*container, "epsearch", *command, *([] if files else own[0])])
+    arguments = [_options(job, lead, *study) for study in studies]
+    tasks = [shlex.join(["--config", str(file), *words]) for file, words in zip(files, arguments, strict=False)]
+    line = shlex.join([*container, "epsearch", *command, *([] if files else arguments[0])])
     templates = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         undefined=StrictUndefined,
@@ -120,15 +120,15 @@ def clock(seconds: int) -> str:
 
 def _options(job: SlurmJob, lead: int, study: Mapping[str, Any], named: Collection[str]) -> list[str]:
     """Returns the options of a study that the job decides, but for those that the command names."""
-    own = {"wait": [], "time_left": [f"{SLURM}-{lead}s"], "checkpoints": [f"{study['out']}/checkpoints"]}
+    options = {"wait": [], "time_left": [f"{SLURM}-{lead}s"], "checkpoints": [f"{study['out']}/checkpoints"]}
     if job.gpus:
-        own["device"] = ["cuda"]
+        options["device"] = ["cuda"]
     if job.nodes > 1:
-        own["workers"] = [str(job.nodes * (job.gpus or job.cpus))]
+        options["workers"] = [str(job.nodes * (job.gpus or job.cpus))]
     else:
-        own["runner"] = ["local"]
-        own["workers"] = [str(job.gpus or job.cpus)]
-    added = {name: words for name, words in own.items() if name not in named}
+        options["runner"] = ["local"]
+        options["workers"] = [str(job.gpus or job.cpus)]
+    added = {name: words for name, words in options.items() if name not in named}
     return [word for name, words in added.items() for word in ("--" + name.replace("_", "-"), *words)]
 
 

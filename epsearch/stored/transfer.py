@@ -103,9 +103,9 @@ def import_file(file: Path, storage: LedgerUrl, out: Path, name: str | None = No
         if name is not None and len(studies) != 1:
             raise UsageError(f"--name is for a file of one study, {on_one_line(file)} has {len(studies)}")
         names = [row.name if name is None else name for row in studies]
-        for row, own in zip(studies, names, strict=True):
-            study_name(own, f"{on_one_line(file)}: a study's name")  # becomes that of a folder
-            check_no_file_of(storage, out, own)
+        for row, new_name in zip(studies, names, strict=True):
+            study_name(new_name, f"{on_one_line(file)}: a study's name")  # becomes that of a folder
+            check_no_file_of(storage, out, new_name)
             history.read(row, storage, out)
         if storage.file is not None:
             make_folder(out)

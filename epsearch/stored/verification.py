@@ -113,8 +113,8 @@ def label_of(study: Study, record: RunRecord) -> str:
     With the values that change from a task on, and the part of the stream where that is not all.
     """
     space, method = getattr(study, "space", None), methods.method(record.method)
-    own = (each.name for each in method.hyperparameters if each.per_method)
-    names = tuple(own) if space is None else space.names
+    of_method = (each.name for each in method.hyperparameters if each.per_method)
+    names = tuple(of_method) if space is None else space.names
     if method.union is not None:  # a reference row, whose record has ε = 0 as that of every method without it
         names = tuple(each.name for each in method.hyperparameters if each.name in names)
     used = {name: value for name, value in zip(names, point_of(record, names), strict=True) if value is not None}

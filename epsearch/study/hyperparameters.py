@@ -103,26 +103,28 @@ def own_values(value: Any, name: str, method: str | None = None) -> tuple[tuple[
         if isinstance(value, dict)
         else [str(part).split("=", 1) for part in split_list(value, None)]
     )
-    own, values = {} if method is None else own_hyperparameters(method), dict[str, Given]()
+    declarations, values = {} if method is None else own_hyperparameters(method), dict[str, Given]()
     declared = None if method is None else declaration(method)
     for pair in pairs:
         if len(pair) != 2:
             raise UsageError(f"{name} takes NAME=VALUE, got {brief('='.join(pair))}")
         key = str(pair[0]).strip().replace("-", "_")
         if declared is not None and declared.takes_any:
-            own[key] = anything(identifier(key))
-        if key not in own and key in hyperparameters() and not (declared and declared.foreign):
+            declarations[key] = anything(identifier(key))
+        if key not in declarations and key in hyperparameters() and not (declared and declared.foreign):
             raise UsageError(f"{name} is for hyperparameters of a plug-in method; {key} is --{key.replace('_', '-')}")
-        if key not in own:
+        if key not in declarations:
             none = f"{method} has no hyperparameter that is no option"
-            raise UsageError(f"{name}: {unknown('hyperparameter', key, own) if own else none}, got {key}")
+            raise UsageError(
+                f"{name}: {unknown('hyperparameter', key, declarations) if declarations else none}, got {key}"
+            )
         if key in values:
             raise UsageError(f"{name} gives {key} twice")
         if declared and declared.takes_any:
             # A text in a mapping has its type from YAML, JSON or Python: only numbers are parsed.
             values[key] = any_value(pair[1], key, truths=not isinstance(value, dict))
         else:
-            values[key] = hyperparameter(pair[1], key, own[key])
+            values[key] = hyperparameter(pair[1], key, declarations[key])
     return tuple(values.items())
 
 

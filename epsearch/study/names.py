@@ -94,8 +94,8 @@ def plugins(value: Any, name: str, kind: str) -> tuple[str, ...]:
     None is loaded.
     """
     parts = value.replace(",", " ").split() if isinstance(value, str) else split_list(value)
-    own = KINDS[kind].ours() if parts else ()
-    return tuple(dict.fromkeys(resolve(kind, str(part).strip(), own) for part in parts))
+    ours = KINDS[kind].ours() if parts else ()
+    return tuple(dict.fromkeys(resolve(kind, str(part).strip(), ours) for part in parts))
 
 
 def objective(value: Any, name: str) -> str:
@@ -171,18 +171,18 @@ def pack(value: Any, name: str) -> Pack:
     if not isinstance(value, dict):
         return load_pack(str(value))
     data = {key: _typed(each) for key, each in value.items()}
-    own, changed = str(data.pop("name", "")), data.pop("changed", [])
-    if not PACK_NAME.fullmatch(own):
-        raise UsageError(f"the name of a pack must be up to 60 letters, digits and . _ -, got {brief(own)}")
-    read = replace(parse_pack(own, data), changed=tuple(map(str, split_list(changed))))
-    method(read.method, f"method of pack {own}")
+    pack_name, changed = str(data.pop("name", "")), data.pop("changed", [])
+    if not PACK_NAME.fullmatch(pack_name):
+        raise UsageError(f"the name of a pack must be up to 60 letters, digits and . _ -, got {brief(pack_name)}")
+    read = replace(parse_pack(pack_name, data), changed=tuple(map(str, split_list(changed))))
+    method(read.method, f"method of pack {pack_name}")
     from results.metrics import METRICS  # late, as most studies have no pack
     from results.statistics.equivalence import SPREADS
 
-    one_of(read.metric, f"metric of pack {own}", METRICS)
+    one_of(read.metric, f"metric of pack {pack_name}", METRICS)
     if read.spread is not None:
-        one_of(read.spread_is, f"spread_is of pack {own}", SPREADS)
-    return replace(read, dataset=dataset(read.dataset, f"dataset of pack {own}"))
+        one_of(read.spread_is, f"spread_is of pack {pack_name}", SPREADS)
+    return replace(read, dataset=dataset(read.dataset, f"dataset of pack {pack_name}"))
 
 
 def pack_file(path: Path) -> dict[str, Any]:

@@ -19,14 +19,14 @@ def numbers(results: SearchResults) -> Scores:
     Columns: repeat, members (different member runs up to this point), setting (the point in words), score (mean in %;
     NaN where a member diverged), name (of the round: "repeat 1" or "batch 1"), best (highest score so far).
     """
-    seen: set[str] = set()
+    keys: set[str] = set()
     rows = []
     for r in results.rounds:
         for point, score in zip(r.points, r.scores, strict=True):
             # By key: ε = 0 of two repeats, or A-GEM at any trigger, is the same run and cost nothing the second time.
-            seen |= {record.key for record in results.members_of(point)}
+            keys |= {record.key for record in results.members_of(point)}
             percent = math.nan if score is None else 100 * score
-            rows.append((r.number, len(seen), point_text(results.parameters, point), percent, wording.round_name(r)))
+            rows.append((r.number, len(keys), point_text(results.parameters, point), percent, wording.round_name(r)))
     points = pd.DataFrame(rows, columns=["repeat", "members", "setting", "score", "name"])
     best = points["score"].cummax().ffill()  # a point without a score leaves the best as it was
     return Scores(results.score_on, results.objective, points.assign(best=best))

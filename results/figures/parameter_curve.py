@@ -100,9 +100,9 @@ def tables(curve: ParameterCurve) -> dict[str, pd.DataFrame]:
     fitted = None if curve.peak is None else curve.peak.curve
     columns = ["value", "mean", "low", "high", "best_share"]
     drawn = pd.DataFrame(columns=columns) if fitted is None else fitted
-    own = drawn.rename(columns={"value": curve.parameter})
+    line = drawn.rename(columns={"value": curve.parameter})
     beside = {} if curve.references.empty else {f"{name}_references": curve.references}
-    return {name: curve.points, f"{name}_seeds": curve.members, f"{name}_curve": own, **beside}
+    return {name: curve.points, f"{name}_seeds": curve.members, f"{name}_curve": line, **beside}
 
 
 def _members(results: SearchResults, metric: str) -> pd.DataFrame:
@@ -110,11 +110,11 @@ def _members(results: SearchResults, metric: str) -> pd.DataFrame:
 
     The value is that of the point: a record whose method does not use the parameter has none of its own.
     """
-    kept = [(r.number, s[0], record) for r in results.rounds for s in r.points for record in results.members_of(s)]
-    frame = summarize(record for _, _, record in kept)[["seed", "status", metric]]
-    if any(record.unit.order for _, _, record in kept):
-        frame["seed"] = [str(record.unit) for _, _, record in kept]
-    places = pd.DataFrame([(number, value) for number, value, _ in kept], columns=["repeat", results.parameters[0]])
+    members = [(r.number, s[0], record) for r in results.rounds for s in r.points for record in results.members_of(s)]
+    frame = summarize(record for _, _, record in members)[["seed", "status", metric]]
+    if any(record.unit.order for _, _, record in members):
+        frame["seed"] = [str(record.unit) for _, _, record in members]
+    places = pd.DataFrame([(number, value) for number, value, _ in members], columns=["repeat", results.parameters[0]])
     return pd.concat([places, frame], axis=1)
 
 

@@ -107,9 +107,13 @@ class ParameterCurve(NamedTuple):
     def has_room(self, number: int) -> bool:
         """Returns whether the bars of a round stand apart in the figure; else they would be a block of colour."""
         places = [on_axis(value, self.log) for value in self.points[self.parameter]]
-        own = [on_axis(value, self.log) for value in self.points[self.points["repeat"] == number][self.parameter]]
+        places_of_repeat = [
+            on_axis(value, self.log) for value in self.points[self.points["repeat"] == number][self.parameter]
+        ]
         return (
-            max(own) - min(own) >= (max(places) - min(places)) * (len(own) - 1) / MOST_BARS or number not in self.later
+            max(places_of_repeat) - min(places_of_repeat)
+            >= (max(places) - min(places)) * (len(places_of_repeat) - 1) / MOST_BARS
+            or number not in self.later
         )
 
     @property
@@ -355,9 +359,9 @@ def _add_references(figure: Any, curve: ParameterCurve) -> None:
         side: dict[str, Any] = {"x": 1, "xanchor": "right"} if right else {"x": 0, "xanchor": "left"}
         font = {"color": colour, "size": 12}
         # In a paper, labels of lines stay; notes at an edge, where the legend lies, become a part of it.
-        kept = {"name": REFERENCE} if drawn else {}
+        named = {"name": REFERENCE} if drawn else {}
         figure.add_annotation(
-            xref="x domain", **side, **place, **kept, text=text, hovertext=hover, font=font, showarrow=False
+            xref="x domain", **side, **place, **named, text=text, hovertext=hover, font=font, showarrow=False
         )
 
 

@@ -119,9 +119,9 @@ def shorten(caption: str) -> tuple[str, str]:
     """
     for between in (SENTENCES, re.compile(r"(?<=[;:]) "), re.compile(r"(?<=,) ")):
         parts = between.split(caption)
-        kept = _fitting(parts)
-        if kept:
-            return " ".join(parts[:kept]), " ".join(parts[kept:])
+        fitting = _fitting(parts)
+        if fitting:
+            return " ".join(parts[:fitting]), " ".join(parts[fitting:])
     words = caption.split()
     return " ".join(words[:MOST_WORDS]), " ".join(words[MOST_WORDS:])
 

@@ -200,10 +200,10 @@ class RunRecord:
             outside = values[(values < 0) | (values > 1)]  # NaN is neither
             if outside.size:
                 raise ValueError(f"{name} must hold fractions in [0, 1] or NaN, got {outside[0]}")
-        seen = np.tri(self.tasks, dtype=bool)
-        missing = np.isnan(self.accuracies) & seen
+        tested = np.tri(self.tasks, dtype=bool)
+        missing = np.isnan(self.accuracies) & tested
         if self.method == JOINT:  # it need not be trained after every task, and then has no such row
-            missing[:-1] &= (seen & ~missing)[:-1].any(axis=1, keepdims=True)
+            missing[:-1] &= (tested & ~missing)[:-1].any(axis=1, keepdims=True)
         if self.status == "ok" and missing.any():
             raise ValueError("accuracies[k, j] must be measured for every j <= k when status is 'ok', got NaN")
 

@@ -208,10 +208,10 @@ def _answer(results: ProtocolResults) -> str:
 
 def _page(results: ProtocolResults, table: pd.DataFrame, sheet: Sheet, drawings: Figures) -> str:
     html = draw_figures(drawings)
-    own = ("protocol_costs", "protocol_choices", "protocol_schedules")
+    sections = ("protocol_costs", "protocol_choices", "protocol_schedules")
     # Without a member the figures would be empty axes. Their numbers are still in the files.
-    learning = [section for name, section in html.items() if name not in own] if (table["n"] > 0).any() else []
-    choices = [html[name] for name in own[1:] if name in html]
+    learning = [section for name, section in html.items() if name not in sections] if (table["n"] > 0).any() else []
+    choices = [html[name] for name in sections[1:] if name in html]
     label = parameter_label(results.parameter)
     body = [
         _answer(results),

@@ -63,9 +63,9 @@ def number_texts(groups: Iterable[Sequence[str]]) -> tuple[tuple[str, ...], list
     >>> number_texts([["a"], [], ["b", "a"]])
     (('a', 'b'), [('1',), (), ('2', '1')])
     """
-    kept = [tuple(group) for group in groups]
-    texts = tuple(dict.fromkeys(text for group in kept for text in group))
-    return texts, [tuple(str(texts.index(text) + 1) for text in group) for group in kept]
+    notes = [tuple(group) for group in groups]
+    texts = tuple(dict.fromkeys(text for group in notes for text in group))
+    return texts, [tuple(str(texts.index(text) + 1) for text in group) for group in notes]
 
 
 def as_html(sheet: Sheet) -> str:

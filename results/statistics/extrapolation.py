@@ -103,11 +103,11 @@ class Extrapolation:
         seeds = present[usable].any(axis=0)
         lower, present, x = lower[usable][:, seeds], present[usable][:, seeds], np.asarray(x, float)[usable]
         group, last = _groups(x), np.nanmean(np.where(present, lower[:, :, -k:].mean(axis=2), np.nan), axis=1)
-        mean, seen, covariance, level = _forecast(*_pooled(group, x, lower, present), tasks)
-        best, loss, normal = int(np.argmax(mean)), seen - mean, float(ndtri((1 + LEVEL) / 2))
+        mean, measured, covariance, level = _forecast(*_pooled(group, x, lower, present), tasks)
+        best, loss, normal = int(np.argmax(mean)), measured - mean, float(ndtri((1 + LEVEL) / 2))
         least = LEAST_ERROR * (tasks - k) / k
-        own, apart = np.hypot(OWN_ERROR * loss, least), np.hypot(APART_ERROR * (loss - loss[best]), least)
-        half = np.hypot(normal * np.sqrt(np.diag(covariance) + own**2), level)
+        errors, apart = np.hypot(OWN_ERROR * loss, least), np.hypot(APART_ERROR * (loss - loss[best]), least)
+        half = np.hypot(normal * np.sqrt(np.diag(covariance) + errors**2), level)
         wide = normal * np.sqrt(_of_differences(covariance, best) + apart**2) * (np.arange(len(mean)) != best)
         ahead = mean[best] - mean
 
@@ -120,7 +120,7 @@ class Extrapolation:
             mean=everywhere(mean),
             low=everywhere(np.maximum(mean - half, 0.0)),
             high=everywhere(np.minimum(mean + half, 1.0)),
-            seen=everywhere(seen),
+            seen=everywhere(measured),
             choice=int(np.flatnonzero(usable)[np.argmax(np.where(group == best, last, -np.inf))]),
             behind_low=everywhere(ahead - wide),
             behind_high=everywhere(ahead + wide),
@@ -142,10 +142,10 @@ def _pooled(
     """Returns x [G, d], lower [G, S, N] and there [G, S] of groups: means over those of their values that are there."""
     if len(x) == group.max() + 1:
         return x, lower, present
-    own = (group == np.arange(group.max() + 1)[:, None]).astype(float)
-    counts = own @ present
-    sums = np.einsum("gv,vsn->gsn", own, np.where(present[:, :, None], lower, 0.0))
-    return own @ x / own.sum(axis=1)[:, None], sums / np.maximum(counts, 1)[:, :, None], counts > 0
+    membership = (group == np.arange(group.max() + 1)[:, None]).astype(float)
+    counts = membership @ present
+    sums = np.einsum("gv,vsn->gsn", membership, np.where(present[:, :, None], lower, 0.0))
+    return membership @ x / membership.sum(axis=1)[:, None], sums / np.maximum(counts, 1)[:, :, None], counts > 0
 
 
 def _of_differences(covariance: np.ndarray, best: int) -> np.ndarray:
@@ -168,8 +168,8 @@ def _forecast(
     every = np.concatenate([lower @ _estimator(k, power).T for power in POWERS], axis=2)
     smoothed = _smooth(x, every, present)
     for number, (power, weight) in enumerate(zip(POWERS, weights, strict=True)):
-        own = slice(3 * number, 3 * number + 3)
-        coefficients, smooth = every[:, :, own], smoothed[:, own]
+        part = slice(3 * number, 3 * number + 3)
+        coefficients, smooth = every[:, :, part], smoothed[:, part]
         mean, slope = _accuracy(smooth, power, tasks)
         means.append(mean)
         seens.append(_accuracy(smooth, power, k)[0])

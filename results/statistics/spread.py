@@ -76,21 +76,21 @@ def spread(values: Sequence[float]) -> Spread:
     >>> one.n, one.mean, one.std, round(one.low, 3), round(one.high, 3)
     (3, 2.0, 1.0, -0.484, 4.484)
     """
-    kept = np.asarray(values, dtype=np.float64)
-    kept = kept[~np.isnan(kept)]
-    n = len(kept)
+    finite = np.asarray(values, dtype=np.float64)
+    finite = finite[~np.isnan(finite)]
+    n = len(finite)
     if n < 2:
-        mean = float(kept[0]) if n else math.nan
+        mean = float(finite[0]) if n else math.nan
         return Spread(n, mean, math.nan, 0.0 if n else math.nan, *4 * (math.nan,))
-    mean = float(kept.mean())
+    mean = float(finite.mean())
     # The bootstrap's acceleration is 0/0 for equal values.
-    if np.ptp(kept) <= RELATIVE_ZERO * np.abs(kept).max():
+    if np.ptp(finite) <= RELATIVE_ZERO * np.abs(finite).max():
         return Spread(n, mean, 0.0, 0.0, *4 * (mean,))
     # Divided by the largest one, because squares and cubes of tiny values underflow.
-    unit = float(np.abs(kept).max())
-    std, population = (unit * float((kept / unit).std(ddof=ddof)) for ddof in (1, 0))
+    unit = float(np.abs(finite).max())
+    std, population = (unit * float((finite / unit).std(ddof=ddof)) for ddof in (1, 0))
     half = student_quantile((1 + CONFIDENCE) / 2, n - 1) * std / math.sqrt(n)
-    return Spread(n, mean, std, population, mean - half, mean + half, *_bca(kept, mean, std))
+    return Spread(n, mean, std, population, mean - half, mean + half, *_bca(finite, mean, std))
 
 
 def within_errors(scores: np.ndarray) -> np.ndarray:
@@ -132,10 +132,10 @@ def against(scores: np.ndarray, baseline: Sequence[float]) -> tuple[PairedTest, 
     (3, 2.333, 0.25, 0.5, 0.25, 0.5)
     """
     gaps = np.asarray(scores, dtype=np.float64) - np.asarray(baseline, dtype=np.float64)
-    kept = [row[~np.isnan(row)] for row in gaps]
-    raw = [sign_flip_p(row.tolist()) if len(row) else math.nan for row in kept]
-    compared = sum(len(row) > 0 for row in kept)
-    return tuple(_against(row, p, p_holm, compared) for row, p, p_holm in zip(kept, raw, holm(raw), strict=True))
+    finite = [row[~np.isnan(row)] for row in gaps]
+    raw = [sign_flip_p(row.tolist()) if len(row) else math.nan for row in finite]
+    compared = sum(len(row) > 0 for row in finite)
+    return tuple(_against(row, p, p_holm, compared) for row, p, p_holm in zip(finite, raw, holm(raw), strict=True))
 
 
 def probability_best(scores: np.ndarray) -> np.ndarray:

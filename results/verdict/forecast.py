@@ -53,16 +53,16 @@ def forecast(results: SearchResults) -> Forecast | None:
     members = results.deciding
     if results.score_on != "cv" or results.objective != A_T or not results.is_curve or not members:
         return None
-    seen, tasks = members[0].tasks, _evaluated_tasks(results)
+    tasks_seen, tasks = members[0].tasks, _evaluated_tasks(results)
     units = sorted({record.unit for record in members})
-    if not FEWEST_TASKS <= seen < tasks or len(units) < 2:
+    if not FEWEST_TASKS <= tasks_seen < tasks or len(units) < 2:
         return None
     points = sorted(results.stages[-1].points) if results.stages else results.points
     values = tuple(float(point[0]) for point in points)
     of_point = group(members, results.parameters, points)
     of_value = [of_point[point] for point in points]
-    accuracies = np.array([_matrices(own, units, seen) for own in of_value])
-    present = np.array([[any(record.unit == unit for record in own) for unit in units] for own in of_value])
+    accuracies = np.array([_matrices(members, units, tasks_seen) for members in of_value])
+    present = np.array([[any(record.unit == unit for record in members) for unit in units] for members in of_value])
     if len(values) < 2 or all_equal(accuracies[:, :, -1].mean(axis=2)):
         return None
     try:
@@ -70,7 +70,7 @@ def forecast(results: SearchResults) -> Forecast | None:
     except ValueError:  # all have diverged
         return None
     chosen = results.chosen[0]
-    return Forecast(seen, tasks, values, model, values.index(chosen) if chosen in values else None)
+    return Forecast(tasks_seen, tasks, values, model, values.index(chosen) if chosen in values else None)
 
 
 def in_words(results: SearchResults) -> str:

@@ -41,9 +41,9 @@ def _effect(results: SearchResults) -> str:
     if not results.is_curve:
         return ""
     # ε = 0 of ε-SOFT-GEM is another formula, whose level is no part of the curve.
-    kept = [k for k, point in enumerate(results.points) if not (results.zero_is_agem and point == (0.0,))]
-    values = np.array([float(results.points[k][0]) for k in kept])
-    return order_effect.sentence(values, scores(results)[kept], parameter_label(results.parameters[0])) or ""
+    rows = [k for k, point in enumerate(results.points) if not (results.zero_is_agem and point == (0.0,))]
+    values = np.array([float(results.points[k][0]) for k in rows])
+    return order_effect.sentence(values, scores(results)[rows], parameter_label(results.parameters[0])) or ""
 
 
 def _shares(members: Sequence[RunRecord], metric: str, less: Sequence[RunRecord] = (), name: str = "") -> str:

@@ -159,8 +159,8 @@ def _difference(results: SearchResults, pair: Paired, metrics: tuple[str, ...]) 
         return []
     cells = []
     for metric in metrics:
-        declared, own = METRICS[metric], baseline_pair(results, metric, evaluation=True)
-        mean, error = declared.display_factor * own.mean, declared.display_factor * own.error
+        declared, pair_of_metric = METRICS[metric], baseline_pair(results, metric, evaluation=True)
+        mean, error = declared.display_factor * pair_of_metric.mean, declared.display_factor * pair_of_metric.error
         spread = f" ± {number_text(error, declared.digits)}" if math.isfinite(error) else ""
         cells.append(f"{signed_text(mean, declared.digits)}{spread}")
     return [("difference, ± s.e.", *cells)]
@@ -238,9 +238,9 @@ def _seeds(results: SearchResults, trusted: Assessment, pair: Paired) -> str:
         for_the_top = 0.0
     open_still = LEAST_FOR_A_TEST if trusted.verdict.kind == "open" else 0
     for_a_test = LEAST_FOR_A_TEST if 0 < pair.n < LEAST_FOR_A_TEST else 0
-    own = results.eval_seeds != results.seeds
-    needed = max(math.ceil(for_the_top), open_still, 0 if own else for_a_test)
-    options = (("seeds", results.seeds, needed), ("eval-seeds", results.eval_seeds, for_a_test * own))
+    two_sets = results.eval_seeds != results.seeds
+    needed = max(math.ceil(for_the_top), open_still, 0 if two_sets else for_a_test)
+    options = (("seeds", results.seeds, needed), ("eval-seeds", results.eval_seeds, for_a_test * two_sets))
     for option, seeds, units in options:
         if units > len(seeds) * results.orders:
             return f"--{option} {_seeds_text(seeds, -(-units // results.orders))}"

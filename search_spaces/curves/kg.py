@@ -54,9 +54,9 @@ class KnowledgeGradient(InRounds):
     def _next(self) -> list[Point]:
         """Returns the points of the next batch; none, with the reason stored, where the search ends."""
         trials = [
-            (suggestion.point, seen.scores or (seen.value,))
-            for suggestion, seen in self._observed()
-            if seen.value is not None and self._on_the_curve(suggestion.point)
+            (suggestion.point, observation.scores or (observation.value,))
+            for suggestion, observation in self._observed()
+            if observation.value is not None and self._on_the_curve(suggestion.point)
         ]
         tried = {suggestion.point for suggestion, _ in self._observed()}
         fresh_ones = (point for point in self._all if point not in tried and self._on_the_curve(point))

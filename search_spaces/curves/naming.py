@@ -44,10 +44,10 @@ class Naming:
         """The named point once it has a score; before, and where it fails, the best of all that were tried."""
         if (
             self._suggestion is not None
-            and (seen := self._observations.get(self._suggestion.number)) is not None
-            and seen.value is not None
+            and (observation := self._observations.get(self._suggestion.number)) is not None
+            and observation.value is not None
         ):
-            return Best(self._suggestion.point, seen.value, self._suggestion.number)
+            return Best(self._suggestion.point, observation.value, self._suggestion.number)
         best = None if self._point is None else self._best_of.get(self._point)
         return self._inner.best if best is None else best
 
@@ -57,8 +57,8 @@ class Naming:
         rounds = self._inner.rounds
         if self._suggestion is None:
             return rounds
-        seen = self._observations.get(self._suggestion.number)
-        score = None if seen is None else seen.value
+        observation = self._observations.get(self._suggestion.number)
+        score = None if observation is None else observation.value
         return (*rounds, Round(len(rounds) + 1, (self._suggestion.point,), (score,), note=NAMED, named=True))
 
     def ask(self) -> list[Suggestion]:
@@ -73,15 +73,15 @@ class Naming:
 
     def tell(self, observations: Sequence[Observation]) -> None:
         """Takes scores. Raises ValueError, and takes nothing, as `Strategy.tell` does."""
-        own = -1 if self._suggestion is None else self._suggestion.number
+        number = -1 if self._suggestion is None else self._suggestion.number
         every = take_in(
-            self._observations, (observation for observation in observations if observation.number == own), {own}
+            self._observations, (observation for observation in observations if observation.number == number), {number}
         )
         self.ask()
-        self._inner.tell([observation for observation in observations if observation.number != own])
+        self._inner.tell([observation for observation in observations if observation.number != number])
         self._observations = every
         for observation in observations:
-            if observation.number != own and observation.value is not None:
+            if observation.number != number and observation.value is not None:
                 point = self._suggested[observation.number]
                 before = self._best_of.get(point)
                 if before is None or (observation.value, -observation.number) > (before.value, -before.number):

@@ -23,14 +23,14 @@ def read_yaml(name: str, text: str) -> Mapping[str, Any]:
     return data
 
 
-def _refuse_repeated_keys(node: yaml.Node | None, seen: set[int]) -> None:
+def _refuse_repeated_keys(node: yaml.Node | None, visited: set[int]) -> None:
     """Raises YAMLError for a key that stands twice in a mapping, of which PyYAML would take the last value.
 
     seen: ids of nodes that were looked at; aliases of aliases may name the same one millions of times.
     """
-    if not isinstance(node, yaml.CollectionNode) or id(node) in seen:
+    if not isinstance(node, yaml.CollectionNode) or id(node) in visited:
         return
-    seen.add(id(node))
+    visited.add(id(node))
     pairs = node.value if isinstance(node, yaml.MappingNode) else [(None, entry) for entry in node.value]
     names = set()
     for key, value in pairs:
@@ -38,7 +38,7 @@ def _refuse_repeated_keys(node: yaml.Node | None, seen: set[int]) -> None:
             if key.value in names:
                 raise yaml.YAMLError(f"line {key.start_mark.line + 1} repeats {key.value}")
             names.add(key.value)
-        _refuse_repeated_keys(value, seen)
+        _refuse_repeated_keys(value, visited)
 
 
 WORDS = {float: "a number", int: "a whole number >= 1", str: "a text"}

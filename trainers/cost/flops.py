@@ -141,7 +141,7 @@ def _reservoir(
     """
     most = slots if draw is None else min(slots, draw)
     tasks = zip(accumulate(offered[:-1], initial=0), offered, steps, strict=True)
-    drawn = (np.minimum(seen + np.minimum(np.arange(n) * batch_size, new), most) for seen, new, n in tasks)
+    drawn = (np.minimum(before + np.minimum(np.arange(n) * batch_size, new), most) for before, new, n in tasks)
     return [(int(counts.sum()), int((counts > 0).sum())) for counts in drawn]
 
 
@@ -183,8 +183,8 @@ def _tested(task: int, first: list[int], transfer: bool, grows: bool) -> Iterato
 
     What a growing network knows of tasks before the last one stays as it was tested.
     """
-    for seen in range(max(task - 1, 0) if grows else 0, task + 1):
-        yield seen, 1
+    for tested in range(max(task - 1, 0) if grows else 0, task + 1):
+        yield tested, 1
     if transfer:
         # For LCA, the task after each of its first steps; for both, the next task before its first step; and for FWT,
         # the untrained network on every task.

@@ -90,16 +90,16 @@ def _mlp_column(net: MLPColumns, number: int) -> Work:
     """Earlier columns stop before their outputs. Layer l > 1 takes the units of all columns, its gradient its own."""
     first, *later = (2.0 * k * n for k, n in pairwise(net.sizes))
     earlier = sum(first + (column + 1) * sum(later[:-1]) for column in range(number))
-    own = number * sum(later)
-    return mlp_work(net.sizes).plus(earlier + own, own)
+    laterals = number * sum(later)
+    return mlp_work(net.sizes).plus(earlier + laterals, laterals)
 
 
 def _resnet_column(net: ResNetColumns, number: int, size: int) -> Work:
     """Laterals have the gradient of their weights alone; earlier columns stop before their logits."""
     alone, sides = _resnet(net.net, size), _sides(net.net, size)
-    *earlier, own = (_laterals(Laterals(net.net, column), sides) for column in range(number + 1))
+    *earlier, last = (_laterals(Laterals(net.net, column), sides) for column in range(number + 1))
     stopped = sum(alone.forward - _head(net.net).forward + sum(stages) for *stages, _ in earlier)
-    return alone.plus(stopped + sum(own), sum(own))
+    return alone.plus(stopped + sum(last), sum(last))
 
 
 def _laterals(laterals: Laterals, sides: list[int]) -> list[float]:

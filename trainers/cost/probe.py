@@ -183,9 +183,9 @@ def _train(cohort: Cohort, training: Training, task: int, clock: _Clock, thread:
     def engine_of(*what: Any) -> Engine:
         return cast(Engine, _Measured(make_engine(*what), training.chosen.device, clock, thread))
 
-    kept = {learner: (task - 1, None) for learner in cohort.learners if task}
+    starts = {learner: (task - 1, None) for learner in cohort.learners if task}
     try:
-        train_rest(cohort, training, training.checkpoints(cohort), kept, engine_of=engine_of)
+        train_rest(cohort, training, training.checkpoints(cohort), starts, engine_of=engine_of)
     except _Ended:
         return
     except BaseException:

@@ -23,25 +23,25 @@ def bytes_kept(learner: Learner, stream: TaskStream, architecture: Architecture)
     (importance, θ*, paths, …), or a teacher. Bases are square matrices, which they may come to fill. What an optimizer
     remembers is not counted, as every method may have it.
     """
-    declared, kept = learner.declared, dict.fromkeys((EXAMPLES, LOGITS, ARRAYS, BASES, COLUMNS), 0)
+    declared, sizes = learner.declared, dict.fromkeys((EXAMPLES, LOGITS, ARRAYS, BASES, COLUMNS), 0)
     if declared.foreign:
         return {}
     stored = slots(stream, learner.seed, declared, learner.hyperparameters)
     if declared.union is not None:
         stored = sum(stream.size(learner.seed, task) for task in stream.tasks)
-    kept[EXAMPLES] = stored * bytes_of_example(stream)
+    sizes[EXAMPLES] = stored * bytes_of_example(stream)
     net = make_network(architecture, stream)
     if isinstance(declared.rule, Penalty):
-        kept[ARRAYS] = declared.rule.state_arrays * FLOAT * int(net.real.sum())
+        sizes[ARRAYS] = declared.rule.state_arrays * FLOAT * int(net.real.sum())
     if isinstance(declared.rule, Losses):
-        kept[LOGITS] = stored * stream.outputs * FLOAT * declared.rule.stores
-        kept[ARRAYS] = FLOAT * int(net.real.sum()) * declared.rule.taught
+        sizes[LOGITS] = stored * stream.outputs * FLOAT * declared.rule.stores
+        sizes[ARRAYS] = FLOAT * int(net.real.sum()) * declared.rule.taught
     if isinstance(declared.rule, Subspaces):
-        kept[BASES] = FLOAT * sum(length**2 for length in lengths_of(cast(MLP, net).sizes, scenario_of(stream)))
+        sizes[BASES] = FLOAT * sum(length**2 for length in lengths_of(cast(MLP, net).sizes, scenario_of(stream)))
     if isinstance(declared.rule, Columns):
         plain = Learner(learner.method, learner.hyperparameters.but(optimizer="sgd", momentum=0.0), learner.seed)
-        kept[COLUMNS] = bytes_of_one(plain, stream, architecture) - FLOAT * net.row
-    return {kind: count for kind, count in kept.items() if count}
+        sizes[COLUMNS] = bytes_of_one(plain, stream, architecture) - FLOAT * net.row
+    return {kind: count for kind, count in sizes.items() if count}
 
 
 def largest_memory(budget: int, learner: Learner, stream: TaskStream, architecture: Architecture) -> int:

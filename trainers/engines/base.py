@@ -56,7 +56,7 @@ class Learners:
         """Nothing is counted yet."""
         # float64: the compiled engine reads the learners' values back as they are.
         kind = torch.float32 if params.device.type in numeric_path.WITHOUT_FLOAT64 else torch.float64
-        values = {name: torch.tensor(some, dtype=kind, device=params.device) for name, some in own.items()}
+        values = {name: torch.tensor(numbers, dtype=kind, device=params.device) for name, numbers in own.items()}
         bad, projected = (torch.full((len(params),), start, device=params.device) for start in (-1, 0.0))
         return cls(params, seed, values, bad, projected, state)
 
@@ -217,7 +217,7 @@ class FixedEngine(Engine):
             learner, pool = learners.part(slice(row, row + 1)), self._pools[seed]
             rows = pool.sample(int(self._shared.representations))
             x = torch.from_numpy(pool.inputs[rows]).to(self._device, torch.float32).div_(largest)
-            inputs = [seen[0] for seen in net.inputs(learner.params, x.to(learner.params.dtype)[None])]
+            inputs = [layer[0] for layer in net.inputs(learner.params, x.to(learner.params.dtype)[None])]
             values = self._shared.but(**{name: float(value) for name, value in learner.own.items()})
             rule.end_task(learner.state, inputs, values, self.tasks - 1)
 

@@ -30,13 +30,13 @@ def fastest_image_path(network: str, size: int) -> NumericPath:
     net = ResNet(STANDARD if large else REDUCED, large, Linear(10, random_bias=False))
     params, into = torch.from_numpy(net.init(generator(0, "measure"))).repeat(MEMBERS, 1), torch.empty(MEMBERS, net.row)
     # Smaller images come in larger batches, so that a step takes about as long for every size.
-    kept, count = net.statistics(params), max(2, BATCH_PIXELS // size**2)
+    statistics, count = net.statistics(params), max(2, BATCH_PIXELS // size**2)
     batch = Batch(torch.rand(1, count, size, size, 3), torch.zeros(1, count, dtype=torch.int64), None)
     weight = torch.full((1, count, 1), 1 / count)
 
     def step(rows: slice) -> None:
-        some = {name: values[rows] for name, values in kept.items()}
-        net.gradients(params[rows], some, batch, weight, (count,), [into[rows]])
+        of_rows = {name: values[rows] for name, values in statistics.items()}
+        net.gradients(params[rows], of_rows, batch, weight, (count,), [into[rows]])
 
     def in_turn() -> None:
         for member in range(MEMBERS):

@@ -114,11 +114,11 @@ def seconds(ways: dict[str, Callable[[], None]], turns: int = TURNS) -> dict[str
     They take turns, so that what else the machine does meets all alike; the first turn, which compiles, does not count.
     """
     set_precision(NumericPath())
-    seen: dict[str, list[float]] = {name: [] for name in ways}
+    times_of: dict[str, list[float]] = {name: [] for name in ways}
     with one_thread():
         for _ in range(turns + 1):
             for name, work in ways.items():
                 started = now()
                 work()
-                seen[name].append(now() - started)
-    return {name: statistics.median(times[1:]) for name, times in seen.items()}
+                times_of[name].append(now() - started)
+    return {name: statistics.median(times[1:]) for name, times in times_of.items()}

@@ -132,8 +132,8 @@ def in_float64(engine: Engine) -> Engine:
         batch = engine._feed.batch
 
         def wide(rows: Tensor, seed: Tensor) -> Batch:
-            own = batch(rows, seed)
-            return own._replace(x=own.x.double())
+            made = batch(rows, seed)
+            return made._replace(x=made.x.double())
 
         engine._feed.batch = wide  # type: ignore[method-assign]
     elif isinstance(engine, ColumnsEngine):
@@ -147,15 +147,15 @@ def _cohort(learner: Learner, network: Architecture) -> Cohort:
     own, rate = learner.hyperparameters, 1.0 if network.perceptron else IMAGE_RATE
     sizes = WEIGHTS | (SIZES if network.perceptron else SIZES | IMAGE_SIZES)
     tried = (sizes | {"lr": lr * rate, "epsilon": epsilon} for lr, epsilon in LEARNERS)
-    some = ({name: value for name, value in values.items() if name in vars(own)} for values in tried)
-    return Cohort(tuple(Learner(learner.method, own.but(**values), seed=0) for values in some))
+    combinations = ({name: value for name, value in values.items() if name in vars(own)} for values in tried)
+    return Cohort(tuple(Learner(learner.method, own.but(**values), seed=0) for values in combinations))
 
 
 def _untrained(engine: Engine, cohort: Cohort) -> Learners:
     params, names = engine.start().repeat(len(cohort.learners), 1), cohort.declared.per_learner
-    own = {name: [learner.hyperparameters.get(name) for learner in cohort.learners] for name in names}
+    values = {name: [learner.hyperparameters.get(name) for learner in cohort.learners] for name in names}
     seed = torch.zeros(len(params), dtype=torch.int64, device=params.device)
-    return Learners.of(params, seed, own, engine.state(params))
+    return Learners.of(params, seed, values, engine.state(params))
 
 
 def _against(engine: Engine, exact: Engine, cohort: Cohort, most: int) -> tuple[list[float], list[float]]:
@@ -187,10 +187,10 @@ def _step(engine: Engine, exact: Engine, learners: Learners, step: int) -> Itera
 
 def _wide(learners: Learners) -> Learners:
     """Returns a copy in float64, on the CPU."""
-    own = {name: value.cpu() for name, value in learners.own.items()}
+    values = {name: value.cpu() for name, value in learners.own.items()}
     state = {name: value.cpu().double() for name, value in learners.state.items()}
     rest = (learners.first_bad.cpu().clone(), learners.projected.cpu().clone())
-    return Learners(learners.params.cpu().double(), learners.seed.cpu(), own, *rest, state)
+    return Learners(learners.params.cpu().double(), learners.seed.cpu(), values, *rest, state)
 
 
 def _judge(who: str, what: str, far: list[float], allowed: float) -> None:

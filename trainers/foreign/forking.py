@@ -81,10 +81,10 @@ class _Watch:
     def _obey(self) -> bool:
         """Does what epsearch says; returns False where it has closed its end."""
         try:
-            some = os.read(self._life, AT_ONCE)
+            chunk = os.read(self._life, AT_ONCE)
         except ConnectionError:
-            some = b""
-        *lines, self._incoming = (self._incoming + some).split(b"\n")
+            chunk = b""
+        *lines, self._incoming = (self._incoming + chunk).split(b"\n")
         for line in lines:
             match line.decode().split():
                 case ["imported"]:
@@ -97,7 +97,7 @@ class _Watch:
                     self._trainer = int(process)
                 case ["clear"]:
                     self._clear()
-        return bool(some)
+        return bool(chunk)
 
     def _clear(self) -> None:
         guarding.end(os.getpid(), self.memory, but=self._server)

@@ -54,7 +54,7 @@ class Guard:
         self.server = 0
         """Process that is copied for the trainer, and is no part of it; 0 without one."""
         self.life, life = socket.socketpair()
-        own = {MARK: self._mark, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))}
+        variables = {MARK: self._mark, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))}
         handed = [*ends, life.fileno()]
         try:
             self._process = subprocess.Popen(
@@ -62,7 +62,7 @@ class Guard:
                 stdin=subprocess.DEVNULL,
                 stdout=printed,
                 stderr=printed,
-                env={**environment, **own},
+                env={**environment, **variables},
                 pass_fds=handed,
                 start_new_session=True,
             )
@@ -77,14 +77,14 @@ class Guard:
     def lines(self) -> list[list[str]] | None:
         """Returns the words of each line that it has said since the last call; None once it has gone."""
         try:
-            some = self.life.recv(AT_ONCE)
+            chunk = self.life.recv(AT_ONCE)
         except BlockingIOError:
-            some = b"\n"
+            chunk = b"\n"
         except ConnectionError:
-            some = b""
-        *whole, self._incoming = (self._incoming + some).split(b"\n")
+            chunk = b""
+        *whole, self._incoming = (self._incoming + chunk).split(b"\n")
         said = [line.decode().split() for line in whole if line]
-        return said if some or said else None
+        return said if chunk or said else None
 
     def status(self) -> int:
         """Returns the exit status of one that has gone."""
@@ -163,15 +163,15 @@ class ForkServer(Guard):
     def answer(self) -> Mapping[str, Any] | None:
         """Returns the next answer of the server; {} where none is complete, None once it has gone."""
         try:
-            some = self.control.recv(AT_ONCE)
+            chunk = self.control.recv(AT_ONCE)
         except BlockingIOError:
-            some = None
+            chunk = None
         except ConnectionError:
-            some = b""
-        self._answers += some or b""
+            chunk = b""
+        self._answers += chunk or b""
         line, end, rest = self._answers.partition(b"\n")
         if not end:
-            return None if some == b"" else {}
+            return None if chunk == b"" else {}
         self._answers = rest
         return dict(json.loads(line))
 
@@ -195,11 +195,11 @@ class ForkServer(Guard):
     def read(self, most: int) -> bool:
         """Keeps the last `most` bytes of the output of the import; returns False at its end."""
         try:
-            some = os.read(self.printed, AT_ONCE)
+            chunk = os.read(self.printed, AT_ONCE)
         except BlockingIOError:
             return True
-        self.output = (self.output + some)[-most:]
-        return bool(some)
+        self.output = (self.output + chunk)[-most:]
+        return bool(chunk)
 
     def usable(self) -> bool:
         """Returns whether the server is there."""

@@ -80,10 +80,10 @@ class StreamView:
         return self._tests[task]
 
     def _part(self, examples: "Examples", first: int) -> tuple[int, "Examples"]:
-        some = slice(first, first + self._rows)
-        inputs = examples.inputs[some]
+        rows = slice(first, first + self._rows)
+        inputs = examples.inputs[rows]
         stored = inputs if self._pixels is None else np.take(self._pixels, inputs, axis=0)
-        labels = np.asarray(examples.labels[some], np.int64)
+        labels = np.asarray(examples.labels[rows], np.int64)
         return len(examples.labels), examples._replace(inputs=stored, labels=labels)
 
 

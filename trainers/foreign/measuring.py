@@ -98,13 +98,15 @@ class Measuring:
         self.tested(task)
         report = self._opened()
         (_, examples), hits = self._view.test(task, first), report.hits[task]
-        true = examples.labels
-        if first != sum(map(len, hits)) or len(labels) != len(true):
-            raise Refused(f"predict() must return one label for each of {len(true)} inputs, got {len(labels)}")
+        labels_of_task = examples.labels
+        if first != sum(map(len, hits)) or len(labels) != len(labels_of_task):
+            raise Refused(
+                f"predict() must return one label for each of {len(labels_of_task)} inputs, got {len(labels)}"
+            )
         wrong = labels[(labels < 0) | (labels >= self._view.outputs)]
         if len(wrong):
             raise Refused(f"predict() must return labels in 0…{self._view.outputs - 1}, got {wrong[0]} for task {task}")
-        hits.append(labels == true)
+        hits.append(labels == labels_of_task)
         report.digest.update(labels.tobytes())
         every = self._view.test_labels(task)
         if sum(map(len, hits)) == len(every):
@@ -175,14 +177,14 @@ class Measuring:
 
     def arrays(self) -> Arrays:
         """Returns the state that a resumed run needs."""
-        kept: dict[str, Any] = {name: getattr(self._result, name)[0] for name in MEASURED}
-        return kept | {"digest": np.array(self._digest), "self_reported": np.array(self._self_reported)}
+        arrays: dict[str, Any] = {name: getattr(self._result, name)[0] for name in MEASURED}
+        return arrays | {"digest": np.array(self._digest), "self_reported": np.array(self._self_reported)}
 
-    def resume(self, task: int, kept: Arrays) -> None:
+    def resume(self, task: int, arrays: Arrays) -> None:
         """Goes on after a task, from what `arrays` returned then."""
         for name in MEASURED:
-            getattr(self._result, name)[0] = kept[name]
-        self._digest, self._self_reported = str(kept["digest"]), bool(kept["self_reported"])
+            getattr(self._result, name)[0] = arrays[name]
+        self._digest, self._self_reported = str(arrays["digest"]), bool(arrays["self_reported"])
         self.done, self._resumed = task, True
 
     def _opened(self) -> _Report:

@@ -11,14 +11,14 @@ MOST = 2**20  # bytes that are kept, the last ones
 SLACK = MOST // 4  # more of them until the file is cut, or every line would write all of it again
 
 
-def append(path: Path, some: bytes) -> bool:
+def append(path: Path, chunk: bytes) -> bool:
     """Appends to a log, and cuts its beginning if it is too long; returns whether that was possible.
 
     The folder must exist: one that was removed meanwhile is not made again.
     """
     try:
         with open(path, "ab") as file:
-            file.write(some[-MOST:])
+            file.write(chunk[-MOST:])
             size = file.tell()
         if size > MOST + SLACK:
             cut(path)
@@ -33,10 +33,10 @@ def cut(path: Path) -> None:
         if file.seek(0, os.SEEK_END) <= MOST:
             return
         file.seek(-MOST, os.SEEK_END)
-        kept = file.read()
+        content = file.read()
     beside = path.with_name(f"{path.name}.{os.getpid()}.cut")
     try:
-        beside.write_bytes(kept[kept.find(b"\n") + 1 :])
+        beside.write_bytes(content[content.find(b"\n") + 1 :])
         os.replace(beside, path)
     except OSError:
         with suppress(OSError):

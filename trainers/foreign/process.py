@@ -326,25 +326,25 @@ class Process:
 
     def _read_pipe(self, end: int) -> None:
         try:
-            some = os.read(end, AT_ONCE)
+            chunk = os.read(end, AT_ONCE)
         except BlockingIOError:
             return
         except ConnectionError:
-            some = b""
-        if not some:
+            chunk = b""
+        if not chunk:
             self._selector.unregister(end)
         if end == self._answers:
-            self._incoming += some
-            self._closed_at = self._closed_at if some else time.monotonic()
+            self._incoming += chunk
+            self._closed_at = self._closed_at if chunk else time.monotonic()
         else:
-            self._print(some)
+            self._print(chunk)
 
-    def _print(self, some: bytes) -> None:
+    def _print(self, chunk: bytes) -> None:
         """Keeps the end of its output, and writes all of it to the log."""
-        self._output += some
+        self._output += chunk
         del self._output[:-TAIL]
-        if self._log is not None and some:
-            self._logged = output_log.append(self._log, some)
+        if self._log is not None and chunk:
+            self._logged = output_log.append(self._log, chunk)
 
     def _drain(self) -> None:
         """Reads what it has printed by now."""
@@ -353,12 +353,12 @@ class Process:
             self._server.output = b""
         for _ in range(DRAINED):
             try:
-                some = os.read(self._printed, AT_ONCE)
+                chunk = os.read(self._printed, AT_ONCE)
             except OSError:
                 return
-            if not some:
+            if not chunk:
                 return
-            self._print(some)
+            self._print(chunk)
 
     def _write(self) -> None:
         """Sends what can be sent at once, and listens for when more can be."""

@@ -99,7 +99,7 @@ def train(
         if resumed is not None:
             measuring.resume(*resumed)
         facts, arrays = view.facts()
-        told = task | {
+        message = task | {
             "versions": dict(request.versions),
             "networks": {name: dict(files) for name, files in request.networks.items()},
             "values": dict(run.values),
@@ -111,7 +111,7 @@ def train(
             "state": str(state) if resumed else None,
             "resumable": saved_state.keeps,
         }
-        process.send(told, *arrays)
+        process.send(message, *arrays)
         try:
             _Talk(process, measuring, view, saved_state, state, watched).go_on()
         finally:

@@ -28,10 +28,10 @@ class SharedMemory:
 
     def record(self, pids: Iterable[int]) -> None:
         """Notes the segments that some processes of the trainer use."""
-        seen = list(pids)
+        listed = list(pids)
         self._looked |= _names()
-        self._pids.update(seen)
-        self._segments |= _used(seen) - self._before
+        self._pids.update(listed)
+        self._segments |= _used(listed) - self._before
 
     def remove(self, but: int = 0) -> None:
         """Removes the noted segments that no process uses but one, or none."""

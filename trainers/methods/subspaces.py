@@ -54,8 +54,8 @@ class Subspaces(NamedTuple):
 
     def end_task(self, state: dict[str, Tensor], inputs: Sequence[Tensor], values: Hyperparameters, task: int) -> None:
         """Grows the spans of one learner, state [1, …], in place, by the inputs [n, inputs + 1] of every layer."""
-        for layer, (projection, seen) in enumerate(zip(_spans(state), inputs, strict=False)):
-            projection.copy_(grow(projection[0], seen, self.threshold(values, layer, task))[None])
+        for layer, (projection, layer_inputs) in enumerate(zip(_spans(state), inputs, strict=False)):
+            projection.copy_(grow(projection[0], layer_inputs, self.threshold(values, layer, task))[None])
 
 
 def lengths_of(sizes: Sequence[int], scenario: str) -> list[int]:
@@ -89,11 +89,11 @@ def grow(projection: Tensor, inputs: Tensor, threshold: float) -> Tensor:
 
     if projection.device.type in numeric_path.WITHOUT_FLOAT64:
         projection, inputs = projection.cpu(), inputs.cpu()
-    before, seen = projection.double(), inputs.double().mT
-    if not bool(seen.isfinite().all()):
+    before, columns = projection.double(), inputs.double().mT
+    if not bool(columns.isfinite().all()):
         return before
-    left, sizes, _ = torch.linalg.svd(seen - before @ seen, full_matrices=False)
-    total, energy = seen.square().sum(), sizes.square()
+    left, sizes, _ = torch.linalg.svd(columns - before @ columns, full_matrices=False)
+    total, energy = columns.square().sum(), sizes.square()
     # By the projection and all directions before each; not below 0 by rounding, where the threshold may be 0.
     covered = (1 - energy.flip(0).cumsum(0).flip(0) / total).clamp_(min=0)
     basis: Tensor = left[:, (covered < threshold) & (sizes > ROUNDING * total.sqrt())]

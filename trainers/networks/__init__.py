@@ -39,17 +39,17 @@ def make_resnet(architecture: Architecture, stream: ImageStream, subtracted: boo
 
 def _make_own(architecture: Architecture, stream: TaskStream, subtracted: bool) -> OwnNetwork:
     """For streams of pixels and of images."""
-    own = find_plugged(architecture.network)
+    plugged = find_plugged(architecture.network)
     if not hasattr(stream, "pixels"):
-        return own_network(own, cast(PixelStream, stream).inputs, stream.outputs, subtracted)
+        return own_network(plugged, cast(PixelStream, stream).inputs, stream.outputs, subtracted)
     images = cast(ImageStream, stream)
     if images.attributes is not None:
         raise NetworkError(
-            f"network {own.name}: a joint embedding of attributes is for {' and '.join(IMAGE_NETWORKS)}; take the "
+            f"network {plugged.name}: a joint embedding of attributes is for {' and '.join(IMAGE_NETWORKS)}; take the "
             "dataset without attributes"
         )
     height, width, channels = images.pixels.shape[1:]
-    return own_network(own, (channels, height, width), stream.outputs, subtracted)
+    return own_network(plugged, (channels, height, width), stream.outputs, subtracted)
 
 
 __all__ = ["MLP", "Network", "NetworkError", "OwnNetwork", "ResNet", "make_network", "make_resnet"]

@@ -94,8 +94,10 @@ def _of_resnet_columns(net: ResNetColumns, params: Tensor, statistics: Tensor) -
     state: State = {}
     for number in range(net.count):
         views, averages = net.views(params, number), net.averages(statistics, number)
-        own = {name: view for name, view in views.items() if not name.startswith("lateral")}
-        state |= {f"columns.{number}.{name}": value for name, value in _of_resnet(net.net, own, averages).items()}
+        column_views = {name: view for name, view in views.items() if not name.startswith("lateral")}
+        state |= {
+            f"columns.{number}.{name}": value for name, value in _of_resnet(net.net, column_views, averages).items()
+        }
         for stage in range(LOGITS + 1) if number else ():
             weight, bias = views[f"lateral{stage}.weight"][0], views[f"lateral{stage}.bias"][0]
             if stage == 0:  # the same image for all columns

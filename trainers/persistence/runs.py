@@ -57,16 +57,16 @@ class Runs:
     def __str__(self) -> str:
         return self._where
 
-    def newest(self, own: Mapping[str, Any], before: int | None = None) -> tuple[int, Arrays] | None:
+    def newest(self, identity: Mapping[str, Any], before: int | None = None) -> tuple[int, Arrays] | None:
         """Returns (the last task of the run, counted from 0, that was kept undamaged; what was kept); None without any.
 
         before: of those before this one; None for all. Says so, once, where only machines that are not alike have kept
         runs.
         """
-        files = self._files([own])
+        files = self._files([identity])
         mine = {file.task for file in files if file.machine == self._machine}
         for task in sorted((task for task in mine if before is None or task < before), reverse=True):
-            if (arrays := self.at(own, task)) is not None:
+            if (arrays := self.at(identity, task)) is not None:
                 return task, arrays
         if files and not mine and not self._told_of_others:
             others = ", ".join(sorted({file.machine for file in files}))
@@ -74,25 +74,27 @@ class Runs:
             self._told_of_others = True
         return None
 
-    def at(self, own: Mapping[str, Any], task: int) -> Arrays | None:
+    def at(self, identity: Mapping[str, Any], task: int) -> Arrays | None:
         """Returns the arrays of the run after the task; None for none, or damaged ones."""
-        for file in self._files([own]):
+        for file in self._files([identity]):
             if file.task == task and file.machine == self._machine:
-                content = self._ask(partial(_content, name=self._path(file), mark=self._mark(own, task)))
+                content = self._ask(partial(_content, name=self._path(file), mark=self._mark(identity, task)))
                 if content is not None:
                     return unpack(content)
         return None
 
-    def save(self, own: Mapping[str, Any], task: int, arrays: Arrays) -> None:
+    def save(self, identity: Mapping[str, Any], task: int, arrays: Arrays) -> None:
         """Keeps the run after the task; not what was kept of it after earlier ones, unless that is a fork point."""
-        file = _File(_run(own), task, self._machine, self._kind)
+        file = _File(_run(identity), task, self._machine, self._kind)
         mine = {
-            file for file in self._files([own]) if file.machine == self._machine and file.kind == self._kind == NEWEST
+            file
+            for file in self._files([identity])
+            if file.machine == self._machine and file.kind == self._kind == NEWEST
         }
         before = {file for file in mine if file.task < task}
 
         def write(place: Place) -> None:
-            place.write(self._path(file), self._mark(own, task), pack(arrays))
+            place.write(self._path(file), self._mark(identity, task), pack(arrays))
             if before:
                 place.remove([self._path(file) for file in before])
 
@@ -116,7 +118,7 @@ class Runs:
             names = self._ask(lambda place: place.names(self._folder)) or []
             matches = (NAME.fullmatch(name) for name in names)
             self._listed = {_File(match[1], int(match[2]), match[3], match[4]) for match in matches if match}
-        runs = {_run(own) for own in owns}
+        runs = {_run(identity) for identity in owns}
         return [file for file in self._listed if file.run in runs]
 
     def _list(self, more: Iterable[_File], fewer: Iterable[_File]) -> None:
@@ -125,8 +127,8 @@ class Runs:
     def _path(self, file: _File) -> str:
         return f"{self._folder}/{file.run}_{file.task}_{file.machine}.{file.kind}"
 
-    def _mark(self, own: Mapping[str, Any], task: int) -> str:
-        return mark_of([self._common, own, self._machine, task])
+    def _mark(self, identity: Mapping[str, Any], task: int) -> str:
+        return mark_of([self._common, identity, self._machine, task])
 
     def _ask(self, call: Callable[[Place], Answer], otherwise: str = "training goes on without them") -> Answer | None:
         """Returns the result of a call of the place; None once it has failed."""
@@ -145,8 +147,8 @@ def works(place: Place) -> None:
     _LOST.pop(str(place), None)
 
 
-def _run(own: Mapping[str, Any]) -> str:
-    return file_name(mark_of(own))
+def _run(identity: Mapping[str, Any]) -> str:
+    return file_name(mark_of(identity))
 
 
 def _content(place: Place, name: str, mark: str) -> bytes | None:

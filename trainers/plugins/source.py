@@ -63,12 +63,12 @@ def source_of(module: str) -> Source:
     """
     hashes: dict[str, str] = {}
     paths: dict[str, str] = {}
-    waiting, seen = _places(whole(module)), set[Path]()
+    waiting, visited = _places(whole(module)), set[Path]()
     while waiting:
         place = waiting.pop(0)
-        if place in seen:  # modules may import each other
+        if place in visited:  # modules may import each other
             continue
-        seen.add(place)
+        visited.add(place)
         for path in _files(place):
             name = path.relative_to(place.parent).as_posix()
             if str(path) in paths or name in hashes:  # of a package in several folders Python takes the first
@@ -125,12 +125,12 @@ def _files(place: Path) -> Iterator[Path]:
     if not place.is_dir():
         yield place
         return
-    seen = set()
+    visited = set()
     for folder, folders, names in os.walk(place, onerror=_refuse, followlinks=True):
-        if os.path.realpath(folder) in seen:
+        if os.path.realpath(folder) in visited:
             folders.clear()
             continue
-        seen.add(os.path.realpath(folder))
+        visited.add(os.path.realpath(folder))
         # Of hidden ones nothing is imported; editors leave locks there, which look like modules.
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
         for name in sorted(names):

@@ -78,9 +78,9 @@ class PixelHashes:
 
         All, not those that are asked for: a file is replaced as a whole, and the next command asks for others.
         """
-        kept = checked_files.read(file, self._mark, "every image is hashed again")
-        if kept is not None and len(kept) == self._hashes.nbytes:
-            self._hashes = _joined([kept])
+        content = checked_files.read(file, self._mark, "every image is hashed again")
+        if content is not None and len(content) == self._hashes.nbytes:
+            self._hashes = _joined([content])
             self._known[:] = True
             return
         self._make(np.flatnonzero(~self._known))

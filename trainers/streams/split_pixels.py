@@ -119,8 +119,8 @@ class SplitPixelsStream:
 
     def with_class_order(self, number: int) -> "SplitPixelsStream":
         """Returns the stream with its classes shuffled among its tasks, by a generator of that number."""
-        own = self.images, self.tasks, self.classes, self._at_most, self.scenario
-        return SplitPixelsStream(*own, class_order=number)
+        arguments = self.images, self.tasks, self.classes, self._at_most, self.scenario
+        return SplitPixelsStream(*arguments, class_order=number)
 
     @cached_property
     def _fingerprint(self) -> str:

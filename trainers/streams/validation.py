@@ -81,5 +81,5 @@ class _HeldOut(StreamWrapper):
 def _first_of_class(examples: Examples, count: int) -> Examples:
     """Returns the first examples of each class, in their order."""
     labels = examples.labels
-    kept = np.sort(np.concatenate([np.flatnonzero(labels == label)[:count] for label in np.unique(labels)]))
-    return Examples(examples.inputs[kept], labels[kept])
+    rows = np.sort(np.concatenate([np.flatnonzero(labels == label)[:count] for label in np.unique(labels)]))
+    return Examples(examples.inputs[rows], labels[rows])

@@ -154,9 +154,11 @@ class StrategyDriver:
         from epsearch.loop.strategy_driver.choice_cache import choose_once  # brings scipy along
 
         assigned = {**self._before, **self._assigned(self._search)}
-        seeds = sorted({seed for own in assigned.values() for seed in own})
+        seeds = sorted({seed for seeds_of_point in assigned.values() for seed in seeds_of_point})
         scores, diverged = self._scores(list(assigned), seeds, assigned)
-        counts = np.array([[seed in own for seed in seeds] for own in assigned.values()], dtype=bool)
+        counts = np.array(
+            [[seed in seeds_of_point for seed in seeds] for seeds_of_point in assigned.values()], dtype=bool
+        )
         whole = ~(diverged & counts).any(axis=1)
         scores = np.where(counts & whole[:, None], scores, np.nan)
         self.choice = choose_once(self._study.space, list(assigned), scores)

@@ -39,10 +39,10 @@ class PrivateRay:
     def start(self) -> None:
         """Starts it and waits until it answers. Raises Unavailable, also if `end` is called meanwhile."""
         os.environ |= ray_start.SETTINGS
-        own = ray_start.PRIVATE | {"RAY_worker_niceness": str(self._niceness)}
+        environment = ray_start.PRIVATE | {"RAY_worker_niceness": str(self._niceness)}
         arguments = [str(self._cores)]
         if self._folder is not None:
-            own |= cleanup.environment(self._folder)
+            environment |= cleanup.environment(self._folder)
             if len(str(self._folder.parent)) <= cleanup.LONGEST:
                 arguments.append(str(self._folder))
         with self._lock:
@@ -54,7 +54,7 @@ class PrivateRay:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env=os.environ | own,
+                env=os.environ | environment,
                 text=True,
                 encoding="utf-8",
                 start_new_session=True,

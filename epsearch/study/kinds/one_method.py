@@ -48,8 +48,8 @@ class OneMethod(Study):
 
     def value(self, name: str) -> Any:
         """Returns the value of an option, or of a plug-in method's own hyperparameter."""
-        own = dict(self.set)
-        return own[name] if name in own else super().value(name)
+        set_values = dict(self.set)
+        return set_values[name] if name in set_values else super().value(name)
 
     @property
     def largest_batch(self) -> int:

@@ -261,10 +261,10 @@ class Search(OneMethod):
 
     def code(self) -> dict[str, str]:
         """Returns possible plug-ins: network, method, strategy, objective, and networks of a trainer."""
-        own = {self.method: "trainer" if self.trainer else "method", self.strategy: "strategy"}
-        own |= {} if is_objective(self.objective) else {self.objective: "objective"}
-        own |= {self.protocol: "protocol"}
-        return super().code() | own | dict.fromkeys(self._networks(), "network")
+        plugins = {self.method: "trainer" if self.trainer else "method", self.strategy: "strategy"}
+        plugins |= {} if is_objective(self.objective) else {self.objective: "objective"}
+        plugins |= {self.protocol: "protocol"}
+        return super().code() | plugins | dict.fromkeys(self._networks(), "network")
 
     def _networks(self) -> list[str]:
         """Returns values that are module:attribute of a network."""

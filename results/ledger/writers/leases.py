@@ -49,11 +49,11 @@ class Leases(Repository):
         `begin` on, and until then its state stays as it was. Raises LeaseHeld while another holder has it, and
         StudyCancelled. A lease that is over, or whose holder is gone, is taken over.
         """
-        own = holder.acquiring()
+        acquiring = holder.acquiring()
 
         def work() -> Lease:
             with self._access.transaction("write to") as connection:
-                lease = _acquire(connection, name, own, resume)
+                lease = _acquire(connection, name, acquiring, resume)
                 claims.drop_all(connection, name)  # of the holder before
                 if begin:
                     _begin(connection, lease)

@@ -276,7 +276,10 @@ def in_turn(waiting: Iterable[Submission], turns: Mapping[str, float]) -> list[S
         for each in sorted(levels[priority], key=lambda submission: (submission.submitted, submission.study)):
             of_owner[each.submitter].append(each)
         while of_owner:
-            turn = {owner: (*last.get(owner, (0, 0.0)), own[0].submitted, owner) for owner, own in of_owner.items()}
+            turn = {
+                owner: (*last.get(owner, (0, 0.0)), waiting_of[0].submitted, owner)
+                for owner, waiting_of in of_owner.items()
+            }
             owner, begun = min(of_owner, key=turn.__getitem__), begun + 1
             order.append(of_owner[owner].popleft())
             last[owner] = begun, 0.0

@@ -34,9 +34,9 @@ def evaluation_sheet(results: SearchResults) -> Sheet:
     sheet, bold = Sheet(f"Evaluation on {dataset_label(results.dataset)}", header, rows), False
     for place, metric in enumerate(metrics, start=1):
         factor = METRICS[metric].display_factor
-        own = [{seed: factor * score for seed, score in by_seed(group, metric).items()} for group in groups]
+        scores = [{seed: factor * score for seed, score in by_seed(group, metric).items()} for group in groups]
         spreads = [factor * float(std) for std in frame[f"{metric}_std"]]
-        sheet, best = with_scores(sheet, place, metric, [*own, *({} for _ in rows[len(own) :])], spreads)
+        sheet, best = with_scores(sheet, place, metric, [*scores, *({} for _ in rows[len(scores) :])], spreads)
         bold = bold or best
     text = f"Mean ± {spread_name(printed)} over seeds. {units_text(metrics)}"
     return replace(sheet, remarks=(text, *remarks(bold))) if metrics else sheet

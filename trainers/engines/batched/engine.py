@@ -202,15 +202,15 @@ class BatchedEngine(FixedEngine):
             teacher = self._net.logits(state[TAUGHT], statistics_of(state), batch.x[:, slices[0]])
             groups = self._groups[0][seed], self._groups[1][seed]
         step = Weighed(batch, slices, weight, values, self.tasks, stored, teacher, groups, self._path.subtracted)
-        seen: list[Tensor] = []
+        results: list[Tensor] = []
 
         def by_logits(logits: Tensor) -> Tensor:
             loss, delta = pull(rule, step, logits)
-            seen.extend((loss, logits))
+            results.extend((loss, logits))
             return delta
 
         self._net.pull_back(params, state, batch.x, sizes, by_logits, into)
-        loss, logits = seen
+        loss, logits = results
         if rule.stores:
             segment.store(state[LOGITS], self._step, seed, logits)
         return loss
@@ -294,14 +294,14 @@ class _Segment:
         slots = self._read.index_select(1, step)[seed, 0]
         return logits.gather(1, slots[:, :, None].expand(-1, -1, logits.shape[2]))
 
-    def store(self, logits: Tensor, step: Tensor, seed: Tensor, seen: Tensor) -> None:
+    def store(self, logits: Tensor, step: Tensor, seed: Tensor, fresh: Tensor) -> None:
         """Writes the logits of the examples that enter the memory after a step, of seen [M, B, outputs], in place."""
         if not logits.shape[1]:
             return
         source, slot, some = (rows.index_select(1, step)[seed, 0] for rows in (self._source, self._slot, self._some))
         source, slot = (rows[:, :, None].expand(-1, -1, logits.shape[2]) for rows in (source, slot))
         # Where several are written to one slot they are the same, so that their order is nothing.
-        logits.scatter_(1, slot, torch.where(some[:, None, None], seen.gather(1, source), logits.gather(1, slot)))
+        logits.scatter_(1, slot, torch.where(some[:, None, None], fresh.gather(1, source), logits.gather(1, slot)))
 
 
 def _slots_by_step(slots: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:

@@ -70,8 +70,8 @@ class ResNetColumnsEngine(GrowingEngine):
                 x, labels, allowed = self._feed.batch(rows[step : step + 1], learners.seed)
                 # The batch is made once: all members have the one seed's images.
                 for member, rate in zip(members, rates, strict=True):
-                    kept = member.state["statistics"]
-                    loss, gradients = self._net.gradients(member.params, kept, self._task, x, labels, allowed)
+                    statistics = member.state["statistics"]
+                    loss, gradients = self._net.gradients(member.params, statistics, self._task, x, labels, allowed)
                     if not self._plain:
                         self._optimise(member, gradients, rate)
                         gradients = []
@@ -85,8 +85,8 @@ class ResNetColumnsEngine(GrowingEngine):
         place, whole = self._net.slice(self._task), torch.zeros_like(member.params)
         for into, (_, gradient) in zip(self._net.views(whole, self._task).values(), gradients, strict=True):
             into.copy_(gradient)
-        own = {name: array for name, array in member.state.items() if name in optimizers.NAMES}
-        state = {name: array if name == optimizers.COUNT else array[:, place] for name, array in own.items()}
+        arrays = {name: array for name, array in member.state.items() if name in optimizers.NAMES}
+        state = {name: array if name == optimizers.COUNT else array[:, place] for name, array in arrays.items()}
         params = member.params[:, place]
         params.sub_(optimizers.step_along(state, params, whole[:, place], self._shared), alpha=rate)
 

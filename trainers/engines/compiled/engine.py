@@ -170,11 +170,11 @@ class CompiledEngine(FixedEngine):
                 teacher = self._passes.logits(layers, self._passes.batch(len(rows), 0), inputs).numpy().copy()
 
             def pull(logits: Tensor, delta: Tensor, member: _Member = member, teacher: Floats = teacher) -> None:
-                seen, stored = logits.numpy(), member.state[LOGITS][0].numpy() if weighing.stores else NOTHING
-                kept = NOTHING if segment.read is None else stored[segment.read[at]], teacher
-                member.note(weighing.pull(seen, labels, bounds, member.values, kept, delta.numpy()), step)
+                outputs, stored = logits.numpy(), member.state[LOGITS][0].numpy() if weighing.stores else NOTHING
+                targets = NOTHING if segment.read is None else stored[segment.read[at]], teacher
+                member.note(weighing.pull(outputs, labels, bounds, member.values, targets, delta.numpy()), step)
                 if segment.written is not None:
-                    store(stored, segment.written[at], seen)
+                    store(stored, segment.written[at], outputs)
 
             self._passes.pull_back(member.layers, inputs, len(rows), pull, into)
             member.descend(g if self._plain else self._along(member, g))

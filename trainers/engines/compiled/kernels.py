@@ -54,11 +54,11 @@ def output_delta(logits, labels, classes, current, delta, subtracted):  # type: 
             delta[i, labels[i]] -= weight
         else:
             delta[i, labels[i]] = -others
-        own = weight * (np.log(total) + highest - logits[i, labels[i]])
+        of_row = weight * (np.log(total) + highest - logits[i, labels[i]])
         if i < current:
-            loss += own
+            loss += of_row
         else:
-            reference_loss += own
+            reference_loss += of_row
     return loss, reference_loss
 
 

@@ -34,7 +34,7 @@ class Weighing:
         labels: Indices,
         bounds: list[int],
         values: Hyperparameters,
-        kept: tuple[Floats, Floats],
+        targets: tuple[Floats, Floats],
         into: Floats,
     ) -> float:
         """Writes the gradient by the logits [B, outputs] into `into`, whose padding stays; returns the weighted sum.
@@ -42,7 +42,7 @@ class Weighing:
         bounds: where the mini-batch and each draw end, behind a 0; kept: (logits of the draws [reference, outputs],
         those that the teacher has for the mini-batch), empty where there are none.
         """
-        stored, teacher = kept
+        stored, teacher = targets
         into = into[:, : logits.shape[1]]
         into[:] = 0
         loss = 0.0
@@ -90,10 +90,10 @@ def bounds_of(segment: Segment) -> list[int]:
     return [int(end) for end in ends]
 
 
-def store(logits: Floats, written: Indices, seen: Floats) -> None:
+def store(logits: Floats, written: Indices, fresh: Floats) -> None:
     """Writes the logits of examples that enter the memory, in place: logits [slots, outputs], seen [B, outputs].
 
     written [current]: each example's slot, −1 for none.
     """
     entered = written >= 0
-    logits[written[entered]] = seen[: len(written)][entered]
+    logits[written[entered]] = fresh[: len(written)][entered]

@@ -118,8 +118,8 @@ def _attribute(module: ModuleType, name: str, what: str, source: Source) -> Any:
         try:
             return getattr(module, name)
         except AttributeError:
-            own = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
-    hint = did_you_mean(name, own, f"it has {', '.join(sorted(own)) or 'nothing that can be called'}")
+            callables = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
+    hint = did_you_mean(name, callables, f"it has {', '.join(sorted(callables)) or 'nothing that can be called'}")
     raise ForeignError(f"module {module.__name__!r} has no {name!r}{hint}")
 
 
@@ -157,19 +157,19 @@ def _parameters(trainer: Trainer, parameters: Any) -> tuple[Hyperparameter, ...]
 def _parameter(trainer: Trainer, name: str, facts: Any) -> Hyperparameter:
     """One, from its default or from fields. What it may be is wide where nothing is said of it."""
     what = f"parameter {name!r} of {trainer.what}"
-    told = dict(facts) if isinstance(facts, Mapping) else {"default": facts}
-    if unknown := [name for name in told if name not in FIELDS]:
+    declared = dict(facts) if isinstance(facts, Mapping) else {"default": facts}
+    if unknown := [name for name in declared if name not in FIELDS]:
         hint = did_you_mean(str(unknown[0]), FIELDS, f"known: {', '.join(FIELDS)}")
         raise ForeignError(f"{what} has no field {unknown[0]!r}{hint}")
-    if isinstance(told.get("choices"), (list, tuple)):
-        told["choices"] = tuple(told["choices"])
-    made = Hyperparameter(**{"name": name, "help": "", "low": -LARGEST} | told)
+    if isinstance(declared.get("choices"), (list, tuple)):
+        declared["choices"] = tuple(declared["choices"])
+    made = Hyperparameter(**{"name": name, "help": "", "low": -LARGEST} | declared)
     for field in fields(made):
         value, kinds = getattr(made, field.name), KINDS.get(field.name)
         if kinds and not (isinstance(value, kinds) and (not isinstance(value, bool) or kinds is bool)):
             raise ForeignError(f"{field.name} of {what} must be {WORDS[kinds]}, got {_short(value)}")
-    if any(type(choice) is not str for choice in made.choices) or ("choices" in told and not made.choices):
-        raise ForeignError(f"choices of {what} must be a list of words, got {_short(told['choices'])}")
+    if any(type(choice) is not str for choice in made.choices) or ("choices" in declared and not made.choices):
+        raise ForeignError(f"choices of {what} must be a list of words, got {_short(declared['choices'])}")
     if isinstance(made.default, str) and not made.choices:
         raise ForeignError(
             f"{what} has the word {_short(made.default)} as default: say which words there may be, "

@@ -59,12 +59,12 @@ class Channel:
         """Returns the next message."""
         while (message := take_message(self._incoming)) is None:
             try:
-                some = os.read(self._requests, AT_ONCE)
+                chunk = os.read(self._requests, AT_ONCE)
             except OSError:
-                some = b""
-            if not some:
+                chunk = b""
+            if not chunk:
                 os._exit(os.EX_IOERR)
-            self._incoming += some
+            self._incoming += chunk
         return message
 
 
@@ -115,10 +115,10 @@ class Stream:
             if first == 0:
                 rows = answer.whole("rows")
                 inputs, labels = np.empty((rows, *self.shape), np.float32), np.empty(rows, np.int64)
-            stored, some = answer.arrays
-            last = first + len(some)
+            stored, part = answer.arrays
+            last = first + len(part)
             write_scaled(self._facts, self._mean, stored, inputs[first:last])
-            labels[first:last], first = some, last
+            labels[first:last], first = part, last
         return inputs, labels
 
 

@@ -140,10 +140,10 @@ class OwnNetwork(ByAutograd):
 
         def of(rows: slice) -> Tensor:
             allowed = None if batch.allowed is None else _of(batch.allowed, rows)
-            some = Batch(_of(batch.x, rows), _of(batch.labels, rows), allowed)
+            rows_of_batch = Batch(_of(batch.x, rows), _of(batch.labels, rows), allowed)
             buffers = [gradient[rows] for gradient in into]
             return super(OwnNetwork, self).gradients(
-                params[rows], _part(statistics, rows), some, _of(row_weight, rows), parts, buffers
+                params[rows], _part(statistics, rows), rows_of_batch, _of(row_weight, rows), parts, buffers
             )
 
         return self._in_turns(len(params), batch.x, of)
@@ -253,7 +253,7 @@ class _Module:
         self.module = module.train()  # all of it, as some layers may have been left in inference mode
         self.parameters: Views = dict(module.named_parameters())
         places = ((name, *name.rpartition(".")[::2]) for name in moving)
-        self._moving = [(name, module.get_submodule(owner), own) for name, owner, own in places]
+        self._moving = [(name, module.get_submodule(owner), buffer) for name, owner, buffer in places]
 
     def lent(self, views: Views) -> Views:
         """Returns the module's parameters, which are the only row [1, …] of the views from now on."""
@@ -269,13 +269,13 @@ class _Module:
 
     def alone(self, moving: Views, x: Tensor) -> Tensor:
         """Its output for x [B, …]; moves the only row of these buffers as the module does."""
-        for name, owner, own in self._moving:
-            owner._buffers[own] = moving[name][0]
+        for name, owner, buffer in self._moving:
+            owner._buffers[buffer] = moving[name][0]
         output = self.module(x)
         with torch.no_grad():
-            for name, owner, own in self._moving:
-                if owner._buffers[own] is not None:
-                    _write(moving[name][0], cast(Tensor, owner._buffers[own]))
+            for name, owner, buffer in self._moving:
+                if owner._buffers[buffer] is not None:
+                    _write(moving[name][0], cast(Tensor, owner._buffers[buffer]))
         return cast(Tensor, output)
 
 

@@ -43,9 +43,9 @@ def facts_of(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
         trial.check_randomness()
         trial.check_inference()
         trial.check_gradient()
-        flop, kept = trial.counted()
+        flop, activations = trial.counted()
         facts = replace(net.facts, normalises=trial.normalises(), least=trial.least(), unbatchable=trial.unbatchable())
-        return replace(facts, flop=flop, kept=kept)
+        return replace(facts, flop=flop, kept=activations)
 
 
 def _describe(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
@@ -92,10 +92,10 @@ def _find_changed_buffers(plugged: Plugged, module: nn.Module, x: Tensor) -> dic
 
 def _check_moving(called: str, module: nn.Module, name: str, value: Tensor) -> None:
     """Raises NetworkError for a buffer that cannot be a network's statistics."""
-    owner, _, own = name.rpartition(".")
-    if own == COUNTED_BY_NAME and getattr(module.get_submodule(owner), "momentum", None) is None:
+    owner, _, buffer = name.rpartition(".")
+    if buffer == COUNTED_BY_NAME and getattr(module.get_submodule(owner), "momentum", None) is None:
         raise NetworkError(f"{called}: {owner or 'it'} has momentum None; batch normalisation needs a number")
-    if own != COUNTED_BY_NAME and value.dtype != torch.float32:
+    if buffer != COUNTED_BY_NAME and value.dtype != torch.float32:
         kind = str(value.dtype).removeprefix("torch.")
         raise NetworkError(f"{called}: training changes buffer {name!r}, which must be float32, got {kind}")
 
@@ -176,13 +176,13 @@ class _Trial:
         """Returns (FLOP, bytes kept), as `Facts` has them."""
         few, many = max(FEW, self.least()), 2 * ROWS
         of_few, of_many = self._count(few), self._count(many)
-        forward, backward, kept = ((b - a) / (many - few) for a, b in zip(of_few, of_many, strict=True))
+        forward, backward, activations = ((b - a) / (many - few) for a, b in zip(of_few, of_many, strict=True))
         fixed_forward, fixed_backward = max(0.0, of_few[0] - forward * few), max(0.0, of_few[1] - backward * few)
         flop = (forward, backward, fixed_forward, fixed_backward)
         if not sum(flop):  # of operations that torch cannot count: as if every parameter were used once
             numbers = float(self._net.real.sum())
             flop = (2 * numbers, 4 * numbers, 0.0, 0.0)
-        return flop, max(0.0, kept)
+        return flop, max(0.0, activations)
 
     @property
     def _inputs(self) -> Inputs:
@@ -204,13 +204,13 @@ class _Trial:
     def _step(self, net: OwnNetwork, members: int, rows: int) -> dict[str, Tensor]:
         """Returns all that a network is asked for in training, by name."""
         params, x = self._params[:members], _examples(self._inputs, rows)[None]
-        kept, into, again = net.statistics(params), torch.zeros_like(params), torch.zeros_like(params)
+        statistics, into, again = net.statistics(params), torch.zeros_like(params), torch.zeros_like(params)
         weight = torch.full((1, rows, 1), 1 / rows)
-        losses = net.gradients(params, kept, Batch(x, self._labels[:, :rows], None), weight, (rows,), [into])
-        net.sensitivity(params, kept, x, None, again)
-        logits = net.logits(params, kept, x)
+        losses = net.gradients(params, statistics, Batch(x, self._labels[:, :rows], None), weight, (rows,), [into])
+        net.sensitivity(params, statistics, x, None, again)
+        logits = net.logits(params, statistics, x)
         result = {"losses": losses, "gradients": into, "sensitivities": again, "outputs": logits}
-        return result | ({"statistics": kept["statistics"]} if kept else {})
+        return result | ({"statistics": statistics["statistics"]} if statistics else {})
 
     def _count(self, rows: int) -> tuple[float, float, float]:
         def forward() -> tuple[Tensor, Iterable[Tensor]]:

@@ -184,8 +184,8 @@ class SplitStream(_ClassStream):
 
     def with_class_order(self, number: int) -> "SplitStream":
         """Returns the stream with its classes shuffled among its tasks, by a generator of that number."""
-        own = self._images, self.tasks, self.classes, self._at_most, self._attributes is not None, self.scenario
-        return SplitStream(*own, class_order=number)
+        arguments = self._images, self.tasks, self.classes, self._at_most, self._attributes is not None, self.scenario
+        return SplitStream(*arguments, class_order=number)
 
     def _draw(self, seed: int, labels: Labels) -> Labels:
         shuffled = generator(seed, "classes").permutation(labels)

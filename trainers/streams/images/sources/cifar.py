@@ -92,7 +92,7 @@ def read(layout: Pickles, at: Path) -> Source:
     classes = tuple(_texts(at / layout.meta, layout.label_names, names))
     entries: list[Entry] = []
     images: dict[str, Pixels] = {}
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     parts = ((TRAIN, layout.train), (TEST, layout.test))
     for part, path in ((part, at / name) for part, files in parts for name in files):
         pixels, labels, files = _load(layout, path, "data", layout.labels, "filenames")
@@ -102,8 +102,8 @@ def read(layout: Pickles, at: Path) -> Source:
             raise DataError(f"{path} has {len(pixels)} images, {len(labels)} labels and {len(files)} names")
         for image, label, file in zip(pixels, labels, files, strict=True):
             name = f"{PARTS[part]}/{classes[label]}/{file}"
-            seen[name] += 1  # a pickle may have one name for several images, a folder may not
-            name = name if seen[name] == 1 else f"{name}~{seen[name]}"
+            counts[name] += 1  # a pickle may have one name for several images, a folder may not
+            name = name if counts[name] == 1 else f"{name}~{counts[name]}"
             entries.append((part, label, name))
             images[name] = image
     return assemble(str(at), classes, entries, images.__getitem__, lambda name: stamps)
