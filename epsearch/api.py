@@ -112,7 +112,10 @@ def compare(*searches: str | StoredStudy, out: Path | str = "runs", storage: str
     """
     ledger = _ledger(out, storage)
     return _side_by_side(
-        [each if isinstance(each, StoredStudy) else _stored_study(listing.load(each, *ledger)) for each in searches]
+        [
+            search if isinstance(search, StoredStudy) else _stored_study(listing.load(search, *ledger))
+            for search in searches
+        ]
     )
 
 

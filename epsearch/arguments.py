@@ -195,8 +195,8 @@ class Commands(typer.Typer):
         Typer takes a tenth of a second to make all, and each start of the program needs one.
         """
         application = copy(self)
-        application.registered_commands = [each for each in self.registered_commands if name_of(each) in names]
-        application.registered_groups = [each for each in self.registered_groups if name_of(each) in names]
+        application.registered_commands = [command for command in self.registered_commands if name_of(command) in names]
+        application.registered_groups = [group for group in self.registered_groups if name_of(group) in names]
         return application if application.registered_commands or application.registered_groups else self
 
 

@@ -237,8 +237,8 @@ PANELS = {
 def _group(commands: Sequence[CommandInfo | TyperInfo]) -> None:
     """Puts commands into their groups."""
     groups = {command: panel for panel, names in PANELS.items() for command in names}
-    for each in commands:
-        each.rich_help_panel = groups[name_of(each)]
+    for added in commands:
+        added.rich_help_panel = groups[name_of(added)]
 
 
 _group([*app.registered_commands, *app.registered_groups])

@@ -85,8 +85,8 @@ def _gpus() -> list[Row]:
     """Returns the lines of all GPUs of NVIDIA's: of several from a process each, as studies are trained."""
     if len(tokens := visible_gpus()) < 2:
         return _of_gpu()
-    with ThreadPoolExecutor(len(tokens)) as each:
-        return [row for rows in each.map(_of_another, tokens) for row in rows]
+    with ThreadPoolExecutor(len(tokens)) as pool:
+        return [row for rows in pool.map(_of_another, tokens) for row in rows]
 
 
 def _of_another(token: str) -> list[Row]:

@@ -130,7 +130,7 @@ def reference_table(results: SearchResults) -> pd.DataFrame:
     """
     groups = {(reference_label(row), row): members for row, members in results.references.items()}
     table = by_point(groups, ("row", "method"))
-    leads = [compare(each, results.members_of(results.chosen), results.objective) for each in groups.values()]
+    leads = [compare(members, results.members_of(results.chosen), results.objective) for members in groups.values()]
     return table.assign(lead=[lead.mean for lead in leads], lead_error=[lead.error for lead in leads])
 
 

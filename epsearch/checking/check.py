@@ -131,11 +131,13 @@ class _Check:
         self, lines: list[Finding], time: tuple[float | None, list[Finding]], inert: Mapping[str, tuple[Any, ...]]
     ) -> CheckReport:
         """Returns the report, with what was observed in all trainings."""
-        refusals = [each.refusal for each in self._observations if each.refusal]
-        lines.insert(2, self._tell(findings.ahead(sum(each.ahead for each in self._observations), refusals)))
+        refusals = [observations.refusal for observations in self._observations if observations.refusal]
+        lines.insert(
+            2, self._tell(findings.ahead(sum(observations.ahead for observations in self._observations), refusals))
+        )
         seconds, more = time
         more += [self._tell(finding) for finding in findings.start(self._observations)]
-        most = max(each.peak for each in self._observations)
+        most = max(observations.peak for observations in self._observations)
         lines += [*more, self._tell(findings.memory(most, self._request.limits.bytes))]
         created = datetime.now(UTC).isoformat(timespec="seconds")
         return CheckReport(self._study.method, created, self._values, tuple(lines), inert, seconds, most)

@@ -62,7 +62,9 @@ class CheckReport:
 
     def sentence(self) -> str:
         """Returns the findings in a sentence, for a report."""
-        return f"checked on {self.created[:10]}: {'; '.join(each.short for each in self.findings if each.short)}"
+        return (
+            f"checked on {self.created[:10]}: {'; '.join(finding.short for finding in self.findings if finding.short)}"
+        )
 
 
 def read(study: Study, images: Mapping[str, Any]) -> CheckReport | None:
@@ -73,7 +75,7 @@ def read(study: Study, images: Mapping[str, Any]) -> CheckReport | None:
     stored = _content(*_file(study, images))["checked"]
     if stored is None:
         return None
-    return CheckReport(**stored | {"findings": tuple(Finding(*each) for each in stored["findings"])})
+    return CheckReport(**stored | {"findings": tuple(Finding(*facts) for facts in stored["findings"])})
 
 
 def write(study: Search, images: Mapping[str, Any], report: CheckReport, settings: tuple[Setting, ...]) -> None:
@@ -165,7 +167,7 @@ def _trainings(
         {
             "check": mark,
             "parts": {name: dict(parts) for name, parts in images[PLUGINS].items()},
-            "settings": [[each.name, *each.values] for each in settings],
+            "settings": [[setting.name, *setting.values] for setting in settings],
             "values": dict(values),
             "seeds": list(study.seeds[:2]),
             "limits": None if study.limits is None else asdict(study.limits),

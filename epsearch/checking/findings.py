@@ -144,7 +144,7 @@ def start(trainings: Sequence[Observations]) -> list[Finding]:
     if first.anew and first.begun is not None:
         text = f"each member imports it anew, in {first.begun:.2g} s: {first.anew}"
         return [Finding("start", None, "each member imports it anew", text)]
-    copies = [each.begun for each in others if each.begun is not None and each.copied]
+    copies = [training.begun for training in others if training.begun is not None and training.copied]
     if not first.imported or not copies:
         return []
     text = (

@@ -46,7 +46,11 @@ def of_declared(declared: Iterable[Hyperparameter], values: Mapping[str, Any]) -
     >>> of_declared([Hyperparameter("memory", "", low=1, high=40, whole=True)], {"memory": 5})
     (Setting(name='memory', usual=5, far=(1, 40), between=()),)
     """
-    return tuple(_of_declared(each, values[each.name]) for each in declared if values.get(each.name) is not None)
+    return tuple(
+        _of_declared(parameter, values[parameter.name])
+        for parameter in declared
+        if values.get(parameter.name) is not None
+    )
 
 
 def usual(settings: Sequence[Setting], others: Mapping[str, Any]) -> dict[str, Any]:

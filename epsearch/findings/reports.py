@@ -215,7 +215,7 @@ def _points(loop: "SearchLoop") -> Groups:
         by_point, key=lambda key: (key[0], [(isinstance(v, str), v is None, v or 0) for v in key[1]], *key[2:])
     )
     points = {(key[0], _label(names, key[1], by_point[key])): tuple(by_point[key]) for key in ordered}
-    return points | {(loop.study.scored_on, method_label(row)): each for row, each in loop.references().items()}
+    return points | {(loop.study.scored_on, method_label(row)): records for row, records in loop.references().items()}
 
 
 def _label(names: Sequence[str], point: Point, members: Sequence[RunRecord]) -> str:

@@ -14,10 +14,12 @@ def tunable(method: str, values: Hyperparameters) -> tuple[Parameter, ...]:
     Intervals are the span of A-GEM's grids, else the declared one; without ends, a decade on each side of the value.
     """
     declared = methods.method(method)
-    searchable = (each for each in declared.own if each.per_learner and not each.choices)
+    searchable = (
+        hyperparameter for hyperparameter in declared.own if hyperparameter.per_learner and not hyperparameter.choices
+    )
     return (
         _parameter(LR, learning_rate_grid(), values),
-        *(_parameter(each, _grid(method, each), values) for each in searchable),
+        *(_parameter(hyperparameter, _grid(method, hyperparameter), values) for hyperparameter in searchable),
     )
 
 
@@ -28,11 +30,14 @@ def quasi_random(parameters: tuple[Parameter, ...], count: int) -> list[dict[str
     """
     from scipy.stats.qmc import Halton  # takes a while to import
 
-    unit, axes = Halton(len(parameters), scramble=False).random(count + 1)[1:], [each.axis() for each in parameters]
+    unit, axes = (
+        Halton(len(parameters), scramble=False).random(count + 1)[1:],
+        [parameter.axis() for parameter in parameters],
+    )
     return [
         {
-            each.name: each.value(axis.low + share * axis.width)
-            for each, axis, share in zip(parameters, axes, row, strict=True)
+            parameter.name: parameter.value(axis.low + share * axis.width)
+            for parameter, axis, share in zip(parameters, axes, row, strict=True)
         }
         for row in unit
     ]

@@ -74,7 +74,7 @@ def _even(count: int, rooms: Sequence[int]) -> list[int]:
     return sizes
 
 
-def _sizes(count: int, workers: int, each: float, largest: float, left: float) -> list[int]:
+def _sizes(count: int, workers: int, work: float, largest: float, left: float) -> list[int]:
     """Returns sizes that decrease to single members, as times of cohorts differ.
 
     Guided self-scheduling (Polychronopoulos and Kuck, 1987): each size is a worker's share of the rest.
@@ -86,10 +86,10 @@ def _sizes(count: int, workers: int, each: float, largest: float, left: float) -
     >>> _sizes(4, 2, 1.0, 100 / 8, 100.0)
     [4]
     """
-    most, sizes = math.ceil(largest / each - ROUNDING) if each else count, list[int]()
+    most, sizes = math.ceil(largest / work - ROUNDING) if work else count, list[int]()
     while count:
-        share = int(left / each / workers + ROUNDING) if each else count
+        share = int(left / work / workers + ROUNDING) if work else count
         sizes.append(max(1, min(most, share, count)))
         count -= sizes[-1]
-        left -= sizes[-1] * each
+        left -= sizes[-1] * work
     return sizes

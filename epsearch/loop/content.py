@@ -44,7 +44,11 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
     learner = known_as(run.learner)
     identity = _begun_as(learner).identity
     declared = learner.declared.declarations(identity)
-    values = {each.key: identity[each.name] for each in declared if each.name in identity}
+    values = {
+        hyperparameter.key: identity[hyperparameter.name]
+        for hyperparameter in declared
+        if hyperparameter.name in identity
+    }
     config = dict.fromkeys(ALWAYS_NAMED) | {
         name: value for name, value in values.items() if name not in (EPSILON, STRENGTH)
     }
@@ -99,11 +103,11 @@ def run_of(record: RunRecord) -> Run:
     if method.foreign:
         return Run(record.phase, Learner.of(record.method, record.seed, **config), *unit)
     declared = method.hyperparameters
-    usual = {each.key: each.default for each in declared if each.later}
+    usual = {hyperparameter.key: hyperparameter.default for hyperparameter in declared if hyperparameter.later}
     stored = usual | config | beside
-    values = {each.name: stored[each.key] for each in declared}
+    values = {hyperparameter.name: stored[hyperparameter.key] for hyperparameter in declared}
     schedule = [(0, Hyperparameters.of(declared, values))]
-    names = {each.key: each.name for each in declared}
+    names = {hyperparameter.key: hyperparameter.name for hyperparameter in declared}
     for task, changes in record.content.get(SCHEDULE, ()):
         schedule.append((task, schedule[-1][1].but(**{names[key]: value for key, value in changes.items()})))
     return Run(record.phase, learner_of(record.method, record.seed, tuple(schedule)), *unit)
@@ -138,7 +142,7 @@ def known_as(learner: Learner) -> Learner:
     if not other or isinstance(learner, Fork) or learner.hyperparameters.epsilon != 0:
         return learner
     # Only declared hyperparameters, or the key would depend on values that cannot change the result.
-    left = learner.hyperparameters.only(each.name for each in methods.method(other).hyperparameters)
+    left = learner.hyperparameters.only(hyperparameter.name for hyperparameter in methods.method(other).hyperparameters)
     return Learner(other, left, learner.seed)
 
 
@@ -150,7 +154,7 @@ def _begun_as(learner: Learner) -> Learner:
 def _changes(learner: Learner) -> list[list[Any]]:
     """Returns the tasks at which values change, with the changed ones by names of stored records."""
     schedule = schedule_of(learner)
-    keys = {each.name: each.key for each in learner.declared.hyperparameters}
+    keys = {hyperparameter.name: hyperparameter.key for hyperparameter in learner.declared.hyperparameters}
     return [
         [task, {keys[name]: value for name, value in vars(now).items() if before.get(name) != value}]
         for (_, before), (task, now) in pairwise(schedule)
@@ -230,7 +234,7 @@ def records(job: Job, result: JobResult, described: Sequence[Mapping[str, Any]])
 def searchable(method: str) -> tuple[str, ...]:
     """Returns the hyperparameters of a method, which a search may name."""
     declared = methods.method(method)
-    return (*declared.names, *(each.name for each in (() if declared.foreign else OF_EVERY_METHOD)))
+    return (*declared.names, *(hyperparameter.name for hyperparameter in (() if declared.foreign else OF_EVERY_METHOD)))
 
 
 def check_searchable(method: str, names: Iterable[str]) -> None:

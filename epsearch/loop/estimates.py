@@ -128,13 +128,13 @@ class Plan:
             "unmeasured": self.unmeasured,
             "ray": self.ray,
             "suggestion": self.suggestion,
-            "measuring": [dict(zip(("method", "every", "share"), each, strict=True)) for each in self.measuring],
+            "measuring": [dict(zip(("method", "every", "share"), row, strict=True)) for row in self.measuring],
             "cautions": list(self.cautions),
             "resolution": [
                 # JSON knows no NaN and no infinity.
-                {name: value if math.isfinite(value) else None for name, value in each._asdict().items()}
-                | {"points": each.points if math.isfinite(each.points) else None}
-                for each in self.resolutions
+                {name: value if math.isfinite(value) else None for name, value in resolution._asdict().items()}
+                | {"points": resolution.points if math.isfinite(resolution.points) else None}
+                for resolution in self.resolutions
             ],
         }
 
@@ -143,16 +143,16 @@ class Plan:
         """Returns a plan from `as_json`; study: its description."""
         missing: dict[str, float] = {"noise": math.nan, "half_width": math.inf}
         resolutions: list[dict[str, Any]] = [
-            {name: missing.get(name) if each[name] is None else each[name] for name in Resolution._fields}
-            for each in data["resolution"]
+            {name: missing.get(name) if row[name] is None else row[name] for name in Resolution._fields}
+            for row in data["resolution"]
         ]
         return cls(
             study=study,
             counts=MemberCounts(*(data["ahead"][name] for name in MemberCounts._fields)),
             eta=None if data["eta_seconds"] is None else Eta(**data["eta_seconds"]),
             usable=data["usable_workers"],
-            resolutions=tuple(Resolution(**each) for each in resolutions),
-            measuring=tuple((each["method"], each["every"], each["share"]) for each in data["measuring"]),
+            resolutions=tuple(Resolution(**row) for row in resolutions),
+            measuring=tuple((row["method"], row["every"], row["share"]) for row in data["measuring"]),
             cautions=tuple(data["cautions"]),
             **{name: data[name] for name in ("steps", "flop", "at_once", "unmeasured", "ray", "suggestion")},
             **{name: data[name] for name in ("bytes_needed", "bytes_processes", "bytes_free")},

@@ -296,13 +296,15 @@ class SearchLoop(Loop):
         Points of later rounds are unknown, and count as the example of the study.
         """
         study = self.study
-        each = self._work(self._run(study.example, study.units[0]))
+        of_example = self._work(self._run(study.example, study.units[0]))
         final = self._work(self._judged(study.example, study.units[0]))
         runs = {*self.missing(), *(references := self._references_left())}
         points = 0 if self.evaluating else counts.final - len(references)
-        fixed = sum(self._work(run) for run in runs) + points * final + counts.certified * each
+        fixed = sum(self._work(run) for run in runs) + points * final + counts.certified * of_example
         further = 0 if self.evaluating else self._further()
-        least, usual, most = (fixed + later * each for later in (counts.least, counts.usual, counts.most - further))
+        least, usual, most = (
+            fixed + later * of_example for later in (counts.least, counts.usual, counts.most - further)
+        )
         return least, usual, most + (further * self._work(self._longest) if further else 0.0)
 
     def search_records(self) -> tuple[RunRecord, ...]:
@@ -323,7 +325,7 @@ class SearchLoop(Loop):
         """Returns the runs of the chosen point, once it is evaluated, and of the baseline."""
         best = self.best if self.evaluating else None
         points = [[] if best is None else [best.point], self.study.compared]
-        return {name: self._final(each) for name, each in zip(self.study.claimable, points, strict=False) if each}
+        return {name: self._final(judged) for name, judged in zip(self.study.claimable, points, strict=False) if judged}
 
     def references(self) -> dict[str, tuple[RunRecord, ...]]:
         """Returns the stored members of each reference row, by its method; rows without any are left out."""
@@ -347,9 +349,9 @@ class SearchLoop(Loop):
         rounds: list[Round] = []
         for loop in reversed((*self.earlier, self)):
             later = {each.points for each in rounds}
-            rounds = [*(each for each in loop.strategy.rounds if each.points not in later), *rounds]
-        rounds.sort(key=lambda each: each.named)  # choices of curves come last
-        return tuple(replace(each, number=number) for number, each in enumerate(rounds, start=1))
+            rounds = [*(step for step in loop.strategy.rounds if step.points not in later), *rounds]
+        rounds.sort(key=lambda step: step.named)  # choices of curves come last
+        return tuple(replace(step, number=number) for number, step in enumerate(rounds, start=1))
 
     def _store_result(self, job: Job, result: JobResult) -> None:
         """Stores the records of a job, or compares a certificate's member with its record."""

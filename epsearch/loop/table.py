@@ -50,11 +50,11 @@ class Row:
     def short_values(self) -> dict[str, Any]:
         """Returns the hyperparameters for tables, by short names."""
         tuned = tunable(self.method, self.hyperparameters) if self.candidate_count else ()
-        names = {*self.set_by_bytes, *(each.name for each in tuned)}
+        names = {*self.set_by_bytes, *(parameter.name for parameter in tuned)}
         return {
-            each.short: vars(self.hyperparameters)[each.name]
-            for each in methods.method(self.method).hyperparameters
-            if each.per_method or each.name in names
+            hyperparameter.short: vars(self.hyperparameters)[hyperparameter.name]
+            for hyperparameter in methods.method(self.method).hyperparameters
+            if hyperparameter.per_method or hyperparameter.name in names
         }
 
     def candidates(self) -> list["Row"]:
@@ -112,7 +112,11 @@ def _row(study: Table, name: str, changes: dict[str, Value]) -> Row:
     values = of_methods(study.dataset).get(name, {}) | vars(study.hyperparameters)
     values |= {field: value for method_name, field, value in study.settings if method_name == name}
     values |= changes
-    valued = {each.name: values[each.name] for each in method.hyperparameters if each.name in values}
+    valued = {
+        hyperparameter.name: values[hyperparameter.name]
+        for hyperparameter in method.hyperparameters
+        if hyperparameter.name in values
+    }
     complete = Hyperparameters.of(method.hyperparameters, valued)
     return Row(row_label(name, complete), name, complete)
 

@@ -216,7 +216,9 @@ def _name(dataset: str) -> str:
 
 def _own(values: Mapping[str, Any]) -> tuple[tuple[str, Value], ...]:
     """Returns values of a plug-in method's own hyperparameters, with declared defaults."""
-    declared = {each.name: each.default for each in own_hyperparameters(values["method"]).values()}
+    declared = {
+        hyperparameter.name: hyperparameter.default for hyperparameter in own_hyperparameters(values["method"]).values()
+    }
     return tuple((declared | dict(values["set"])).items())
 
 

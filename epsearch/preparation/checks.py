@@ -135,7 +135,7 @@ def _check_protocol(study: Search) -> None:
         (study.objective != A_T, f"objective {A_T}, got {study.objective}"),
         (study.race, "all seeds of every value; leave --race out"),
         (len(study.units) < 2, f"two seeds or more, got {len(study.units)}"),
-        (any(each.choices for each in study.space.parameters), "numbers as searched values, got choices"),
+        (any(parameter.choices for parameter in study.space.parameters), "numbers as searched values, got choices"),
         (study.cv_tasks < FEWEST_TASKS, f"cv-tasks >= {FEWEST_TASKS}, got {study.cv_tasks}"),
         (
             evaluated <= study.cv_tasks,

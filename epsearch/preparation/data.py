@@ -162,7 +162,9 @@ def _open(study: Study, phase: str) -> TaskStream:
         _check_network(study, stream)
     orders = _in_orders(study, phase, stream)
     # The last mini-batch of a task may be short, but not its only one.
-    least = min(each.size(seed, task) for each in orders for seed in study.stream_seeds(phase) for task in each.tasks)
+    least = min(
+        stream.size(seed, task) for stream in orders for seed in study.stream_seeds(phase) for task in stream.tasks
+    )
     if least < study.largest_batch:
         raise UsageError(f"batch-size must be <= the {least} training examples of a task, got {study.largest_batch}")
     return stream

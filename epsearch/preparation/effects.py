@@ -91,7 +91,11 @@ def _check_switches(study: Search, name: str) -> None:
 def _check_optimizer(study: Search) -> None:
     """Raises UsageError where a tried optimizer does not fit the largest momentum or weight decay, or the method."""
     largest = {name: _values(study, name)[1] for name in ("momentum", "weight_decay")}
-    tried = [choices for each in study.space.parameters if each.name == "optimizer" and (choices := each.choices)]
+    tried = [
+        choices
+        for parameter in study.space.parameters
+        if parameter.name == "optimizer" and (choices := parameter.choices)
+    ]
     for optimizer in tried[0] if tried else (study.value("optimizer"),):
         values = study.hyperparameters.but(optimizer=optimizer, **largest)
         if fault := methods.optimizer_fault(methods.method(study.method), values):
@@ -179,6 +183,10 @@ def _examples_of_steps(study: Search, stream: TaskStream, tasks: int, seed: int)
 
 def _values(study: Search, name: str) -> tuple[float, float]:
     """Returns the smallest and the largest value of a hyperparameter in the search, or the study's own."""
-    searched = [(each.low, each.high, *each.choices) for each in study.space.parameters if each.name == name]
+    searched = [
+        (parameter.low, parameter.high, *parameter.choices)
+        for parameter in study.space.parameters
+        if parameter.name == name
+    ]
     numbers = [float(value) for values in searched or [(study.value(name),)] for value in values if value is not None]
     return min(numbers), max(numbers)

@@ -92,7 +92,7 @@ def save(
         raise UsageError(f"study {study.name!r} is held against pack {pack['name']!r} as it was; choose another --name")
     stored = read(row, study.storage, study.out)
     before = _identity_as_json(stored.study, stored.images, stored.disjointness)
-    old, new = ({name: each.get(name) for name in COMPARED} for each in (before, described))
+    old, new = ({name: description.get(name) for name in COMPARED} for description in (before, described))
     if old == new:
         config = {**row.config, **requests}
         if write and config != row.config:

@@ -87,12 +87,16 @@ def of_trainer(values: Mapping[str, Any], explicit: Mapping[str, Any]) -> dict[s
     declared, against = declare(reference), dict(values["against"])
     names = values["search"].names if values["search"] is not None else ()
     valued = {*names, *(name for name, value in values["set"] if value is not None)}
-    if lacking := [each.name for each in declared.parameters or () if each.default is None and each.name not in valued]:
+    if lacking := [
+        parameter.name
+        for parameter in declared.parameters or ()
+        if parameter.default is None and parameter.name not in valued
+    ]:
         raise UsageError(
             f"{reference} has no default of {', '.join(lacking)}: give --set {lacking[0]}=VALUE, or search it"
         )
     if not against and declared.baseline is not None:
-        usual = {each.name: each.default for each in declared.parameters or ()} | dict(values["set"])
+        usual = {parameter.name: parameter.default for parameter in declared.parameters or ()} | dict(values["set"])
         against = usual | dict(declared.baseline)
     if against and (missing := [name for name in names if name not in against]):
         raise UsageError(f"against must have a value of all that is searched, got none of {', '.join(missing)}")

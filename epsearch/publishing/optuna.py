@@ -54,7 +54,7 @@ def publish(publication: Publication, url: str, files: Path, artifacts: Path) ->
 def _publish(publication: Publication, url: str, files: Path, artifacts: Path) -> PublishReport:
     storage, name = optuna.storages.get_storage(url), publication.study.name
     objective, stream = publication.study.maximised, publication.stream
-    trials = {each.version: each for each in publication.trials if each.stream == stream and each.state != OPEN}
+    trials = {trial.version: trial for trial in publication.trials if trial.stream == stream and trial.state != OPEN}
     space = distributions(Space(publication.parameters))
     stored = {summary.study_name: summary for summary in optuna.get_all_study_summaries(storage)}
     if name in stored and MARK not in stored[name].user_attrs:
@@ -65,7 +65,7 @@ def _publish(publication: Publication, url: str, files: Path, artifacts: Path) -
         optuna.delete_study(study_name=name, storage=storage)
     study = optuna.create_study(study_name=name, storage=storage, direction="maximize", load_if_exists=True)
     study.set_metric_names([f"{objective} ({METRICS[objective].unit})"])
-    written = {each.user_attrs.get(KEY) for each in study.get_trials(deepcopy=False)}
+    written = {trial.user_attrs.get(KEY) for trial in study.get_trials(deepcopy=False)}
     for version, trial in trials.items():
         if version not in written:
             study.add_trial(_trial(trial, space, objective))
@@ -79,7 +79,7 @@ def _publish(publication: Publication, url: str, files: Path, artifacts: Path) -
 def _current(study: optuna.Study, trials: dict[str, Trial], space: dict[str, BaseDistribution]) -> bool:
     """Returns whether every trial of the storage is unchanged, so that others can be added."""
     stored = study.get_trials(deepcopy=False)
-    return all(each.user_attrs.get(KEY) in trials and each.distributions == space for each in stored)
+    return all(trial.user_attrs.get(KEY) in trials and trial.distributions == space for trial in stored)
 
 
 def _trial(trial: Trial, space: dict[str, BaseDistribution], objective: str) -> FrozenTrial:
@@ -93,7 +93,9 @@ def _trial(trial: Trial, space: dict[str, BaseDistribution], objective: str) -> 
         user_attrs={KEY: trial.version, **trial.about, **_by_seed(trial.records, objective), **means},
         intermediate_values=dict(enumerate(curve(trial.records), start=1)),
     )
-    created = sorted(datetime.fromisoformat(each.created).astimezone().replace(tzinfo=None) for each in trial.records)
+    created = sorted(
+        datetime.fromisoformat(record.created).astimezone().replace(tzinfo=None) for record in trial.records
+    )
     frozen.datetime_start, frozen.datetime_complete = created[0], created[-1]
     return frozen
 

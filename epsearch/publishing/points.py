@@ -125,8 +125,8 @@ def _of_search(loop: SearchLoop) -> tuple[str, tuple[Parameter, ...], list[Trial
     """Returns the trials on the stream that scores points, then those of the evaluation, if on another stream."""
     study, names, seeds = loop.study, loop.study.space.names, len(loop.study.units)
     rounds: dict[Point, int] = {}
-    for each in loop.rounds():
-        rounds |= {point: each.number for point in each.points if point not in rounds}
+    for step in loop.rounds():
+        rounds |= {point: step.number for point in step.points if point not in rounds}
     searched = group(loop.search_records(), names, rounds)
     open_round = {} if loop.evaluating else loop.driver.wanted()
     dropped = loop.dropped()
@@ -151,7 +151,7 @@ def _searched(loop: SearchLoop) -> tuple[Parameter, ...]:
     widened = []
     for at, parameter in enumerate(loop.study.space.parameters):
         versions = [*(earlier.study.space.parameters[at] for earlier in loop.earlier), parameter]
-        values = [point[at] for each in loop.rounds() for point in each.points]
+        values = [point[at] for step in loop.rounds() for point in step.points]
         if parameter.choices:
             choices = [choice for version in versions for choice in version.choices]
             widened.append(replace(parameter, choices=tuple(dict.fromkeys((*choices, *values)))))
@@ -231,9 +231,11 @@ def _identity(learner: Learner, free: Collection[str], tuned: bool) -> dict[str,
     free: names of others that the rows do not have yet; tuned: whether all of a learner's own were.
     """
     declared = (
-        each.name
-        for each in learner.declared.hyperparameters
-        if not each.per_method and each.name not in free and not (tuned and each.per_learner)
+        hyperparameter.name
+        for hyperparameter in learner.declared.hyperparameters
+        if not hyperparameter.per_method
+        and hyperparameter.name not in free
+        and not (tuned and hyperparameter.per_learner)
     )
     return {"method": learner.method} | {name: vars(learner.hyperparameters)[name] for name in declared}
 

@@ -20,8 +20,8 @@ def in_words(plan: Plan) -> dict[str, str]:
     """
     statistics = (
         line
-        for each in plan.resolutions
-        for line in power.in_words(each, plan.study.maximised, plan.study.compared_unit)
+        for resolution in plan.resolutions
+        for line in power.in_words(resolution, plan.study.maximised, plan.study.compared_unit)
     )
     lines = {
         "members": _members(plan),
@@ -134,11 +134,11 @@ def _steps(plan: Plan) -> str:
 
 def _measuring(plan: Plan) -> str:
     """Returns how often each method is tested inside tasks, and what share of a run that takes."""
-    each = (
+    texts = (
         f"{method} every {count_text(every, 'step')}, {100 * share:.3g} % of a run"
         for method, every, share in plan.measuring
     )
-    return f"inside tasks {'; '.join(each)}" if plan.measuring else ""
+    return f"inside tasks {'; '.join(texts)}" if plan.measuring else ""
 
 
 def _against_print(plan: Plan) -> str:

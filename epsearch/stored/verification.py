@@ -113,10 +113,10 @@ def label_of(study: Study, record: RunRecord) -> str:
     With the values that change from a task on, and the part of the stream where that is not all.
     """
     space, method = getattr(study, "space", None), methods.method(record.method)
-    of_method = (each.name for each in method.hyperparameters if each.per_method)
+    of_method = (hyperparameter.name for hyperparameter in method.hyperparameters if hyperparameter.per_method)
     names = tuple(of_method) if space is None else space.names
     if method.union is not None:  # a reference row, whose record has ε = 0 as that of every method without it
-        names = tuple(each.name for each in method.hyperparameters if each.name in names)
+        names = tuple(hyperparameter.name for hyperparameter in method.hyperparameters if hyperparameter.name in names)
     used = {name: value for name, value in zip(names, point_of(record, names), strict=True) if value is not None}
     label = point_label(record.method, tuple(used), tuple(used.values())) if used else method.title
     run = run_of(record)

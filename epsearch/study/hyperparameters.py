@@ -76,8 +76,10 @@ def space(value: Any, name: str, method: str | None = None) -> Space:
 def format_space(value: Space) -> list[str | dict[str, list[Value]]]:
     """Returns a space as `space` reads it: texts, or mappings for choices with truth values."""
     return [
-        {each.name: list(each.choices)} if any(isinstance(choice, bool) for choice in each.choices) else str(each)
-        for each in value.parameters
+        {parameter.name: list(parameter.choices)}
+        if any(isinstance(choice, bool) for choice in parameter.choices)
+        else str(parameter)
+        for parameter in value.parameters
     ]
 
 

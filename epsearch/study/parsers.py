@@ -43,8 +43,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, range) and not value[limits.SEEDS :]:
         return list(value)
     if isinstance(value, (list, tuple)):
-        return [plain(each) for each in value]
-    return {name: plain(each) for name, each in value.items()} if isinstance(value, dict) else value
+        return [plain(part) for part in value]
+    return {name: plain(part) for name, part in value.items()} if isinstance(value, dict) else value
 
 
 def whole(value: Any, name: str, low: int, high: int = limits.COUNT, hint: str = "") -> int:

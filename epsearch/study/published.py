@@ -36,7 +36,9 @@ def known_values(dataset: str, method: str, name: str) -> dict[str, float]:
 
     Raises UnknownDataset.
     """
-    declared = next(each for each in method_of(method).hyperparameters if each.name == name)
+    declared = next(
+        hyperparameter for hyperparameter in method_of(method).hyperparameters if hyperparameter.name == name
+    )
     values = {"default": declared.default, "published": settings_of_dataset(dataset, method).get(name)}
     return {which: float(value) for which, value in values.items() if isinstance(value, (int, float))}
 
@@ -47,8 +49,12 @@ def settings_of_dataset(dataset: str, method: str | None = None) -> dict[str, Va
     A value that every method has for itself, as the learning rate, is the dataset's only where no method is named.
     """
     definition, named = load_definition(dataset), hyperparameters().values()
-    shared = {each.name: getattr(definition, each.published, None) for each in named if each.published}
-    apart = {each.name for each in named if each.per_method and method is not None}
+    shared = {
+        hyperparameter.name: getattr(definition, hyperparameter.published, None)
+        for hyperparameter in named
+        if hyperparameter.published
+    }
+    apart = {hyperparameter.name for hyperparameter in named if hyperparameter.per_method and method is not None}
     values = {name: value for name, value in shared.items() if value is not None and name not in apart}
     return values | (of_methods(dataset).get(method, {}) if method is not None else {})
 
@@ -56,7 +62,10 @@ def settings_of_dataset(dataset: str, method: str | None = None) -> dict[str, Va
 def of_methods(dataset: str) -> dict[str, dict[str, Value]]:
     """Returns method -> published values by hyperparameter."""
     # Definitions have learning_rate for the option lr; keys that are no options are left out.
-    names = {each.published or each.name: each.name for each in hyperparameters().values()}
+    names = {
+        hyperparameter.published or hyperparameter.name: hyperparameter.name
+        for hyperparameter in hyperparameters().values()
+    }
     own = load_definition(dataset).methods
     alike = {name: own[declared.settings_of] for name, declared in METHODS.items() if declared.settings_of in own}
     return {
@@ -67,7 +76,11 @@ def of_methods(dataset: str) -> dict[str, dict[str, Value]]:
 
 def _hyperparameters(dataset: str, method: str | None) -> dict[str, Value]:
     """Returns published hyperparameters: the method's, else the dataset's, else the declared default."""
-    declared = {each.name: each.default for each in hyperparameters().values() if each.published}
+    declared = {
+        hyperparameter.name: hyperparameter.default
+        for hyperparameter in hyperparameters().values()
+        if hyperparameter.published
+    }
     if method is None or method in PLUGGED:  # plug-ins have no published values
         return declared | settings_of_dataset(dataset)
     known = METHODS.get(method)

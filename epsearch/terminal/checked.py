@@ -35,7 +35,10 @@ def as_json(report: "CheckReport") -> dict[str, Any]:
         "trainer": report.trainer,
         "trusted": report.trusted,
         "values": dict(report.values),
-        "findings": [{"subject": each.subject, "trusted": each.trusted, "text": each.text} for each in report.findings],
+        "findings": [
+            {"subject": finding.subject, "trusted": finding.trusted, "text": finding.text}
+            for finding in report.findings
+        ],
         "inert": {name: list(values) for name, values in report.inert.items()},
         "seconds_a_task": report.seconds,
         "peak_bytes": report.bytes,

@@ -50,7 +50,7 @@ def _plain(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, dict):
         return " ".join(
-            f"{name}={','.join(map(str, each)) if isinstance(each, list) else each}" for name, each in value.items()
+            f"{name}={','.join(map(str, part)) if isinstance(part, list) else part}" for name, part in value.items()
         )
     return " ".join(map(_plain, value)) if isinstance(value, (list, tuple)) else str(value)
 

@@ -165,15 +165,15 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
         "answer": answer(results),
         "rounds": [
             {
-                "number": each.number,
-                "interval": each.span,
-                "points": [dict(zip(results.parameters, point, strict=True)) for point in each.points],
-                "scores": each.scores,
-                **({"predicted": each.predicted} if each.predicted else {}),
-                "note": each.note,
-                "named": each.named,
+                "number": search_round.number,
+                "interval": search_round.span,
+                "points": [dict(zip(results.parameters, point, strict=True)) for point in search_round.points],
+                "scores": search_round.scores,
+                **({"predicted": search_round.predicted} if search_round.predicted else {}),
+                "note": search_round.note,
+                "named": search_round.named,
             }
-            for each in results.rounds
+            for search_round in results.rounds
         ],
         "evaluation": _records(evaluation_table(results)),
         "references": _records(reference_table(results)),
@@ -208,7 +208,9 @@ def side_by_side(searches: SideBySide, page: Path) -> RenderableType:
 def side_by_side_as_json(searches: SideBySide, page: Path) -> dict[str, Any]:
     """Returns the same as JSON."""
     with searches.objective():
-        studies = [{"name": each.name, **_search_as_json(each), "notes": warnings(each)} for each in searches.searches]
+        studies = [
+            {"name": search.name, **_search_as_json(search), "notes": warnings(search)} for search in searches.searches
+        ]
     return {"studies": studies, "report": str(page)}
 
 

@@ -46,17 +46,20 @@ def _verdict(rerun: "Rerun") -> str:
 
 def _summary(verification: "Verification") -> list[str]:
     reruns = verification.reruns
-    same, wrong = sum(each.certificate.within(0.0) for each in reruns), [each for each in reruns if not each.agrees]
+    same, wrong = (
+        sum(rerun.certificate.within(0.0) for rerun in reruns),
+        [rerun for rerun in reruns if not rerun.agrees],
+    )
     lines = [
         f"{same} of {count_text(len(reruns), 'run')} of {verification.study.name} the same bit for bit, "
         f"of {verification.stored} that are stored (--seed {verification.seed} draws them again)"
     ]
-    if others := [each for each in reruns if each.agrees and not each.certificate.within(0.0)]:
-        largest = points_text(max(each.certificate.accuracy_difference for each in others))
+    if others := [rerun for rerun in reruns if rerun.agrees and not rerun.certificate.within(0.0)]:
+        largest = points_text(max(rerun.certificate.accuracy_difference for rerun in others))
         lines.append(f"{len(others)} differ within the tolerance, accuracies by at most {largest}: {_why(others)}")
     if wrong:
-        largest = points_text(max(each.certificate.accuracy_difference for each in wrong))
-        allowed = max(each.tolerance for each in wrong)
+        largest = points_text(max(rerun.certificate.accuracy_difference for rerun in wrong))
+        allowed = max(rerun.tolerance for rerun in wrong)
         may = f"up to {points_text(allowed)} may come from rounding" if allowed else "none may differ on this machine"
         lines.append(f"{len(wrong)} differ from what is stored, accuracies by up to {largest}; {may}")
     if verification.damaged:
@@ -66,11 +69,11 @@ def _summary(verification: "Verification") -> list[str]:
 
 def _why(others: "list[Rerun]") -> str:
     """Returns why runs within the tolerance may round differently."""
-    if any(math.isinf(each.tolerance) for each in others):
+    if any(math.isinf(rerun.tolerance) for rerun in others):
         return "the trainer is declared not to repeat itself"
-    if all(each.same_machine for each in others):
+    if all(rerun.same_machine for rerun in others):
         return "alone, a GPU or a network of images may add in another order than in a cohort"
-    if any(each.same_machine is False for each in others):
+    if any(rerun.same_machine is False for rerun in others):
         return "they were trained on another kind of machine (processor, GPU or version of torch)"
     return "the ledger does not say on which kind of machine they were trained"
 

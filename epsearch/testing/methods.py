@@ -201,7 +201,7 @@ def a_first_task_is_plain_sgd_where_it_must_be(case: MethodCase) -> str | None:
     if case.method.memory == RESERVOIR:
         return "a reservoir replays from its second step on"
     plain = MethodCase("van", {name: case.values[name] for name in ("lr", "batch_size")}, path=case.path)
-    result, expected = (each.train([each.learner()], toy(range(2))) for each in (case, plain))
+    result, expected = (trained.train([trained.learner()], toy(range(2))) for trained in (case, plain))
     same = result.accuracies[0, 0, 0] == expected.accuracies[0, 0, 0]
     sure(
         same and np.allclose(result.within[0, 0], expected.within[0, 0]),

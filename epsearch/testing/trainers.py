@@ -35,7 +35,9 @@ def trainer_checks(trainer: str, **options: Any) -> list[Check]:
     def settings_act() -> None:
         """All varied settings have an effect."""
         reserved = {*SUBJECTS, "accuracies", "time", "peak memory"}
-        wrong = [each for each in report().findings if each.subject not in reserved and each.trusted is False]
-        sure(not wrong, "; ".join(f"{each.subject} {each.text}" for each in wrong))
+        wrong = [
+            finding for finding in report().findings if finding.subject not in reserved and finding.trusted is False
+        ]
+        sure(not wrong, "; ".join(f"{finding.subject} {finding.text}" for finding in wrong))
 
     return [*map(of, SUBJECTS), *checks_of([settings_act])]

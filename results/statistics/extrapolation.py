@@ -244,8 +244,8 @@ def _covariance(k: int) -> np.ndarray:
 def _accuracy(coefficients: np.ndarray, power: float, tasks: int) -> tuple[np.ndarray, np.ndarray]:
     """Returns (A_T [K], its slope [K, 3]) for coefficients [K, 3] and T tasks."""
     parts = _by_age(np.arange(tasks), power)
-    each = np.exp(np.minimum(coefficients @ parts.T, 0.0))
-    return each.mean(axis=1), each @ parts / tasks
+    accuracies = np.exp(np.minimum(coefficients @ parts.T, 0.0))
+    return accuracies.mean(axis=1), accuracies @ parts / tasks
 
 
 def _smooth(x: np.ndarray, coefficients: np.ndarray, present: np.ndarray) -> np.ndarray:

@@ -88,7 +88,10 @@ def hyperparameters() -> dict[str, Hyperparameter]:
     """Returns every hyperparameter of any built-in method, by name: those that are options."""
     return {
         hyperparameter.name: hyperparameter
-        for hyperparameter in (*OF_EVERY_METHOD, *(each for method in METHODS.values() for each in method.own))
+        for hyperparameter in (
+            *OF_EVERY_METHOD,
+            *(hyperparameter for method in METHODS.values() for hyperparameter in method.own),
+        )
     }
 
 

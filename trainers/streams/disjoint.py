@@ -173,10 +173,10 @@ def _side(
 def _permutations(stream: TaskStream, seeds: Sequence[int]) -> tuple[_Side, Hashes]:
     """Returns (what is told of a side of permutations, its different hashes, ascending)."""
     of, plain = cast(Permuted, stream).permutation_hash, getattr(stream, "unchanged", ())
-    each = np.concatenate([of(seed, task) for seed in seeds for task in stream.tasks])
-    hashes = np.unique(each)
-    unchanged = int(np.isin(each, plain).sum())
-    repeated = len(each) - len(hashes)
+    hashes_of_tasks = np.concatenate([of(seed, task) for seed in seeds for task in stream.tasks])
+    hashes = np.unique(hashes_of_tasks)
+    unchanged = int(np.isin(hashes_of_tasks, plain).sum())
+    repeated = len(hashes_of_tasks) - len(hashes)
     return _Side(len(stream.tasks), len(seeds), len(hashes), repeated, unchanged, _digest(hashes)), hashes
 
 

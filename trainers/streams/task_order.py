@@ -55,7 +55,7 @@ def drawn_order(number: int, first: int, tasks: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=4096)
-def drawn_classes(number: int, first: int, tasks: int, each: int) -> tuple[int, ...]:
+def drawn_classes(number: int, first: int, tasks: int, per_task: int) -> tuple[int, ...]:
     """Returns the places of a stream's classes, task after task, in the order of that number, as `drawn_order`.
 
     each: classes of a task. No two numbers give every task the same classes. Raises ValueError where there are no more.
@@ -63,24 +63,24 @@ def drawn_classes(number: int, first: int, tasks: int, each: int) -> tuple[int, 
     >>> drawn_classes(0, 0, 2, 2), len({drawn_classes(number, 0, 2, 2) for number in range(6)})
     ((0, 1, 2, 3), 6)
     """
-    count = tasks * each
-    if count <= MOST_TASKS and number >= (most := math.factorial(count) // math.factorial(each) ** tasks):
+    count = tasks * per_task
+    if count <= MOST_TASKS and number >= (most := math.factorial(count) // math.factorial(per_task) ** tasks):
         raise ValueError(
             f"orders must be <= {most}, as {count} classes in {tasks} tasks have no more, got {number + 1}"
         )
     if number == 0:
         return tuple(range(count))
-    earlier = {_sets(drawn_classes(index, first, tasks, each), each) for index in range(number)}
+    earlier = {_sets(drawn_classes(index, first, tasks, per_task), per_task) for index in range(number)}
     draws = generator(number, "class order", first)
     while True:
         order = tuple(draws.permutation(count).tolist())
-        if _sets(order, each) not in earlier:
+        if _sets(order, per_task) not in earlier:
             return order
 
 
-def _sets(classes: tuple[int, ...], each: int) -> tuple[frozenset[int], ...]:
+def _sets(classes: tuple[int, ...], per_task: int) -> tuple[frozenset[int], ...]:
     """Returns the classes of each task, whatever their order."""
-    return tuple(frozenset(classes[place : place + each]) for place in range(0, len(classes), each))
+    return tuple(frozenset(classes[place : place + per_task]) for place in range(0, len(classes), per_task))
 
 
 MOST_TASKS = 12

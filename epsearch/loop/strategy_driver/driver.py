@@ -64,8 +64,8 @@ class StrategyDriver:
     def dropped(self) -> dict[Point, int]:
         """Returns points that a race dropped in their round of the most seeds, with that number."""
         most: dict[Point, tuple[int, bool]] = {}
-        for each in self.strategy.rounds if self._study.race else ():
-            for point, state in self._race(each.points).items():
+        for step in self.strategy.rounds if self._study.race else ():
+            for point, state in self._race(step.points).items():
                 most[point] = max(most.get(point, state), state, key=lambda state: state[0])
         return {point: seeds for point, (seeds, dropped) in most.items() if dropped}
 
@@ -78,7 +78,7 @@ class StrategyDriver:
         """Returns the largest number of suggestions of later rounds."""
         study, rounds = self._study, self._search.rounds
         if self._kind.planned:
-            return self._planned - sum(len(each.points) for each in rounds)
+            return self._planned - sum(len(step.points) for step in rounds)
         fresh = study.points - (2 if self._kind.by_repeats else 0)  # a new grid shares its ends with the old one
         return (study.repeats - len(rounds)) * fresh
 
@@ -101,7 +101,7 @@ class StrategyDriver:
         Stored seeds beyond a point's share do not count, as they depend on other studies of the ledger.
         """
         suggestions, seeds, first = self.strategy.ask(), self._study.search_units, len(self._study.units)
-        points = [each.point for each in suggestions]
+        points = [suggestion.point for suggestion in suggestions]
         shares = self._shares(points)
         scores, diverged = self._scores(points, seeds, self.assigned_seeds())
         beyond = np.arange(len(seeds)) >= np.array([len(shares[point]) for point in points])[:, None]
@@ -114,8 +114,10 @@ class StrategyDriver:
             else [sum(row) / len(seeds) for row in scores.tolist()]
         )
         return [
-            Observation(each.number, None if gone else mean, tuple(None if np.isnan(score) else score for score in row))
-            for each, mean, gone, row in zip(suggestions, means, lost, scores.tolist(), strict=True)
+            Observation(
+                suggestion.number, None if gone else mean, tuple(None if np.isnan(score) else score for score in row)
+            )
+            for suggestion, mean, gone, row in zip(suggestions, means, lost, scores.tolist(), strict=True)
         ]
 
     def _scores(
@@ -138,8 +140,8 @@ class StrategyDriver:
 
     def _assigned(self, strategy: Strategy) -> dict[Point, tuple[int, ...]]:
         assigned: dict[Point, tuple[int, ...]] = {}
-        for each in strategy.rounds:
-            for point, seeds in self._shares(each.points).items():
+        for step in strategy.rounds:
+            for point, seeds in self._shares(step.points).items():
                 assigned[point] = max(assigned.get(point, ()), seeds, key=len)
         return assigned
 

@@ -44,8 +44,8 @@ def signals() -> Iterator[Signalled]:
     arrived = threading.Event()
     reading, writing = socket.socketpair()
     with reading, writing:
-        for each in (reading, writing):
-            each.setblocking(False)
+        for end in (reading, writing):
+            end.setblocking(False)
         before = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
 
         def signalled() -> bool:

@@ -22,8 +22,8 @@ __all__ = [
 KINDS: dict[str, type[Study]] = {kind.kind: kind for kind in (Search, Comparison, MemoryStudy, ProtocolStudy)}
 
 REQUESTS = tuple(
-    {name: each for kind in KINDS.values() for name, each in kind.options().items() if each.scope == REQUEST}
+    {name: option for kind in KINDS.values() for name, option in kind.options().items() if option.scope == REQUEST}
 )
 """Options that a ledger stores for the newest run."""
-EXTENDABLE = tuple(name for name, each in Search.options().items() if each.extendable)
+EXTENDABLE = tuple(name for name, option in Search.options().items() if option.extendable)
 """Options that may change when a stored search is extended."""

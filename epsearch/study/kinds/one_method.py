@@ -44,7 +44,12 @@ class OneMethod(Study):
         space = self.search or Space((Parameter(EPSILON, *self.interval),))
         declared = (METHODS | PLUGGED).get(self.method)
         apart = (0.0,) if declared is not None and declared.at_zero else ()
-        return Space(tuple(replace(each, apart=apart) if each.name == EPSILON else each for each in space.parameters))
+        return Space(
+            tuple(
+                replace(parameter, apart=apart) if parameter.name == EPSILON else parameter
+                for parameter in space.parameters
+            )
+        )
 
     def value(self, name: str) -> Any:
         """Returns the value of an option, or of a plug-in method's own hyperparameter."""
@@ -56,7 +61,11 @@ class OneMethod(Study):
         """Examples of the largest SGD step, searched batch sizes included."""
         if self.foreign:
             return 1
-        ends = [(each.high, *each.choices) for each in self.space.parameters if each.name == "batch_size"]
+        ends = [
+            (parameter.high, *parameter.choices)
+            for parameter in self.space.parameters
+            if parameter.name == "batch_size"
+        ]
         return max([super().largest_batch, *(int(end) for row in ends for end in row if end is not None)])
 
     def idle(self, name: str) -> str:
@@ -66,7 +75,7 @@ class OneMethod(Study):
         """
         if name not in hyperparameters() or not hyperparameters()[name].per_learner:
             return ""
-        if name not in {each.name for each in method(self.method).hyperparameters}:
+        if name not in {hyperparameter.name for hyperparameter in method(self.method).hyperparameters}:
             return f"{self.method} does not have it"
         return "it is searched, and compared with 0" if name == EPSILON and name in self.space.names else ""
 
@@ -87,4 +96,4 @@ class OneMethod(Study):
     def _values_of(self, name: str) -> dict[str, Any]:
         """Returns the study's values of a method's hyperparameters; none of a trainer's."""
         declared = () if self.foreign else method(name).hyperparameters
-        return {each.name: self.value(each.name) for each in declared}
+        return {hyperparameter.name: self.value(hyperparameter.name) for hyperparameter in declared}

@@ -43,7 +43,11 @@ class ProtocolStudy(OneMethod):
     @property
     def declared(self) -> Hyperparameter:
         """The declaration of the hyperparameter that is chosen."""
-        return next(each for each in method(self.method).hyperparameters if each.name == self.space.names[0])
+        return next(
+            hyperparameter
+            for hyperparameter in method(self.method).hyperparameters
+            if hyperparameter.name == self.space.names[0]
+        )
 
     @property
     def candidates(self) -> tuple[float, ...]:

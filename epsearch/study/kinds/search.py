@@ -268,8 +268,11 @@ class Search(OneMethod):
 
     def _networks(self) -> list[str]:
         """Returns values that are module:attribute of a network."""
-        takes = {each.name for each in method(self.method).own if each.network}
-        values = [*self.set, *((each.name, value) for each in self.space.parameters for value in each.choices)]
+        takes = {hyperparameter.name for hyperparameter in method(self.method).own if hyperparameter.network}
+        values = [
+            *self.set,
+            *((parameter.name, value) for parameter in self.space.parameters for value in parameter.choices),
+        ]
         return [str(value) for name, value in values if name in takes and is_reference(value)]
 
     @property
@@ -325,7 +328,10 @@ class Search(OneMethod):
     @property
     def example(self) -> Point:
         """An example of a point."""
-        ends = (each.choices[0] if each.choices else each.value(each.axis().low) for each in self.space.parameters)
+        ends = (
+            parameter.choices[0] if parameter.choices else parameter.value(parameter.axis().low)
+            for parameter in self.space.parameters
+        )
         return tuple(ends) if self.baseline is None else self.baseline
 
     @property

@@ -91,12 +91,16 @@ class Comparison(Table):
     def takes(cls) -> tuple[str, ...]:
         """Returns shared hyperparameters, without those of a method alone and those that vary between rows."""
         shared = {
-            each.name
+            hyperparameter.name
             for declared in METHODS.values()
-            for each in declared.hyperparameters
-            if each.name not in dict(declared.variants)
+            for hyperparameter in declared.hyperparameters
+            if hyperparameter.name not in dict(declared.variants)
         }
-        return tuple(name for name, each in hyperparameters().items() if not each.per_method and name in shared)
+        return tuple(
+            name
+            for name, hyperparameter in hyperparameters().items()
+            if not hyperparameter.per_method and name in shared
+        )
 
     @property
     def searches(self) -> bool:
@@ -131,7 +135,12 @@ class MemoryStudy(Table):
     @classmethod
     def takes(cls) -> tuple[str, ...]:
         """Returns shared hyperparameters of its methods, without the memory, which varies between rows."""
-        shared = {each.name for name in cls.trainable() for each in method(name).hyperparameters if not each.per_method}
+        shared = {
+            hyperparameter.name
+            for name in cls.trainable()
+            for hyperparameter in method(name).hyperparameters
+            if not hyperparameter.per_method
+        }
         return tuple(name for name in hyperparameters() if name in shared - {"memory"})
 
     @classmethod

@@ -56,7 +56,7 @@ def _describe(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
     if module is other or any(value.data_ptr() in places for value in other.parameters()):
         raise NetworkError(f"{called}: its factory must make a new module at every call, got the same parameters twice")
     shapes, others = (
-        tuple((name, tuple(value.shape)) for name, value in each.named_parameters()) for each in (module, other)
+        tuple((name, tuple(value.shape)) for name, value in made.named_parameters()) for made in (module, other)
     )
     start, again = buffers_of(module), buffers_of(other)
     if shapes != others or start.keys() != again.keys():
