@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
+from epsearch.failures.errors import UsageError
 from epsearch.failures.lines import cohort_failure
 from epsearch.loop.jobs import Job, encode, execute
 from trainers.operating_system import keep_niceness
@@ -64,6 +65,8 @@ def _trained(job: Job, share: float, answer: Any) -> dict[str, Any]:
 
             keep_until_exit()
         result = execute(job, progress, share=share)
+    except UsageError as error:  # on this machine, and so of every other job: it ends the study, as in a thread
+        return waiting | {"error": str(error), "foreign": True}
     except Exception as error:
         if any(words in str(error).lower() for words in LOST) and "out of memory" not in str(error).lower():
             raise

@@ -14,8 +14,9 @@ import pytest
 import torch
 
 from epsearch import machine, run
-from epsearch.failures.errors import Interrupted, TrainingFailed, Unavailable
-from epsearch.runners import gpus, local, registry
+from epsearch.failures.errors import Interrupted, PluginError, TrainingFailed, Unavailable, UsageError
+from epsearch.loop.jobs import JobResult
+from epsearch.runners import gpu_worker, gpus, local, registry
 from epsearch.session import plan
 from results.ledger.store import Store
 from tests.support.blocked import ROOT
@@ -113,6 +114,25 @@ def test_where_none_passes_the_study_ends_in_one_line(study, fake):
     with pytest.raises(TrainingFailed, match=r"the self-check of \w+ on mlp failed"):
         run(study)
     assert not stored(study)
+
+
+def test_code_that_has_changed_ends_the_study_as_in_a_thread(small_study, tmp_path, monkeypatch):
+    """With one line and status 2, and not cohort by cohort."""
+    from tests.support.drive import make
+
+    def changed(*given, **named):
+        raise PluginError("my_net.py has changed since the study began")
+
+    monkeypatch.setattr(gpu_worker, "execute", changed)
+    answers = []
+    with Store.open(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as store:
+        loop = make(small_study(), store)
+        (job, *_) = loop.ask()
+        answer = gpu_worker._trained(job, 1.0, answers.append)
+        assert answer.pop("steps") == 0 and answer.pop("work") == 0.0 and not answers
+        assert not answer.pop("of_this_gpu", False)  # no other GPU is to try it
+        with pytest.raises(UsageError, match=r"^my_net\.py has changed since the study began$"):
+            loop.tell([JobResult(job.number, None, **answer)])
 
 
 @pytest.mark.slow
