@@ -1,16 +1,32 @@
 """The compiled kernels against float64 NumPy, on batches with empty rows, empty pixels and every remainder of four."""
 
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.sizes import ROOT
 from trainers.engines.compiled import kernels, sparse
 from trainers.engines.compiled.inputs import DenseInputs, Layer, SparseInputs
 from trainers.engines.compiled.products import PRODUCTS
 
 SCALE = (np.arange(256) / 255).astype(np.float32)
+# A kernel of one file, into which another one of another file is compiled; prints the bias that it has updated.
+UPDATE = """
+import numpy as np
+from trainers.engines.compiled import sparse
+layer, reference = ((np.zeros((2, 16), np.float32), np.zeros(16, np.float32)) for _ in range(2))
+none = np.zeros(3, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32)
+sparse.update_layer(layer, reference, np.float32(0), none, np.ones((3, 16), np.float32), np.float32(1))
+print(layer[1][0])
+"""
 
 
 def batch(seed, rows, current, pixels, width, density):
@@ -129,3 +145,29 @@ def test_what_is_not_finite_stays_so(bad):
 def test_images_without_any_pixel():
     found = sparse.without_zeros(np.zeros((3, 5), dtype=np.uint8), SCALE)
     assert len(found.pixel) == 0 and not found.starts.any()
+
+
+@pytest.mark.slow
+def test_machine_code_of_other_sources_is_not_used(tmp_path):
+    """Numba keeps it by the one file that has the kernel, and would not see that another one has changed."""
+    shutil.copytree(ROOT / "trainers", tmp_path / "trainers", ignore=shutil.ignore_patterns("__pycache__"))
+    environment = os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": ""}
+
+    def updated():
+        command = [sys.executable, "-c", UPDATE]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return float(done.stdout)
+
+    assert updated() == updated() == 3
+    folder = tmp_path / "trainers" / "engines" / "compiled"
+    assert len([*folder.glob("__pycache__/kernels-*/*/sparse.update_layer-*.nbi")]) == 1
+    other, line = folder / "kernels.py", "bias[j] += a * total"
+    text = other.read_text(encoding="utf-8")
+    assert text.count(line) == 1
+    other.write_text(text.replace(line, "bias[j] += 2 * a * total"), encoding="utf-8")
+    assert updated() == 6
+
+
+def test_machine_code_lies_where_numba_is_to_keep_its_own(monkeypatch, tmp_path):
+    monkeypatch.setattr(kernels.NUMBA, "CACHE_DIR", str(tmp_path))
+    assert Path(kernels._folder()) == tmp_path / Path(kernels.FOLDER).name

@@ -4,17 +4,52 @@ Everything is float32, sums over more than a row of a matrix are float64. Each k
 and in a fixed order, so that a result does not depend on who else is trained.
 """
 
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import numpy as np
-from numba import njit
+from numba import config, njit
+from numba.misc.appdirs import user_cache_dir
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 ZERO = np.float32(0)
+NUMBA: Any = config  # its attributes are made at run time
 
+
+def _folder() -> str:
+    """Returns the folder for machine code of these sources, and of no others.
+
+    Numba compares the one file that has a function: what was compiled into it from another file may be older.
+    """
+    here = Path(__file__).parent
+    sources = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(here.glob("*.py"))))
+    usual = here / "__pycache__" if os.access(here, os.W_OK) else user_cache_dir("numba")  # type: ignore[no-untyped-call]
+    return str(Path(NUMBA.CACHE_DIR or usual, f"kernels-{sources.hexdigest()[:12]}"))
+
+
+def _kernel(*fastmath: str) -> Callable[[Any], Any]:
+    """Returns a decorator that compiles a function with these liberties, and keeps its machine code."""
+
+    def decorate(function: Any) -> Any:
+        # Numba asks for the folder once, here.
+        before, NUMBA.CACHE_DIR = NUMBA.CACHE_DIR, FOLDER
+        try:
+            return njit(cache=True, nogil=True, fastmath={*fastmath}, error_model="numpy")(function)
+        finally:
+            NUMBA.CACHE_DIR = before
+
+    return decorate
+
+
+FOLDER = _folder()
 # Reassociated sums and fused multiply-adds let the compiler use vectors; NaN and infinity keep their meaning.
-compiled = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+compiled = _kernel("reassoc", "contract", "nsz")
 # Not reassociated: sums have the order in which they are written.
-in_order = njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
+in_order = _kernel("contract", "nsz")
 
 
 @compiled
