@@ -221,10 +221,10 @@ def _stored_study(loop: Loop) -> StoredStudy:
 def _side_by_side(studies: Sequence[StoredStudy]) -> SideBySide:
     from results.pages.side_by_side_numbers import check_studies
 
-    if others := [outcome.study for outcome in studies if outcome.study.kind != Search.kind]:
+    if others := [stored.study for stored in studies if stored.study.kind != Search.kind]:
         what = f"a study of `epsearch {others[0].kind}`"
         raise UsageError(f"only searches can be set side by side; {others[0].name!r} is {what}")
-    searches = tuple(cast(SearchResults, outcome.results) for outcome in studies)
+    searches = tuple(cast(SearchResults, stored.results) for stored in studies)
     with as_usage_error(ValueError):
         check_studies(searches)
     return SideBySide(searches)

@@ -237,8 +237,8 @@ PANELS = {
 def _group(commands: Sequence[CommandInfo | TyperInfo]) -> None:
     """Puts commands into their groups."""
     groups = {command: panel for panel, names in PANELS.items() for command in names}
-    for added in commands:
-        added.rich_help_panel = groups[name_of(added)]
+    for command in commands:
+        command.rich_help_panel = groups[name_of(command)]
 
 
 _group([*app.registered_commands, *app.registered_groups])

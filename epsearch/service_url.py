@@ -75,7 +75,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def same_place(scheme: str, place: str, other: str) -> bool:
+def same_place(scheme: str, host: str, other: str) -> bool:
     """Returns whether two Host headers name the same place for pages of a scheme: a default port may be left out."""
     port = f":{PORTS[scheme]}"
-    return place.lower().removesuffix(port) == other.lower().removesuffix(port)
+    return host.lower().removesuffix(port) == other.lower().removesuffix(port)

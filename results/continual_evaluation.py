@@ -72,7 +72,7 @@ def windowed_forgetting(points: Array, window: int, worst: bool = False) -> floa
     for task in range(_tasks(points) if len(points) else 0):
         curve = points[points[:, 0] >= task, 2 + task]
         later = [curve[: len(curve) - gap] - curve[gap:] for gap in range(1, min(window, len(curve)))]
-        drops.append(max(0.0, *(float(column.max()) for column in later)) if later else 0.0)
+        drops.append(max(0.0, *(float(differences.max()) for differences in later)) if later else 0.0)
     return max(drops, default=math.nan) if worst else _mean(drops)
 
 

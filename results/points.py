@@ -74,13 +74,13 @@ def point_of(record: RunRecord, names: Sequence[str]) -> tuple[Value | None, ...
     return tuple(value(record, name) for name in names)
 
 
-def matches(values: Sequence[Value | None], others: Sequence[Value]) -> bool:
-    """Returns whether a record with these values belongs to the point `wanted`; None fits every value.
+def matches(values: Sequence[Value | None], point: Sequence[Value]) -> bool:
+    """Returns whether a record with these values belongs to a point; None fits every value.
 
     >>> matches((0.0, None), (0.0, "raw")), matches((0.1, "mean"), (0.1, "raw"))
     (True, False)
     """
-    return all(coordinate is None or coordinate == other for coordinate, other in zip(values, others, strict=True))
+    return all(coordinate is None or coordinate == other for coordinate, other in zip(values, point, strict=True))
 
 
 def group(

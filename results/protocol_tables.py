@@ -74,7 +74,7 @@ def order_table(results: ProtocolResults) -> pd.DataFrame:
     orders, _ = units(results.records)
     rows = []
     for row in in_table_order(results):
-        losses = [dict(zip(orders, of_row.by_order, strict=True)) for of_row in regrets(results, row)]
+        losses = [dict(zip(orders, regret.by_order, strict=True)) for regret in regrets(results, row)]
         for order, schedule in sorted(row.choices.items()):
             means = mean_std([record for record in row.records if record.unit.order == order], MAIN)
             cost = row.cost.get(order)
@@ -149,7 +149,7 @@ def _row(results: ProtocolResults, row: ProtocolRow, inside: bool) -> dict[str, 
         "choice_median": median_low(values) if values else math.nan,
         "choice_low": min(values, default=math.nan),
         "choice_high": max(values, default=math.nan),
-        "most_values": max((len({value for _, value in path}) for path in row.choices.values()), default=0),
+        "most_values": max((len({value for _, value in schedule}) for schedule in row.choices.values()), default=0),
         **mean_std(row.records, MAIN),
         **{f"{WORST_CASE}_{part}": value for part, value in worst.items()},
         "regret": first.mean,

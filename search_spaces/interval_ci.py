@@ -48,11 +48,15 @@ class IntervalConfidence(GridRounds):
 
     def _eligible(self) -> list[Best]:
         scored = self._scored()
-        on_curve = [best for best in scored if not self._is_apart(best.point)]
+        on_curve = [candidate for candidate in scored if not self._is_apart(candidate.point)]
         if self._hull is None or not on_curve:
             return scored
-        nearest = min(self._outside(best, self._hull) for best in on_curve)
-        return [best for best in scored if self._is_apart(best.point) or self._outside(best, self._hull) <= nearest]
+        nearest = min(self._outside(candidate, self._hull) for candidate in on_curve)
+        return [
+            candidate
+            for candidate in scored
+            if self._is_apart(candidate.point) or self._outside(candidate, self._hull) <= nearest
+        ]
 
     def _close(self) -> RoundEnd:
         """Returns what follows from all scores so far, in the order in which the reasons to stop are checked."""
@@ -73,7 +77,7 @@ class IntervalConfidence(GridRounds):
         if not known:
             return None
         seeds, coordinates = max(map(len, known.values())), sorted(known)
-        scores = [(*known[place], *[None] * (seeds - len(known[place]))) for place in coordinates]
+        scores = [(*known[coordinate], *[None] * (seeds - len(known[coordinate]))) for coordinate in coordinates]
         # All scores, over the whole axis: the fit uses the values outside of the present interval, too.
         whole, present = self._grids[0].interval, self._grids[-1].interval
         ends = self._confidence(coordinates, scores, whole.low, whole.high)
@@ -95,9 +99,9 @@ class IntervalConfidence(GridRounds):
     def _is_apart(self, point: Point) -> bool:
         return point[0] in self._parameter.apart
 
-    def _outside(self, best: Best, hull: tuple[float, float]) -> float:
+    def _outside(self, candidate: Best, hull: tuple[float, float]) -> float:
         """Returns how far outside the confidence set a point lies, in widths of the axis; 0 inside."""
-        at = self._parameter.coordinate(float(best.point[0]))
+        at = self._parameter.coordinate(float(candidate.point[0]))
         # Rounded, because neighbours on both sides of the set are equally far from it but for the last bits.
         return max(round(max(hull[0] - at, at - hull[1]) / self._grids[0].interval.width, DIGITS - 3), 0.0)
 

@@ -66,7 +66,9 @@ class GridRounds(InRounds, ABC):
     @property
     def best(self) -> Best | None:
         """The best observation of all rounds; of equal ones the smaller one, as of a round (`narrowing_rule.rank`)."""
-        return min(self._eligible(), key=lambda best: (-best.value, best.point, best.number), default=None)
+        return min(
+            self._eligible(), key=lambda candidate: (-candidate.value, candidate.point, candidate.number), default=None
+        )
 
     def tell(self, observations: Sequence[Observation]) -> None:
         """Takes scores; when those of the round are complete, opens the next round or is done.

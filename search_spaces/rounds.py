@@ -26,7 +26,7 @@ class InRounds:
     @property
     def best(self) -> Best | None:
         """The suggestion with the highest score so far; of equal scores the smaller number."""
-        return min(self._scored(), key=lambda best: (-best.value, best.number), default=None)
+        return min(self._scored(), key=lambda candidate: (-candidate.value, candidate.number), default=None)
 
     def ask(self) -> list[Suggestion]:
         """Returns the suggestions of the current round that have no score yet, ascending."""

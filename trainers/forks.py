@@ -37,14 +37,18 @@ class Fork(Learner):
                 f"a fork has the method and the seed of its origin, got {self.method}, {self.seed} "
                 f"and {self.origin.method}, {self.origin.seed}"
             )
-        for declared in self.declared.hyperparameters:
-            before, now = (values.get(declared.name) for values in (self.origin.hyperparameters, self.hyperparameters))
+        for hyperparameter in self.declared.hyperparameters:
+            before, now = (
+                values.get(hyperparameter.name) for values in (self.origin.hyperparameters, self.hyperparameters)
+            )
             # A pass that is cut offers a reservoir as many examples as the mini-batches hold.
-            fixed = declared.fixed or (
-                declared.name == BATCH_SIZE.name and self.hyperparameters.get(STEPS.name) is not None
+            fixed = hyperparameter.fixed or (
+                hyperparameter.name == BATCH_SIZE.name and self.hyperparameters.get(STEPS.name) is not None
             )
             if fixed and before != now:
-                raise ValueError(f"{declared.name} must stay the same throughout a run, got {before} and then {now}")
+                raise ValueError(
+                    f"{hyperparameter.name} must stay the same throughout a run, got {before} and then {now}"
+                )
 
 
 def fork(origin: Learner, after: int, **values: Value) -> Fork:

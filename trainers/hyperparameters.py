@@ -127,7 +127,7 @@ class Hyperparameters(SimpleNamespace):
     def of(cls, declared: Iterable[Hyperparameter], values: Mapping[str, Value]) -> "Hyperparameters":
         """Exactly those declared: as given, else the default. Raises ValueError where a value is missing or wrong."""
         declarations = tuple(declared)
-        made = cls(**{declared.name: declared.default for declared in declarations} | dict(values))
+        made = cls(**{hyperparameter.name: hyperparameter.default for hyperparameter in declarations} | dict(values))
         made.check(declarations)
         return made
 

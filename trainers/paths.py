@@ -28,14 +28,14 @@ def train_path(cohort: Cohort, training: Training, progress: Progress | None = N
     taken, notes = 0, []
     for part in _cohorts(plan):
         tasks = {learner: plan[learner] for learner in part.learners}
-        whole = replace(training, until=max(map(max, tasks.values())) + 1, last_steps=None)
-        places = whole.checkpoints(part)
+        part_training = replace(training, until=max(map(max, tasks.values())) + 1, last_steps=None)
+        places = part_training.checkpoints(part)
         # Another process may have kept some since they were looked for.
         places.states = {
             (learner, task): {} for learner in tasks for task in tasks[learner] - states.get(learner, {}).keys()
         }
         starts = {learner: start for learner in tasks if (start := _start(learner, min(tasks[learner]) + 1, states))}
-        result = train_rest(part, whole, places, starts, progress)
+        result = train_rest(part, part_training, places, starts, progress)
         for (learner, task), arrays in places.states.items():
             states.setdefault(learner, {})[task] = arrays
         taken += int(result.steps.sum()) - result.saved
@@ -48,9 +48,9 @@ def train_path(cohort: Cohort, training: Training, progress: Progress | None = N
 
 def _start(learner: Learner, before: int, states: States) -> tuple[int, Arrays] | None:
     """Returns (the last known task before this one, what is known after it); of a fork at least its origin's."""
-    checkpoints = states.get(learner, {})
-    if tasks := [task for task in checkpoints if task < before]:
-        return max(tasks), checkpoints[max(tasks)]
+    of_learner = states.get(learner, {})
+    if tasks := [task for task in of_learner if task < before]:
+        return max(tasks), of_learner[max(tasks)]
     if isinstance(learner, Fork) and learner.after in (of_origin := states.get(learner.origin, {})):
         return learner.after, of_origin[learner.after]
     return None
@@ -69,9 +69,8 @@ def _plan_paths(cohort: Cohort, until: int, checkpoints: Checkpoints, states: St
             return
         if checkpoint := checkpoints.last(learner, before):
             task, arrays = checkpoint
-            states.setdefault(learner.origin if isinstance(learner, Fork) and task == learner.after else learner, {})[
-                task
-            ] = arrays
+            owner = learner.origin if isinstance(learner, Fork) and task == learner.after else learner
+            states.setdefault(owner, {})[task] = arrays
         elif isinstance(learner, Fork):
             tasks = plan.setdefault(learner.origin, set())
             tasks.add(learner.after)

@@ -31,21 +31,21 @@ class Reservoir:
         first_pass: steps of the first pass over the task, None for all. Later ones offer nothing: copies of the same
         images would fill the memory, where every example is to be stored with the same probability.
         """
-        drawn, draws = generator(self._seed, "replay", task), generator(self._seed, "reservoir", task)
+        replay_rng, memory_rng = generator(self._seed, "replay", task), generator(self._seed, "reservoir", task)
         steps = []
         for step, rows in enumerate(row for batch in batches for row in batch):
             count = self._stored if draw is None else min(draw, self._stored)
             # Of nothing, nothing is drawn: no number of the generator is used up.
-            slots = np.concatenate([self._draw(drawn, count) for _ in range(self._draws)])
+            slots = np.concatenate([self._draw(replay_rng, count) for _ in range(self._draws)])
             before, offers = self._rows[slots], first_pass is None or step < first_pass
-            taken = np.array([self._offer(row, draws) if offers else -1 for row in rows])
+            taken = np.array([self._offer(row, memory_rng) if offers else -1 for row in rows])
             steps.append((np.concatenate([rows, before]), slots, _last(taken), count))
         return tuple(
-            self._segment(list(group)) for _, group in groupby(steps, key=lambda part: (len(part[2]), part[3]))
+            self._segment(list(group)) for _, group in groupby(steps, key=lambda step: (len(step[2]), step[3]))
         )
 
-    def _draw(self, drawn: np.random.Generator, count: int) -> Indices:
-        return drawn.choice(self._stored, count, replace=False, shuffle=False) if count else np.arange(0)
+    def _draw(self, rng: np.random.Generator, count: int) -> Indices:
+        return rng.choice(self._stored, count, replace=False, shuffle=False) if count else np.arange(0)
 
     def _segment(self, steps: list[tuple[Indices, Indices, Indices, int]]) -> Segment:
         """Returns the segment of steps alike, each (rows, slots that are read, slots that are written, of one draw)."""

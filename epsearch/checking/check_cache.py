@@ -75,7 +75,7 @@ def read(study: Study, images: Mapping[str, Any]) -> CheckReport | None:
     stored = _content(*_file(study, images))["checked"]
     if stored is None:
         return None
-    return CheckReport(**stored | {"findings": tuple(Finding(*facts) for facts in stored["findings"])})
+    return CheckReport(**stored | {"findings": tuple(Finding(*fields) for fields in stored["findings"])})
 
 
 def write(study: Search, images: Mapping[str, Any], report: CheckReport, settings: tuple[Setting, ...]) -> None:

@@ -47,9 +47,9 @@ def of_declared(declared: Iterable[Hyperparameter], values: Mapping[str, Any]) -
     (Setting(name='memory', usual=5, far=(1, 40), between=()),)
     """
     return tuple(
-        _of_declared(parameter, values[parameter.name])
-        for parameter in declared
-        if values.get(parameter.name) is not None
+        _of_declared(hyperparameter, values[hyperparameter.name])
+        for hyperparameter in declared
+        if values.get(hyperparameter.name) is not None
     )
 
 

@@ -118,19 +118,19 @@ def _check(context: typer.Context, words: list[str], file: Path | None, gpu: boo
             command.make_context(name, checked, parent=context) as inner,
         ):
             command.invoke(inner)
-            sources = {name: inner.get_parameter_source(name) for name in _names(command)}
+            sources = {option: inner.get_parameter_source(option) for option in _names(command)}
             in_file = {} if (path := inner.params["config"]) is None else read(path)
     except typer.Exit:  # of --help
         write(described.getvalue())
         raise
-    names = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+    names = {option for option, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
     if "server" in names:
         raise UsageError("server must not be given: the job trains by itself")
     study = yaml.safe_load(described.getvalue())
     if study["time_budget"] is not None:
         raise UsageError("time-budget must not be given: it would begin anew in every run of the job")
     # A file of --print-config has all options, most of them as they usually are.
-    names |= {name for name in in_file if name in USUAL and study.get(name) != USUAL[name]}
+    names |= {option for option in in_file if option in USUAL and study.get(option) != USUAL[option]}
     return study, names - (set() if any(argument.startswith("--device") for argument in arguments) else {"device"})
 
 

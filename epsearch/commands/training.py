@@ -59,7 +59,7 @@ def _command(kind: type[Study], act: Callable[..., int]) -> Callable[..., int]:
     left_out = set() if kind.extendable else {"extend"}
     left_out |= set() if kind.has_latex else {"metrics"}
     left_out |= {"wait", "live", "with_printed", "metrics", "notify"} if act in (_plan, _plan_of_pack) else {"verbose"}
-    parameters = [option for name, option in others if name not in left_out]
+    parameters = [parameter for name, parameter in others if name not in left_out]
     signature = inspect.Signature([*map(parameter, kind.options().values()), *parameters])
     # Typer reads both: the order and the defaults from the one, the types from the other.
     command.__signature__ = signature  # type: ignore[attr-defined]

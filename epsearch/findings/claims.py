@@ -25,7 +25,7 @@ def stored_claim(loop: Loop) -> StoredClaim | None:
         digest=claim_hash(loop),
         first=_values(first),
         second=_values(second),
-        missing=sum(len(units) or len(loop.study.units) for units in sides) - len(members),
+        missing=sum(len(side) or len(loop.study.units) for side in sides) - len(members),
         diverged=sum(record.status != "ok" for record in members),
         # To the second, as records have their time.
         earlier=sum(record.created[:SECONDS] < loop.stored_at[:SECONDS] for record in members),

@@ -20,8 +20,8 @@ def _cost(loop: TableLoop, row: Row) -> RowCost:
 
     run = loop.runs(row)[0]
     flop, steps = loop.cost_of(run)
-    bytes_of_parts = bytes_kept(run.learner, loop.stream(run.phase, run.order), loop.study.architecture)
-    return RowCost(bytes_of_parts, steps, flop, _tuning(loop, row))
+    bytes_by_kind = bytes_kept(run.learner, loop.stream(run.phase, run.order), loop.study.architecture)
+    return RowCost(bytes_by_kind, steps, flop, _tuning(loop, row))
 
 
 def _tuning(loop: TableLoop, row: Row) -> float:

@@ -18,7 +18,7 @@ def evidence(
 ) -> Evidence:
     """Compares by hashes the tests that chose with those that judge.
 
-    pairs: (runs whose accuracies chose, runs that judge), as one for each order of tasks; known: hashes of earlier
+    pairs: (runs whose accuracies chose, runs that judge), as one for each order of tasks; hashes_of_tasks: of earlier
     calls with the same loop, to which those of this one are added.
     """
     hashes_of_tasks = {} if hashes_of_tasks is None else hashes_of_tasks

@@ -37,7 +37,7 @@ def reproductions(storage: LedgerUrl, out: Path) -> list[Answer]:
                 # Print and margin, too: files of one name may have others.
                 held = f"{answer['printed']:g} ± {answer['margin']:g}"
                 key = (answer["source"], answer["dataset"], answer["name"], held, *answer["changed"])
-                best[key] = max(best.get(key, answer), answer, key=lambda row: int(row["n"]))
+                best[key] = max(best.get(key, answer), answer, key=lambda answer: int(answer["n"]))
     if not best:
         raise UsageError(f"no row has been reproduced in {storage} yet; `epsearch reproduce` lists the packs")
     return [best[key] for key in sorted(best)]

@@ -81,7 +81,7 @@ def search_so_far(loop: SearchLoop, waiting: RetryPolicy | None = None) -> Searc
 
 def _so_far(loop: SearchLoop, chosen: Point, score: float, waiting: RetryPolicy | None) -> SearchResults:
     """Returns the results with open rounds and their members."""
-    rounds = tuple(_search_round(loop, step) for step in loop.rounds())
+    rounds = tuple(_search_round(loop, round) for round in loop.rounds())
     return replace(_results(loop, chosen, score, {}, waiting), rounds=rounds, search=loop.search_records())
 
 

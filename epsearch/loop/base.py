@@ -290,7 +290,7 @@ class Loop(ABC):
         """Returns the work of a job, in FLOP; for plug-in trainers its number of tasks."""
         return sum(map(self._work, job.runs))
 
-    def _find_members(self, known: int, stage: str) -> tuple[int, list[Run]]:
+    def _find_members(self, stored: int, stage: str) -> tuple[int, list[Run]]:
         """Returns the number of members of the stage, and the missing ones; members with equal keys count once."""
         runs = self._stage_runs()
         return len(set(map(self._key, runs))), self._unstored(runs)

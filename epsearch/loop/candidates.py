@@ -30,10 +30,8 @@ def quasi_random(parameters: tuple[Parameter, ...], count: int) -> list[dict[str
     """
     from scipy.stats.qmc import Halton  # takes a while to import
 
-    unit, axes = (
-        Halton(len(parameters), scramble=False).random(count + 1)[1:],
-        [parameter.axis() for parameter in parameters],
-    )
+    unit = Halton(len(parameters), scramble=False).random(count + 1)[1:]
+    axes = [parameter.axis() for parameter in parameters]
     return [
         {
             parameter.name: parameter.value(axis.low + share * axis.width)
@@ -51,10 +49,8 @@ def _grid(method: str, hyperparameter: Hyperparameter) -> tuple[float, ...]:
 
 def _parameter(hyperparameter: Hyperparameter, grid: tuple[float, ...], values: Hyperparameters) -> Parameter:
     """Returns the interval in which a hyperparameter is tuned."""
-    low, high = (
-        hyperparameter.low if hyperparameter.search_low is None else hyperparameter.search_low,
-        hyperparameter.high,
-    )
+    low = hyperparameter.low if hyperparameter.search_low is None else hyperparameter.search_low
+    high = hyperparameter.high
     if grid:
         return Parameter(hyperparameter.name, min(grid), max(grid), log=True, whole=hyperparameter.whole)
     if high < LARGEST:

@@ -79,7 +79,7 @@ def _sizes(count: int, workers: int, work: float, largest: float, left: float) -
 
     Guided self-scheduling (Polychronopoulos and Kuck, 1987): each size is a worker's share of the rest.
 
-    each: work of a member; largest: most work of a cohort; left: work of these and all later members.
+    work: of a member; largest: most work of a cohort; left: work of these and all later members.
 
     >>> _sizes(55, 2, 1.0, 55 / 8, 55.0)
     [7, 7, 7, 7, 7, 7, 6, 3, 2, 1, 1]

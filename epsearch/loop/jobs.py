@@ -244,7 +244,7 @@ def _by_trainer(job: Job, progress: Progress | None, stream: TaskStream, share: 
     if limits.bytes is None:
         limits = replace(limits, bytes=bytes_free(path, job.at_once, share))
     beside, files, versions = job.stream.beside, files_of(plugin.parts), versions_of(plugin.parts)
-    networks = {plugin.reference: files_of(plugin.parts) for plugin in job.plugins if plugin.kind == "network"}
+    networks = {network.reference: files_of(network.parts) for network in job.plugins if network.kind == "network"}
     request = running.Request(plugin.reference, beside, files, versions, path.device, limits=limits, networks=networks)
     # A certificate shows what a fresh import comes to, also where all others are copies of one.
     request = replace(request, copied=job.certify is None)

@@ -68,7 +68,7 @@ class SearchLoop(Loop):
         before = {point: seeds for loop in self.earlier for point, seeds in loop.driver.assigned_seeds().items()}
         self.driver: StrategyDriver = StrategyDriver(study, self._record, before)
         self.strategy = self.driver.strategy
-        self._scores = lru_cache(1)(lambda records, stage: self.driver.scores())  # the same while these two are
+        self._scores = lru_cache(1)(lambda stored, stage: self.driver.scores())  # the same while these two are
         self._stages = lru_cache(1)(self._find_stages)  # the same while its arguments are
         self._keeps = study.further_tasks > 0  # whether members are kept, to go on with further tasks
         self._phase = study.scored_on
@@ -296,15 +296,13 @@ class SearchLoop(Loop):
         Points of later rounds are unknown, and count as the example of the study.
         """
         study = self.study
-        of_example = self._work(self._run(study.example, study.units[0]))
+        example = self._work(self._run(study.example, study.units[0]))
         final = self._work(self._judged(study.example, study.units[0]))
         runs = {*self.missing(), *(references := self._references_left())}
         points = 0 if self.evaluating else counts.final - len(references)
-        fixed = sum(self._work(run) for run in runs) + points * final + counts.certified * of_example
+        fixed = sum(self._work(run) for run in runs) + points * final + counts.certified * example
         further = 0 if self.evaluating else self._further()
-        least, usual, most = (
-            fixed + later * of_example for later in (counts.least, counts.usual, counts.most - further)
-        )
+        least, usual, most = (fixed + later * example for later in (counts.least, counts.usual, counts.most - further))
         return least, usual, most + (further * self._work(self._longest) if further else 0.0)
 
     def search_records(self) -> tuple[RunRecord, ...]:
@@ -324,8 +322,8 @@ class SearchLoop(Loop):
     def claimable(self) -> dict[str, list[Run]]:
         """Returns the runs of the chosen point, once it is evaluated, and of the baseline."""
         best = self.best if self.evaluating else None
-        points = [[] if best is None else [best.point], self.study.compared]
-        return {name: self._final(judged) for name, judged in zip(self.study.claimable, points, strict=False) if judged}
+        sides = [[] if best is None else [best.point], self.study.compared]
+        return {name: self._final(side) for name, side in zip(self.study.claimable, sides, strict=False) if side}
 
     def references(self) -> dict[str, tuple[RunRecord, ...]]:
         """Returns the stored members of each reference row, by its method; rows without any are left out."""
@@ -348,10 +346,10 @@ class SearchLoop(Loop):
         """
         rounds: list[Round] = []
         for loop in reversed((*self.earlier, self)):
-            later = {each.points for each in rounds}
-            rounds = [*(step for step in loop.strategy.rounds if step.points not in later), *rounds]
-        rounds.sort(key=lambda step: step.named)  # choices of curves come last
-        return tuple(replace(step, number=number) for number, step in enumerate(rounds, start=1))
+            later = {round.points for round in rounds}
+            rounds = [*(round for round in loop.strategy.rounds if round.points not in later), *rounds]
+        rounds.sort(key=lambda round: round.named)  # choices of curves come last
+        return tuple(replace(round, number=number) for number, round in enumerate(rounds, start=1))
 
     def _store_result(self, job: Job, result: JobResult) -> None:
         """Stores the records of a job, or compares a certificate's member with its record."""
@@ -391,7 +389,7 @@ class SearchLoop(Loop):
             return (), ()
         return self._stages(len(self.records), len(self.strategy.rounds))
 
-    def _find_stages(self, records: int, rounds: int) -> tuple[tuple[SearchStage, ...], tuple[Point, ...]]:
+    def _find_stages(self, stored: int, rounds: int) -> tuple[tuple[SearchStage, ...], tuple[Point, ...]]:
         return search_stages(self.study, [*self.driver.assigned_seeds()], self._record)
 
     def _along(self, points: Iterable[Point], more: int) -> list[Run]:

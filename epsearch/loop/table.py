@@ -107,7 +107,7 @@ def table_rows(study: Table, images: Mapping[str, Any] = MappingProxyType({})) -
 
 
 def _row(study: Table, name: str, changes: dict[str, Value]) -> Row:
-    """Returns the row of a method; own: the values that make it different."""
+    """Returns the row of a method; changes: the values that make it different."""
     method = methods.method(name)
     values = of_methods(study.dataset).get(name, {}) | vars(study.hyperparameters)
     values |= {field: value for method_name, field, value in study.settings if method_name == name}

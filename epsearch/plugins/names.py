@@ -31,7 +31,7 @@ class InstalledPlugin(NamedTuple):
 def resolve(kind: str, value: object, ours: Collection[str]) -> str:
     """Returns the module:attribute of a name; names of epsearch's own are returned unchanged.
 
-    own: names that no package can take. Raises UsageError, one line, for an unknown name, and for a name of several
+    ours: names that no package can take. Raises UsageError, one line, for an unknown name, and for a name of several
     packages.
     """
     text = str(value)

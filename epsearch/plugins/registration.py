@@ -38,7 +38,7 @@ def add_plugins(options: Mapping[str, Any]) -> Iterator[None]:
     maximised, others = objective_label(objective), _loaded("metric", options)
     # One that is maximised has its column anyway.
     metrics = {
-        name: _metric(name, metric) for name, metric in others.items() if metric is not None or name != maximised
+        name: _metric(name, plugin) for name, plugin in others.items() if plugin is not None or name != maximised
     }
     drawn = {name: _figure(plugin, figures.PARTS) for name, plugin in _loaded("figure", options).items() if plugin}
     # Not those of an outer context, which may be the same: exporting a study for a paper writes its pages, too.

@@ -46,7 +46,7 @@ def check_tuning(study: Comparison) -> None:
 def check_on(study: Search, stream: TaskStream, tasks: int) -> None:
     """Checks searched values by the sizes of the stream that scores them. Raises UsageError.
 
-    seen: how many of its first tasks do. A search is refused only where all of its values are too large to differ.
+    tasks: how many of its first ones do. A search is refused only where all of its values are too large to differ.
     """
     for name in () if study.foreign else study.space.names:
         if name not in LIMITS:

@@ -82,14 +82,12 @@ def _with_pack(kind: type[Study], written: Mapping[str, Any]) -> dict[str, Any]:
 
 def _of_pack(kind: type[Study], pack: Pack) -> dict[str, Any]:
     """Returns the options of a kind that a pack sets, unparsed. Raises UsageError for a setting that nobody has."""
-    options, own = (
-        kind.options(),
-        {hyperparameter.name for hyperparameter in declared_method(pack.method).hyperparameters},
-    )
-    taken = {name for name, option in Comparison.options().items() if option.identifies} - OF_A_PACK | own
+    options = kind.options()
+    own = {hyperparameter.name for hyperparameter in declared_method(pack.method).hyperparameters}
+    allowed = {name for name, option in Comparison.options().items() if option.identifies} - OF_A_PACK | own
     for name in pack.settings:
-        if name not in taken:
-            hint = did_you_mean(name, sorted(taken), "`epsearch compare --help-all` lists them")
+        if name not in allowed:
+            hint = did_you_mean(name, sorted(allowed), "`epsearch compare --help-all` lists them")
             raise UsageError(f"pack {pack.name}: no setting {name!r}{hint}")
     values: dict[str, Any] = {name: value for name, value in pack.settings.items() if name in options}
     if "method" in options:

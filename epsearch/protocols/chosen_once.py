@@ -39,9 +39,7 @@ class Predicted(Protocol):
         if len(outcomes) < 2:
             return super().choose(question, trials)
         places = dict(zip(question.candidates, question.places, strict=True))
-        x, matrices = (
-            np.array([[places[trial.value]] for trial in whole]),
-            np.array([trial.matrices for trial in whole]),
-        )
+        x = np.array([[places[trial.value]] for trial in whole])
+        matrices = np.array([trial.matrices for trial in whole])
         model = Extrapolation.fit(x, matrices, question.tasks, np.ones(matrices.shape[:2], dtype=bool))
         return whole[model.choice].value

@@ -125,8 +125,8 @@ def _of_search(loop: SearchLoop) -> tuple[str, tuple[Parameter, ...], list[Trial
     """Returns the trials on the stream that scores points, then those of the evaluation, if on another stream."""
     study, names, seeds = loop.study, loop.study.space.names, len(loop.study.units)
     rounds: dict[Point, int] = {}
-    for step in loop.rounds():
-        rounds |= {point: step.number for point in step.points if point not in rounds}
+    for round in loop.rounds():
+        rounds |= {point: round.number for point in round.points if point not in rounds}
     searched = group(loop.search_records(), names, rounds)
     open_round = {} if loop.evaluating else loop.driver.wanted()
     dropped = loop.dropped()
@@ -151,7 +151,7 @@ def _searched(loop: SearchLoop) -> tuple[Parameter, ...]:
     widened = []
     for at, parameter in enumerate(loop.study.space.parameters):
         versions = [*(earlier.study.space.parameters[at] for earlier in loop.earlier), parameter]
-        values = [point[at] for step in loop.rounds() for point in step.points]
+        values = [point[at] for round in loop.rounds() for point in round.points]
         if parameter.choices:
             choices = [choice for version in versions for choice in version.choices]
             widened.append(replace(parameter, choices=tuple(dict.fromkeys((*choices, *values)))))

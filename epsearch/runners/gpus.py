@@ -306,7 +306,7 @@ class _Gpus:
         return sorted((process for process in processes if process.room >= needed), key=lambda process: -process.room)
 
     def _more(self, workers: int, needed: int) -> Iterator[tuple[str, float]]:
-        """Yields (token, share) of further processes, for `wanted` in all, as far as members of `needed` bytes fit."""
+        """Yields (token, share) of further processes, for `workers` in all, as far as members of `needed` bytes fit."""
         count, rest = len(self._all), workers - len(self._all)
         for place, process in enumerate(self._all):
             more = max(0, min(-(-rest // (count - place)), process.room // max(1, needed) - 1))

@@ -151,11 +151,8 @@ def study(status: StudyStatus, stored: description.Study, results: StudyResults 
 
     The results are of one moment, also the choice and its score, which the status may have newer.
     """
-    answer, verdict, own = (
-        None,
-        None,
-        {field.name: getattr(status, field.name) for field in fields(status) if field.init},
-    )
+    answer = verdict = None
+    own = {field.name: getattr(status, field.name) for field in fields(status) if field.init}
     if results is not None and results.results is not None and stored.kind == Search.kind:
         search = cast(SearchResults, results.results)
         answer, verdict = in_words(search), _verdict(search)

@@ -20,7 +20,7 @@ class People:
         queued = [submission for submission in submissions.values() if submission.open]
         running = [submission for submission in queued if submission.study in states and states[submission.study].held]
         studies, waiting_or_running, in_training = (
-            Counter(submission.submitter for submission in some) for some in (submissions.values(), queued, running)
+            Counter(submission.submitter for submission in group) for group in (submissions.values(), queued, running)
         )
         tokens: dict[str, list[Credential]] = {}
         for valid in self._settings.tokens.valid:

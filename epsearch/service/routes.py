@@ -204,7 +204,7 @@ def _results(api: APIRouter, service: Service) -> None:
     @api.get("/studies/{name}/figures")
     def list_figures(name: Name) -> list[answers.Figure]:
         """All figures of a study, as of now."""
-        return [reporter.figure(drawing, *parts) for drawing, parts in reporter.results(name).figures.items()]
+        return [reporter.figure(figure, *parts) for figure, parts in reporter.results(name).figures.items()]
 
     @api.get("/studies/{name}/figures/{figure}")
     def get_figure(name: Name, figure: Annotated[str, Path(max_length=100)]) -> answers.Figure:

@@ -40,7 +40,7 @@ def hide_paths(settings: Settings) -> Hide:
 class Sender:
     """Sends one answer to a request.
 
-    hide: replaces paths. known: the header If-None-Match, with which an answer of the same content becomes 304; None
+    hide: replaces paths. tags: the header If-None-Match, with which an answer of the same content becomes 304; None
     for an answer that gets no ETag.
     """
 

@@ -88,8 +88,8 @@ def _declared(kind: Any) -> dict[str, Option | None]:
     options = {each.name: each.metadata.get("option") for each in fields(kind)}
     names: list[str] = []
     place = 0
-    for name, described in options.items():
-        place = names.index(described.after) + 1 if described is not None and described.after else place
+    for name, entry in options.items():
+        place = names.index(entry.after) + 1 if entry is not None and entry.after else place
         names.insert(place, name)
         place += 1
     return {name: None if (each := options[name]) is None else replace(each, name=name) for name in names}
@@ -346,8 +346,8 @@ class Study:
     def options(cls) -> dict[str, Option]:
         """Returns all options by name, hyperparameters included, in the order of help and files."""
         table: dict[str, Option] = {}
-        for name, described in _declared(cast(Any, cls)).items():
-            table |= {name: described} if described else {taken: _of_hyperparameter(taken) for taken in cls.takes()}
+        for name, entry in _declared(cast(Any, cls)).items():
+            table |= {name: entry} if entry else {taken: _of_hyperparameter(taken) for taken in cls.takes()}
         return table
 
     @classmethod

@@ -31,7 +31,7 @@ PACK_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,59}")
 USUAL = "cv-tasks"
 """The protocol of nearly all stored searches, which are listed without a table of protocols."""
 # The methods of a comparison share these, as it is paired.
-SHARED = (*(each.name for each in OF_EVERY_METHOD if not each.per_method), MEMORY.name)
+SHARED = (*(declared.name for declared in OF_EVERY_METHOD if not declared.per_method), MEMORY.name)
 
 
 @as_usage_error(UnknownDataset)

@@ -46,10 +46,8 @@ def _verdict(rerun: "Rerun") -> str:
 
 def _summary(verification: "Verification") -> list[str]:
     reruns = verification.reruns
-    same, wrong = (
-        sum(rerun.certificate.within(0.0) for rerun in reruns),
-        [rerun for rerun in reruns if not rerun.agrees],
-    )
+    same = sum(rerun.certificate.within(0.0) for rerun in reruns)
+    wrong = [rerun for rerun in reruns if not rerun.agrees]
     lines = [
         f"{same} of {count_text(len(reruns), 'run')} of {verification.study.name} the same bit for bit, "
         f"of {verification.stored} that are stored (--seed {verification.seed} draws them again)"

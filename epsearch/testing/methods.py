@@ -49,7 +49,7 @@ class MethodCase:
         self.name = method if isinstance(method, str) else self._named(method)
         self.method = PLUGGED.get(self.name) or METHODS[self.name]
         self.path = path or (COMPILED if find_spec("numba") else TENSORS)
-        declared = {declared.name: declared for declared in self.method.hyperparameters}
+        declared = {hyperparameter.name: hyperparameter for hyperparameter in self.method.hyperparameters}
         every = USUAL | dict(values or {})
         self.values = {
             name: every[name] if name in every and hyperparameter.fits(every[name]) else hyperparameter.default
@@ -201,7 +201,7 @@ def a_first_task_is_plain_sgd_where_it_must_be(case: MethodCase) -> str | None:
     if case.method.memory == RESERVOIR:
         return "a reservoir replays from its second step on"
     plain = MethodCase("van", {name: case.values[name] for name in ("lr", "batch_size")}, path=case.path)
-    result, expected = (trained.train([trained.learner()], toy(range(2))) for trained in (case, plain))
+    result, expected = (method_case.train([method_case.learner()], toy(range(2))) for method_case in (case, plain))
     same = result.accuracies[0, 0, 0] == expected.accuracies[0, 0, 0]
     sure(
         same and np.allclose(result.within[0, 0], expected.within[0, 0]),
@@ -303,14 +303,14 @@ PROMISES = (
 )
 
 
-def _other(declared: Hyperparameter, value: Value) -> Value:
+def _other(hyperparameter: Hyperparameter, value: Value) -> Value:
     """Another value that is as likely to matter."""
-    if declared.choices:
-        return next((word for word in declared.choices if word != value), value)
+    if hyperparameter.choices:
+        return next((word for word in hyperparameter.choices if word != value), value)
     if value is None or isinstance(value, str):
         return 1
-    near = [value + 1, value - 1] if declared.whole else [3 * value, value / 3, value + 0.4, value - 0.4]
-    return next((number for number in near if number != value and declared.fits(number)), value)
+    near = [value + 1, value - 1] if hyperparameter.whole else [3 * value, value / 3, value + 0.4, value - 0.4]
+    return next((number for number in near if number != value and hyperparameter.fits(number)), value)
 
 
 def _each(changes: Mapping[str, Value]) -> list[dict[str, Value]]:

@@ -173,11 +173,11 @@ def rounds_show_suggestions_and_observations(case: StrategyCase, table: Sequence
         batches.append(batch)
         strategy.tell(observations[-1])
     rounds = strategy.rounds
-    sure([step.number for step in rounds] == list(range(1, len(batches) + 1)), "rounds must be numbered 1, 2, 3, …")
+    sure([round.number for round in rounds] == list(range(1, len(batches) + 1)), "rounds must be numbered 1, 2, 3, …")
     points = [tuple(suggestion.point for suggestion in batch) for batch in batches]
-    sure([step.points for step in rounds] == points, "rounds must show the points that were asked for")
+    sure([round.points for round in rounds] == points, "rounds must show the points that were asked for")
     values = [tuple(observation.value for observation in batch) for batch in observations]
-    sure([step.scores for step in rounds] == values, "rounds must show the scores that were told")
+    sure([round.scores for round in rounds] == values, "rounds must show the scores that were told")
 
 
 def the_best_is_an_observed_value(case: StrategyCase, table: Sequence[float | None]) -> None:

@@ -110,11 +110,11 @@ def _members(results: SearchResults, metric: str) -> pd.DataFrame:
 
     The value is that of the point: a record whose method does not use the parameter has none of its own.
     """
-    members = [(r.number, s[0], record) for r in results.rounds for s in r.points for record in results.members_of(s)]
-    frame = summarize(record for _, _, record in members)[["seed", "status", metric]]
-    if any(record.unit.order for _, _, record in members):
-        frame["seed"] = [str(record.unit) for _, _, record in members]
-    places = pd.DataFrame([(number, value) for number, value, _ in members], columns=["repeat", results.parameters[0]])
+    rows = [(r.number, s[0], record) for r in results.rounds for s in r.points for record in results.members_of(s)]
+    frame = summarize(record for _, _, record in rows)[["seed", "status", metric]]
+    if any(record.unit.order for _, _, record in rows):
+        frame["seed"] = [str(record.unit) for _, _, record in rows]
+    places = pd.DataFrame([(number, value) for number, value, _ in rows], columns=["repeat", results.parameters[0]])
     return pd.concat([places, frame], axis=1)
 
 
@@ -122,9 +122,9 @@ def _references(results: SearchResults, metric: str) -> pd.DataFrame:
     """Returns `ParameterCurve.references`; without rows that do not have the metric, as joint training has no F_T."""
     spreads = {row: spread([*by_seed(members, metric).values()]) for row, members in results.references.items()}
     rows = [
-        (reference_label(row), of_row.n, of_row.mean, of_row.high - of_row.mean)
-        for row, of_row in spreads.items()
-        if not math.isnan(of_row.mean)
+        (reference_label(row), estimate.n, estimate.mean, estimate.high - estimate.mean)
+        for row, estimate in spreads.items()
+        if not math.isnan(estimate.mean)
     ]
     return pd.DataFrame(rows, columns=["row", "n", "mean", "half_width"])
 

@@ -29,7 +29,7 @@ def numbers(results: ProtocolResults) -> Numbers | None:
     if table.empty:
         return None
     grouped = table.groupby(["protocol", "title", "value"], sort=False)["order"]
-    counts = grouped.agg(n="size", orders=lambda path: " ".join(map(str, path))).reset_index()
+    counts = grouped.agg(n="size", orders=lambda group: " ".join(map(str, group))).reset_index()
     names = [row.name for row in in_table_order(results)]
     at = counts["protocol"].map(names.index)
     return results, counts.assign(at=at).sort_values(["at", "value"], ignore_index=True).drop(columns="at")
@@ -103,6 +103,6 @@ def logarithmic(results: ProtocolResults) -> bool:
     """Returns whether the axis of values is logarithmic: a value of 0 would not be on it."""
     values = (
         *results.candidates,
-        *(value for row in results.rows for path in row.choices.values() for _, value in path),
+        *(value for row in results.rows for schedule in row.choices.values() for _, value in schedule),
     )
     return results.log and min(values) > 0

@@ -63,11 +63,12 @@ def ranking(comparison: TableResults) -> tuple[pd.DataFrame, float]:
 
 def row_notes(comparison: TableResults) -> list[tuple[str, ...]]:
     """Returns the footnotes of each row: what is known about its printed row, if that is shown, then our own remark."""
-    printed = [
+    printed_notes = [
         footnotes(comparison.dataset, row.method) if comparison.printed_beside else () for row in comparison.rows
     ]
     return [
-        (*notes, *([row.remark] if row.remark else [])) for notes, row in zip(printed, comparison.rows, strict=True)
+        (*notes, *([row.remark] if row.remark else []))
+        for notes, row in zip(printed_notes, comparison.rows, strict=True)
     ]
 
 

@@ -61,8 +61,8 @@ def with_scores(
 
     scores: seed -> score of each row; spreads: standard deviation of each row; both in the unit that people see.
     """
-    lower, means = METRICS[metric].lower_is_better, [_estimate(score).value for score in scores]
-    digits = decimals((_estimate(score).error for score in scores), METRICS[metric].digits)
+    lower, means = METRICS[metric].lower_is_better, [_estimate(row).value for row in scores]
+    digits = decimals((_estimate(row).error for row in scores), METRICS[metric].digits)
     best = best_row(scores, lower)
     rows = []
     for i, (cells, mean, spread) in enumerate(zip(sheet.rows, means, spreads, strict=True)):
@@ -87,7 +87,7 @@ def best_row(scores: Sequence[Mapping[int, float]], lower: bool = False) -> int 
     (0, 1, None)
     """
     sign = -1.0 if lower else 1.0
-    means = {i: mean for i, score in enumerate(scores) if not math.isnan(mean := sign * _estimate(score).value)}
+    means = {i: mean for i, row in enumerate(scores) if not math.isnan(mean := sign * _estimate(row).value)}
     first, second, *_ = (*sorted(means, key=means.__getitem__, reverse=True), None, None)
     if first is None or second is None or not math.isfinite(means[first]):
         return None

@@ -208,10 +208,12 @@ def _answer(results: ProtocolResults) -> str:
 
 def _page(results: ProtocolResults, table: pd.DataFrame, sheet: Sheet, drawings: Figures) -> str:
     html = draw_figures(drawings)
-    sections = ("protocol_costs", "protocol_choices", "protocol_schedules")
+    protocol_figures = ("protocol_costs", "protocol_choices", "protocol_schedules")
     # Without a member the figures would be empty axes. Their numbers are still in the files.
-    learning = [section for name, section in html.items() if name not in sections] if (table["n"] > 0).any() else []
-    choices = [html[name] for name in sections[1:] if name in html]
+    learning = (
+        [figure for name, figure in html.items() if name not in protocol_figures] if (table["n"] > 0).any() else []
+    )
+    choices = [html[name] for name in protocol_figures[1:] if name in html]
     label = parameter_label(results.parameter)
     body = [
         _answer(results),

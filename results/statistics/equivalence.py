@@ -102,7 +102,7 @@ def seeds_needed(result: Equivalence, seeds: int, error: float, n: int) -> int |
         if not then.error or room == 0:
             return room != 0
         critical = student_quantile(level, then.df)
-        return 1 - sum(student_tail(room / then.error - critical, then.df) for room in rooms) >= POWER
+        return 1 - sum(student_tail(distance / then.error - critical, then.df) for distance in rooms) >= POWER
 
     if not enough(MOST_SEEDS):
         return None

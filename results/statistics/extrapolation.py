@@ -86,7 +86,7 @@ class Extrapolation:
         """Returns the prediction for `tasks` tasks.
 
         x: [K, d] the values in the unit cube of their space, with a log axis logarithmic; accuracies: [K, S, k, k] in
-        [0, 1], a[k, j] on task j after k, of every seed; only j ≤ k counts. there: [K, S], whether there is such a
+        [0, 1], a[k, j] on task j after k, of every seed; only j ≤ k counts. present: [K, S], whether there is such a
         member; all without it. A value of which a member diverged (NaN) has no prediction and informs no other.
         Of more than `MOST_VALUES`, neighbours have one prediction, from the mean of their members of each seed.
 
@@ -139,7 +139,7 @@ def _groups(x: np.ndarray) -> np.ndarray:
 def _pooled(
     group: np.ndarray, x: np.ndarray, lower: np.ndarray, present: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns x [G, d], lower [G, S, N] and there [G, S] of groups: means over those of their values that are there."""
+    """Returns x [G, d], lower [G, S, N] and present [G, S] of groups: means over those of their values that are."""
     if len(x) == group.max() + 1:
         return x, lower, present
     membership = (group == np.arange(group.max() + 1)[:, None]).astype(float)
@@ -160,8 +160,8 @@ def _forecast(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Returns the mean over p: A_T [K], A_k [K], covariance [K, K] of A_T, and what is common to all values of a seed.
 
-    x: [K, d] the values; lower: [K, S, N] log a[k, j], j ≤ k, row by row; there: [K, S]. The covariance is by p and by
-    the noise between members of a seed; the last, by the noise between seeds, is the half width of an interval.
+    x: [K, d] the values; lower: [K, S, N] log a[k, j], j ≤ k, row by row; present: [K, S]. The covariance is by p and
+    by the noise between members of a seed; the last, by the noise between seeds, is the half width of an interval.
     """
     k = math.isqrt(2 * lower.shape[2])  # N = k (k + 1)/2
     weights, means, seens, scores = _weights(lower, present, k), [], [], np.zeros(present.shape)

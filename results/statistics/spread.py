@@ -156,13 +156,13 @@ def probability_best(scores: np.ndarray) -> np.ndarray:
     if not gaps.size:
         return np.zeros(len(gaps))
     counts, weights = resamples(gaps.shape[1])
-    complete = ~np.isnan(gaps)
-    drawn = counts @ complete.T
+    present = ~np.isnan(gaps)
+    drawn = counts @ present.T
     with np.errstate(invalid="ignore"):
-        means = np.where(drawn > 0, (counts @ np.where(complete, gaps, 0.0).T) / drawn, -np.inf)
+        means = np.where(drawn > 0, (counts @ np.where(present, gaps, 0.0).T) / drawn, -np.inf)
     top = means.max(axis=1, keepdims=True)
     # With slack, so that equal means tie although their sums were rounded differently.
-    slack = RELATIVE_ZERO * np.abs(np.where(complete, gaps, 0.0)).max(initial=0.0)
+    slack = RELATIVE_ZERO * np.abs(np.where(present, gaps, 0.0)).max(initial=0.0)
     first = np.isfinite(means) & (means >= top - slack)
     voted = first.any(axis=1)
     shares = first[voted] / first[voted].sum(axis=1, keepdims=True)

@@ -106,7 +106,7 @@ def complete(table: np.ndarray) -> list[np.ndarray]:
     axes = range(table.ndim)
     while (left := missing[np.ix_(*used)]).any():
         shares = [left.mean(axis=tuple(other for other in axes if other != axis)) for axis in axes]
-        axis = max(axes, key=lambda name: float(shares[name].max()))
+        axis = max(axes, key=lambda axis: float(shares[axis].max()))
         used[axis][np.flatnonzero(used[axis])[shares[axis].argmax()]] = False
     return used
 

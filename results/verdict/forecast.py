@@ -61,8 +61,8 @@ def forecast(results: SearchResults) -> Forecast | None:
     values = tuple(float(point[0]) for point in points)
     of_point = group(members, results.parameters, points)
     of_value = [of_point[point] for point in points]
-    accuracies = np.array([_matrices(members, units, tasks_seen) for members in of_value])
-    present = np.array([[any(record.unit == unit for record in members) for unit in units] for members in of_value])
+    accuracies = np.array([_matrices(records, units, tasks_seen) for records in of_value])
+    present = np.array([[any(record.unit == unit for record in records) for unit in units] for records in of_value])
     if len(values) < 2 or all_equal(accuracies[:, :, -1].mean(axis=2)):
         return None
     try:

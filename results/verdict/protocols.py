@@ -70,8 +70,8 @@ def visibility(results: ProtocolResults) -> str:
     sizes = _visible(results)
     if not sizes:
         return ""
-    alone = len(units(results.records)[0]) < 2
-    about = " All of it is about one order of tasks: it says nothing about others." if alone else ""
+    single = len(units(results.records)[0]) < 2
+    about = " All of it is about one order of tasks: it says nothing about others." if single else ""
     return f"With {wording.units(results.records)}, {_reach(sizes)}: a smaller loss may stay unseen.{about}"
 
 

@@ -124,7 +124,7 @@ class IntervalNarrowingSampler(BaseSampler):
         """Returns an open suggestion that the fewest other trials are evaluating; None when the search is over."""
         others = (other for other in trials if not other.state.is_finished() and other.number != trial.number)
         held = Counter(number_of(other, name) for other in others)
-        taken = min(search.ask(), key=lambda other: (held[other.number], other.number), default=None)
+        taken = min(search.ask(), key=lambda suggestion: (held[suggestion.number], suggestion.number), default=None)
         if taken is not None and held[taken.number] and not self._warned:
             self._warned = True
             warnings.warn(

@@ -78,10 +78,10 @@ class StudyParameter:
         """
         retried = {number for trial in trials for number in trial.system_attrs.get("retry_history", ())}
         scores: dict[tuple[int, float], float | None] = {}
-        for each in sorted(trials, key=lambda trial: (trial.datetime_complete or datetime.max, trial.number)):
-            number, same_range = number_of(each, self.name), each.distributions.get(self.name) == self.distribution
-            if each.state.is_finished() and each.number not in retried and number is not None and same_range:
-                scores.setdefault((number, each.params[self.name]), _score(each, sign))
+        for trial in sorted(trials, key=lambda trial: (trial.datetime_complete or datetime.max, trial.number)):
+            number, same_range = number_of(trial, self.name), trial.distributions.get(self.name) == self.distribution
+            if trial.state.is_finished() and trial.number not in retried and number is not None and same_range:
+                scores.setdefault((number, trial.params[self.name]), _score(trial, sign))
         return scores
 
 

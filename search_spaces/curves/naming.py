@@ -92,5 +92,5 @@ class Naming:
         if self._suggestion is None and self._point is None and self._inner.done:
             self._point = self._name()
             if self._point is not None and self._point not in self._best_of:
-                tried = sum(len(step.points) for step in self._inner.rounds)
+                tried = sum(len(round.points) for round in self._inner.rounds)
                 self._suggestion = Suggestion(max([tried - 1, *self._suggested]) + 1, self._point)

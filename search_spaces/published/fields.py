@@ -26,7 +26,7 @@ def read_yaml(name: str, text: str) -> Mapping[str, Any]:
 def _refuse_repeated_keys(node: yaml.Node | None, visited: set[int]) -> None:
     """Raises YAMLError for a key that stands twice in a mapping, of which PyYAML would take the last value.
 
-    seen: ids of nodes that were looked at; aliases of aliases may name the same one millions of times.
+    visited: ids of nodes that were looked at; aliases of aliases may name the same one millions of times.
     """
     if not isinstance(node, yaml.CollectionNode) or id(node) in visited:
         return

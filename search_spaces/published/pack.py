@@ -90,7 +90,7 @@ def parse_pack(name: str, data: Mapping[str, Any]) -> Pack:
         raise ValueError(f"pack {name}: a spread must be >= 0, with n >= 2 and spread_is; got {dict(printed.data)}")
     if (margin := fields.read("margin", float)) <= 0:
         raise ValueError(f"pack {name}: margin must be > 0, got {margin:g}")
-    texts = {name: fields.read(name, str) for name in ("source", "dataset", "method", "metric")}
+    texts = {key: fields.read(key, str) for key in ("source", "dataset", "method", "metric")}
     return Pack(
         name=name,
         **texts,

@@ -70,10 +70,10 @@ def inside_flop(learner: Learner, stream: TaskStream, works: list[Work], measure
     every, images = measure
     grows = isinstance(learner.declared.rule, Columns)
     sizes = [min(images, len(stream.test(learner.seed, task).labels)) for task in stream.tasks]
-    test = [work.forward * size + work.fixed_forward for work, size in zip(works, sizes, strict=True)]
+    tests = [work.forward * size + work.fixed_forward for work, size in zip(works, sizes, strict=True)]
     # A finished column is tested once more at the first point after its end.
-    of_point = [test[task] if grows else sum(test[: task + 1]) for task in range(len(works))]
-    again = [test[task - 1] if grows and task else 0.0 for task in range(len(works))]
+    of_point = [tests[task] if grows else sum(tests[: task + 1]) for task in range(len(works))]
+    again = [tests[task - 1] if grows and task else 0.0 for task in range(len(works))]
     points = [-(-steps // every) for steps in steps_of(learner, stream)]
     return tuple(count * cost + more for count, cost, more in zip(points, of_point, again, strict=True))
 

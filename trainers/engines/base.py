@@ -214,12 +214,12 @@ class FixedEngine(Engine):
         net, largest = cast(MLP, self._net), cast(PixelStream, self._stream).largest
         # One by one: a member's rounding, and so its span, is the same in any cohort.
         for row, seed in enumerate(learners.seed.tolist()):
-            learner, pool = learners.part(slice(row, row + 1)), self._pools[seed]
+            member, pool = learners.part(slice(row, row + 1)), self._pools[seed]
             rows = pool.sample(int(self._shared.representations))
             x = torch.from_numpy(pool.inputs[rows]).to(self._device, torch.float32).div_(largest)
-            inputs = [layer[0] for layer in net.inputs(learner.params, x.to(learner.params.dtype)[None])]
-            values = self._shared.but(**{name: float(value) for name, value in learner.own.items()})
-            rule.end_task(learner.state, inputs, values, self.tasks - 1)
+            inputs = [layer[0] for layer in net.inputs(member.params, x.to(member.params.dtype)[None])]
+            values = self._shared.but(**{name: float(value) for name, value in member.own.items()})
+            rule.end_task(member.state, inputs, values, self.tasks - 1)
 
     @abstractmethod
     def _sensitivities(self, learners: Learners) -> Iterator[Tensor]:

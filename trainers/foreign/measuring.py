@@ -98,15 +98,13 @@ class Measuring:
         self.tested(task)
         report = self._opened()
         (_, examples), hits = self._view.test(task, first), report.hits[task]
-        labels_of_task = examples.labels
-        if first != sum(map(len, hits)) or len(labels) != len(labels_of_task):
-            raise Refused(
-                f"predict() must return one label for each of {len(labels_of_task)} inputs, got {len(labels)}"
-            )
+        expected = examples.labels
+        if first != sum(map(len, hits)) or len(labels) != len(expected):
+            raise Refused(f"predict() must return one label for each of {len(expected)} inputs, got {len(labels)}")
         wrong = labels[(labels < 0) | (labels >= self._view.outputs)]
         if len(wrong):
             raise Refused(f"predict() must return labels in 0…{self._view.outputs - 1}, got {wrong[0]} for task {task}")
-        hits.append(labels == labels_of_task)
+        hits.append(labels == expected)
         report.digest.update(labels.tobytes())
         every = self._view.test_labels(task)
         if sum(map(len, hits)) == len(every):

@@ -164,8 +164,8 @@ class Process:
     def _take(self, server: ForkServer) -> None:
         """Has a server copied, now or once it has imported the trainer."""
         self._guard = server
-        for pipe in (server.life, server.control, *(() if server.loaded else (server.printed,))):
-            self._selector.register(pipe, selectors.EVENT_READ)
+        for end in (server.life, server.control, *(() if server.loaded else (server.printed,))):
+            self._selector.register(end, selectors.EVENT_READ)
         if server.loaded:
             self._print(server.output)
             server.begin()
@@ -174,9 +174,9 @@ class Process:
         """Gives a server up, for a new process, which has all of its time."""
         assert self._server is not None
         server, self._server, self.anew = self._server, None, why
-        for pipe in (server.life, server.control, server.printed):
+        for end in (server.life, server.control, server.printed):
             with suppress(KeyError):
-                self._selector.unregister(pipe)
+                self._selector.unregister(end)
         with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as aside:
             # Files that go with the process stay where they are, although the server takes its folder along.
             files = [path.name for path in server.folder.iterdir() if path.is_file()]

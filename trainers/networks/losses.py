@@ -74,13 +74,13 @@ def taught_delta(
     the network) [M, groups, outputs]; temperature: T, or [M].
     """
     t = column(column(temperature))
-    teacher_outputs, mine = (
+    theirs, mine = (
         torch.log_softmax(mask((z / t)[:, :, None], group[:, None]), dim=3)
         for z, group in zip((teacher, logits), groups, strict=True)
     )
-    p, q = mine.exp(), teacher_outputs.exp()
+    p, q = mine.exp(), theirs.exp()
     # Where the teacher has no probability there is nothing to add, and 0 · ∞ is NaN.
-    between = (teacher_outputs - mine).masked_fill(~groups[0][:, None], 0.0)
+    between = (theirs - mine).masked_fill(~groups[0][:, None], 0.0)
     of_examples = (q * between).sum(3).mean(2, keepdim=True) * t**2
     return (of_examples * row_weight).sum((1, 2)), (p - q).mean(2) * t
 

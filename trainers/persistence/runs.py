@@ -101,24 +101,24 @@ class Runs:
         self._ask(write)
         self._list([file], before)
 
-    def names(self, owns: Iterable[Mapping[str, Any]]) -> set[str]:
+    def names(self, identities: Iterable[Mapping[str, Any]]) -> set[str]:
         """Returns the names of what is kept of these runs, on any machine."""
-        return {self._path(file) for file in self._files(owns)}
+        return {self._path(file) for file in self._files(identities)}
 
-    def delete(self, owns: Iterable[Mapping[str, Any]]) -> None:
+    def delete(self, identities: Iterable[Mapping[str, Any]]) -> None:
         """Removes what was kept of these runs on any machine; fork points only where those are kept here, too."""
-        files = [file for file in self._files(owns) if self._kind in (FORK, file.kind)]
+        files = [file for file in self._files(identities) if self._kind in (FORK, file.kind)]
         if files:
             self._ask(lambda place: place.remove([self._path(file) for file in files]), "they stay there")
             self._list([], files)
 
-    def _files(self, owns: Iterable[Mapping[str, Any]]) -> list[_File]:
+    def _files(self, identities: Iterable[Mapping[str, Any]]) -> list[_File]:
         """Returns the files of these runs."""
         if self._listed is None:
             names = self._ask(lambda place: place.names(self._folder)) or []
             matches = (NAME.fullmatch(name) for name in names)
             self._listed = {_File(match[1], int(match[2]), match[3], match[4]) for match in matches if match}
-        runs = {_run(identity) for identity in owns}
+        runs = {_run(identity) for identity in identities}
         return [file for file in self._listed if file.run in runs]
 
     def _list(self, more: Iterable[_File], fewer: Iterable[_File]) -> None:

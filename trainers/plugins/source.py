@@ -43,7 +43,7 @@ class Source:
 
     def name(self, path: str) -> str | None:
         """Returns the name of one of the files, or of what lies in one of them, a zip; None of what is none of them."""
-        places = [folder for folder in self.paths if path == folder or path.startswith(folder + os.sep)]
+        places = [file for file in self.paths if path == file or path.startswith(file + os.sep)]
         return self.paths[places[0]] + path[len(places[0]) :] if places else None
 
 

@@ -62,5 +62,5 @@ def competing_outputs(stream: TaskStream, seed: int, newest: int) -> NDArray[np.
     heads = cast(ImageStream, stream).heads(seed)
     if scenario == TASK:
         return np.asarray(heads[:, None] == heads)
-    tasks = len(stream.tasks) if getattr(stream, "mixed", False) else newest + 1
-    return np.tile(np.isin(heads, stream.tasks[:tasks]), (len(heads), 1))
+    count = len(stream.tasks) if getattr(stream, "mixed", False) else newest + 1
+    return np.tile(np.isin(heads, stream.tasks[:count]), (len(heads), 1))

@@ -35,13 +35,13 @@ def open_own(
     module, _, name = dataset.partition(":")
     if str(beside) not in sys.path:
         sys.path.append(str(beside))
-    imported, parts = load(module, f"dataset {dataset!r}", source)
-    with blamed(f"{dataset}({tasks}, {examples_per_task}) failed with", parts, DataError):
+    imported, module_source = load(module, f"dataset {dataset!r}", source)
+    with blamed(f"{dataset}({tasks}, {examples_per_task}) failed with", module_source, DataError):
         factory = getattr(imported, name, None)
         if factory is None:
             raise DataError(f"module {module!r} has no {name!r}; dataset takes module:factory")
         made = factory(tasks, examples_per_task)
-    stream = _OwnStream(made, dataset, parts)
+    stream = _OwnStream(made, dataset, module_source)
     _check(dataset, made, stream)
     return cast(TaskStream, stream)
 

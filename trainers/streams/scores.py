@@ -14,6 +14,6 @@ def accuracies(hits: NDArray[np.bool_], labels: NDArray[np.int64], balanced: boo
     if not balanced:
         return np.asarray(hits.mean(axis=1))
     classes = [
-        [mine[theirs == label].mean() for label in np.unique(theirs)] for mine, theirs in zip(hits, labels, strict=True)
+        [row[truth == label].mean() for label in np.unique(truth)] for row, truth in zip(hits, labels, strict=True)
     ]
     return np.array([np.mean(shares) for shares in classes])

@@ -58,7 +58,8 @@ def drawn_order(number: int, first: int, tasks: int) -> tuple[int, ...]:
 def drawn_classes(number: int, first: int, tasks: int, per_task: int) -> tuple[int, ...]:
     """Returns the places of a stream's classes, task after task, in the order of that number, as `drawn_order`.
 
-    each: classes of a task. No two numbers give every task the same classes. Raises ValueError where there are no more.
+    per_task: classes of a task. No two numbers give every task the same classes. Raises ValueError where there are no
+    more.
 
     >>> drawn_classes(0, 0, 2, 2), len({drawn_classes(number, 0, 2, 2) for number in range(6)})
     ((0, 1, 2, 3), 6)

@@ -64,8 +64,8 @@ class StrategyDriver:
     def dropped(self) -> dict[Point, int]:
         """Returns points that a race dropped in their round of the most seeds, with that number."""
         most: dict[Point, tuple[int, bool]] = {}
-        for step in self.strategy.rounds if self._study.race else ():
-            for point, state in self._race(step.points).items():
+        for round in self.strategy.rounds if self._study.race else ():
+            for point, state in self._race(round.points).items():
                 most[point] = max(most.get(point, state), state, key=lambda state: state[0])
         return {point: seeds for point, (seeds, dropped) in most.items() if dropped}
 
@@ -78,7 +78,7 @@ class StrategyDriver:
         """Returns the largest number of suggestions of later rounds."""
         study, rounds = self._study, self._search.rounds
         if self._kind.planned:
-            return self._planned - sum(len(step.points) for step in rounds)
+            return self._planned - sum(len(round.points) for round in rounds)
         fresh = study.points - (2 if self._kind.by_repeats else 0)  # a new grid shares its ends with the old one
         return (study.repeats - len(rounds)) * fresh
 
@@ -140,8 +140,8 @@ class StrategyDriver:
 
     def _assigned(self, strategy: Strategy) -> dict[Point, tuple[int, ...]]:
         assigned: dict[Point, tuple[int, ...]] = {}
-        for step in strategy.rounds:
-            for point, seeds in self._shares(step.points).items():
+        for round in strategy.rounds:
+            for point, seeds in self._shares(round.points).items():
                 assigned[point] = max(assigned.get(point, ()), seeds, key=len)
         return assigned
 

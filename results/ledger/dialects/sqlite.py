@@ -141,7 +141,7 @@ def _space(needed: int) -> TemporaryDirectory[str]:
 def _copy(file: Path) -> sqlite3.Connection:
     """Returns a copy of the ledger in memory, including what a program that died has left in its log."""
     files = [file, *(_beside(file, end) for end in LEFT_BEHIND if _beside(file, end).exists())]
-    with _space(2 * sum(file.stat().st_size for file in files)) as folder:  # SQLite writes the log into the copy
+    with _space(2 * sum(part.stat().st_size for part in files)) as folder:  # SQLite writes the log into the copy
         for part in files:
             shutil.copyfile(part, Path(folder, part.name))
         # Threads share it: the pool has this one connection.

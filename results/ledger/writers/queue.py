@@ -273,8 +273,8 @@ def in_turn(waiting: Iterable[Submission], turns: Mapping[str, float]) -> list[S
     last, begun = {owner: (0, moment) for owner, moment in turns.items()}, 0
     for priority in sorted(levels, reverse=True):
         of_owner: defaultdict[str, deque[Submission]] = defaultdict(deque)
-        for each in sorted(levels[priority], key=lambda submission: (submission.submitted, submission.study)):
-            of_owner[each.submitter].append(each)
+        for submission in sorted(levels[priority], key=lambda submission: (submission.submitted, submission.study)):
+            of_owner[submission.submitter].append(submission)
         while of_owner:
             turn = {
                 owner: (*last.get(owner, (0, 0.0)), waiting_of[0].submitted, owner)
@@ -336,8 +336,10 @@ def _by_priority(rows: Iterable[Any]) -> dict[str, Submission]:
     """Returns study -> submission, the highest priority first, then the oldest."""
     read = [_submission(row) for row in rows if isinstance(row.study, str)]
     return {
-        each.study: each
-        for each in sorted(read, key=lambda submission: (-submission.priority, submission.submitted, submission.study))
+        submission.study: submission
+        for submission in sorted(
+            read, key=lambda submission: (-submission.priority, submission.submitted, submission.study)
+        )
     }
 
 

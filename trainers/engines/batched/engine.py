@@ -78,8 +78,8 @@ class BatchedEngine(FixedEngine):
 
     def _taught(self) -> tuple[Tensor, Tensor]:
         """Returns the outputs that teachers are asked for, [S, groups, outputs] each, as `Pool.taught` has them."""
-        of_teacher, mine = zip(*(pool.taught for pool in self._pools), strict=True)
-        teacher, network = (torch.from_numpy(np.stack(masks)).to(self._device) for masks in (of_teacher, mine))
+        theirs, mine = zip(*(pool.taught for pool in self._pools), strict=True)
+        teacher, network = (torch.from_numpy(np.stack(masks)).to(self._device) for masks in (theirs, mine))
         return teacher, network
 
     def close(self) -> None:
@@ -107,7 +107,7 @@ class BatchedEngine(FixedEngine):
 
     def _sensitivities(self, learners: Learners) -> Iterator[Tensor]:
         gradient = torch.empty_like(learners.params)
-        for number, _, steps in steps_between([segments.steps for segments in self._segments], 0, self.first_pass):
+        for number, _, steps in steps_between([segment.steps for segment in self._segments], 0, self.first_pass):
             segment = self._segments[number]
             for step in steps:
                 rows = segment.rows[:, step, : segment.current]
@@ -295,11 +295,11 @@ class _Segment:
         return logits.gather(1, slots[:, :, None].expand(-1, -1, logits.shape[2]))
 
     def store(self, logits: Tensor, step: Tensor, seed: Tensor, fresh: Tensor) -> None:
-        """Writes the logits of the examples that enter the memory after a step, of seen [M, B, outputs], in place."""
+        """Writes the logits of the examples that enter the memory after a step, of fresh [M, B, outputs], in place."""
         if not logits.shape[1]:
             return
-        source, slot, some = (rows.index_select(1, step)[seed, 0] for rows in (self._source, self._slot, self._some))
-        source, slot = (rows[:, :, None].expand(-1, -1, logits.shape[2]) for rows in (source, slot))
+        source, slot, some = (array.index_select(1, step)[seed, 0] for array in (self._source, self._slot, self._some))
+        source, slot = (array[:, :, None].expand(-1, -1, logits.shape[2]) for array in (source, slot))
         # Where several are written to one slot they are the same, so that their order is nothing.
         logits.scatter_(1, slot, torch.where(some[:, None, None], fresh.gather(1, source), logits.gather(1, slot)))
 

@@ -142,9 +142,9 @@ def prove(replay: Step, step: Step, arrays: Sequence[Tensor], count: int = PROVE
 def distance(some: Sequence[Tensor], others: Sequence[Tensor]) -> float:
     """Returns the largest relative difference of two arrays of the same place; infinite where whole numbers differ."""
     largest = 0.0
-    for ours, other in zip(some, others, strict=True):
-        if not _same([ours], [other]):
-            far = (ours - other).norm() / ours.norm() if ours.is_floating_point() else torch.tensor(torch.inf)
+    for array, other in zip(some, others, strict=True):
+        if not _same([array], [other]):
+            far = (array - other).norm() / array.norm() if array.is_floating_point() else torch.tensor(torch.inf)
             largest = max(largest, float(far.nan_to_num(torch.inf)))
     return largest
 

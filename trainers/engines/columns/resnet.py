@@ -97,10 +97,10 @@ class ResNetColumnsEngine(GrowingEngine):
         return torch.cat([params, averages])
 
     def _tested(self, learners: Learners, row: int, task: int, images: int | None) -> float:
-        learner, labels = learners.part(slice(row, row + 1)), self._feed.labels(task, images)
+        member, labels = learners.part(slice(row, row + 1)), self._feed.labels(task, images)
         hits = np.empty(labels.shape, dtype=np.bool_)
         for part in parts(labels.shape[1], self._feed.test_rows):
-            x, y, allowed = self._feed.test(task, part, learner.seed, images)
-            logits = self._net.logits(learner.params, learner.state["statistics"], task, x)
+            x, y, allowed = self._feed.test(task, part, member.seed, images)
+            logits = self._net.logits(member.params, member.state["statistics"], task, x)
             hits[:, part] = (mask(logits, allowed).argmax(dim=2) == y).cpu().numpy()
         return float(accuracies(hits, labels, self._balanced)[0])

@@ -134,17 +134,17 @@ def add_taught(logits, teacher, groups, temperature, weight, into):  # type: ign
 
     Returns weight times that mean. groups: as `networks.losses.taught_delta` has them, of one learner.
     """
-    teachers, mine = groups
+    theirs, mine = groups
     rows, outputs = logits.shape
     q, p = np.empty(outputs, dtype=np.float32), np.empty(outputs, dtype=np.float32)
     t, total = np.float32(temperature), 0.0
-    factor = np.float32(weight / (rows * teachers.shape[0]))
+    factor = np.float32(weight / (rows * theirs.shape[0]))
     for i in range(rows):
-        for group in range(teachers.shape[0]):
-            of_teacher = _softened(teacher[i], teachers[group], t, q)
+        for group in range(theirs.shape[0]):
+            of_teacher = _softened(teacher[i], theirs[group], t, q)
             of_network = _softened(logits[i], mine[group], t, p)
             for c in range(outputs):
-                if teachers[group, c]:
+                if theirs[group, c]:
                     total += q[c] * ((teacher[i, c] - logits[i, c]) / t - of_teacher + of_network)
                 if mine[group, c]:
                     into[i, c] += factor * t * (p[c] - q[c])

@@ -39,7 +39,7 @@ class Weighing:
     ) -> float:
         """Writes the gradient by the logits [B, outputs] into `into`, whose padding stays; returns the weighted sum.
 
-        bounds: where the mini-batch and each draw end, behind a 0; kept: (logits of the draws [reference, outputs],
+        bounds: where the mini-batch and each draw end, behind a 0; targets: (logits of the draws [reference, outputs],
         those that the teacher has for the mini-batch), empty where there are none.
         """
         stored, teacher = targets
@@ -91,7 +91,7 @@ def bounds_of(segment: Segment) -> list[int]:
 
 
 def store(logits: Floats, written: Indices, fresh: Floats) -> None:
-    """Writes the logits of examples that enter the memory, in place: logits [slots, outputs], seen [B, outputs].
+    """Writes the logits of examples that enter the memory, in place: logits [slots, outputs], fresh [B, outputs].
 
     written [current]: each example's slot, −1 for none.
     """

@@ -102,7 +102,7 @@ def _spec(trainer: str, name: str, path: Any = None, target: ModuleType | None =
     spec = PathFinder.find_spec(name, path, target)
     if spec is not None and type(spec.loader) is SourceFileLoader:
         top, folders = name.partition(".")[0], Path(spec.loader.path).parts
-        library = top in OURS or top in sys.stdlib_module_names or any(name in LIBRARIES for name in folders)
+        library = top in OURS or top in sys.stdlib_module_names or any(folder in LIBRARIES for folder in folders)
         if top == trainer or not library:
             spec.loader.path_stats = _no_stats  # type: ignore[method-assign]
     return spec
@@ -118,7 +118,7 @@ def _attribute(module: ModuleType, name: str, what: str, source: Source) -> Any:
         try:
             return getattr(module, name)
         except AttributeError:
-            callables = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
+            callables = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
     hint = did_you_mean(name, callables, f"it has {', '.join(sorted(callables)) or 'nothing that can be called'}")
     raise ForeignError(f"module {module.__name__!r} has no {name!r}{hint}")
 
@@ -158,7 +158,7 @@ def _parameter(trainer: Trainer, name: str, facts: Any) -> Hyperparameter:
     """One, from its default or from fields. What it may be is wide where nothing is said of it."""
     what = f"parameter {name!r} of {trainer.what}"
     declared = dict(facts) if isinstance(facts, Mapping) else {"default": facts}
-    if unknown := [name for name in declared if name not in FIELDS]:
+    if unknown := [field for field in declared if field not in FIELDS]:
         hint = did_you_mean(str(unknown[0]), FIELDS, f"known: {', '.join(FIELDS)}")
         raise ForeignError(f"{what} has no field {unknown[0]!r}{hint}")
     if isinstance(declared.get("choices"), (list, tuple)):

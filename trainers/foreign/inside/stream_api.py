@@ -115,10 +115,10 @@ class Stream:
             if first == 0:
                 rows = answer.whole("rows")
                 inputs, labels = np.empty((rows, *self.shape), np.float32), np.empty(rows, np.int64)
-            stored, part = answer.arrays
-            last = first + len(part)
+            stored, part_labels = answer.arrays
+            last = first + len(part_labels)
             write_scaled(self._facts, self._mean, stored, inputs[first:last])
-            labels[first:last], first = part, last
+            labels[first:last], first = part_labels, last
         return inputs, labels
 
 

@@ -140,10 +140,10 @@ class OwnNetwork(ByAutograd):
 
         def of(rows: slice) -> Tensor:
             allowed = None if batch.allowed is None else _of(batch.allowed, rows)
-            rows_of_batch = Batch(_of(batch.x, rows), _of(batch.labels, rows), allowed)
+            batch_of_rows = Batch(_of(batch.x, rows), _of(batch.labels, rows), allowed)
             buffers = [gradient[rows] for gradient in into]
             return super(OwnNetwork, self).gradients(
-                params[rows], _part(statistics, rows), rows_of_batch, _of(row_weight, rows), parts, buffers
+                params[rows], _part(statistics, rows), batch_of_rows, _of(row_weight, rows), parts, buffers
             )
 
         return self._in_turns(len(params), batch.x, of)

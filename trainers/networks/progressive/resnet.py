@@ -65,8 +65,8 @@ class ResNetColumns:
 
         params [M, D] are asked for their number, type and device alone.
         """
-        column = self.net.statistics(params[:1].expand(self.count, -1))["statistics"]
-        return {"statistics": column.view(1, -1).repeat(len(params), 1)}
+        averages = self.net.statistics(params[:1].expand(self.count, -1))["statistics"]
+        return {"statistics": averages.view(1, -1).repeat(len(params), 1)}
 
     def backbone(self, params: Tensor, number: int) -> Tensor:
         """Column `number` without its laterals: a row [1, `net.row`] such as `net` has."""

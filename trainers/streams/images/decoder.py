@@ -130,7 +130,7 @@ def _chunk(source: Source, size: int, start: int) -> Chunk:
             readable.append(False)
     pixels, levels = pixels[: len(kinds)], []
     for kind in sorted(set(kinds)):
-        of_kind = pixels[[part == kind for part in kinds]]
+        of_kind = pixels[[other == kind for other in kinds]]
         levels.append(Levels(kind, len(of_kind), int(of_kind.min()), int(of_kind.max())))
     return readable, pixels, tuple(levels)
 

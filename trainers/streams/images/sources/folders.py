@@ -93,7 +93,7 @@ def _beside(tree: Tree, parts: Sequence[str]) -> str:
     others = []
     for name in _others(tree) if parts else ():
         images = sum(
-            len(tree.images(folder)) for folder in (name, *(f"{name}/{folder}" for folder in tree.folders(name)))
+            len(tree.images(folder)) for folder in (name, *(f"{name}/{below}" for below in tree.folders(name)))
         )
         others += [f"{printable(name)}/ ({images:,} images)"] if images else []
     loose = sum(len(tree.images(folder)) for folder in parts or [""]) + (len(tree.images("")) if parts else 0)
