@@ -33,6 +33,7 @@ class Work:
         self._first_alone = study.first_task_alone
         self.of = cache(self._of)  # computed for every missing member, for each cohort
         self._streams: dict[tuple[str, int, int], TaskStream] = {}
+        self._tests: dict[tuple[str, int, int, int], list[int]] = {}
         self._later: dict[Kind, LaterSteps] = {}
 
     def stream(self, phase: str, order: int, more: int = 0) -> TaskStream:
@@ -75,8 +76,8 @@ class Work:
         from trainers.cost.flops import run_flop  # brings torch along
 
         stream, study = self.stream(run.phase, run.order, run.more), self._study
-        transfer, measure = measures_transfer(run.phase), self._measured(run)
-        training, tests = run_flop(run.learner, stream, study.architecture, transfer, measure)
+        transfer, measure, examples = measures_transfer(run.phase), self._measured(run), self._examples_of_tests(run)
+        training, tests = run_flop(run.learner, stream, study.architecture, transfer, measure, examples)
         steps = self.steps(run)
         tasks, last = run.prefix or (len(steps), None)
         if since is None:
@@ -87,6 +88,15 @@ class Work:
         parts = range(since, tasks)
         flop = sum(shares[task] * training[task] + tests[task] for task in parts)
         return flop, sum(shares[task] * steps[task] for task in parts)
+
+    def _examples_of_tests(self, run: Run) -> list[int]:
+        """Returns how many examples test each task of a run, for which a stream makes these tests."""
+        from trainers.cost.flops import examples_of_tests  # brings torch along
+
+        place = run.phase, run.order, run.more
+        if (*place, run.learner.seed) not in self._tests:
+            self._tests[*place, run.learner.seed] = examples_of_tests(run.learner.seed, self.stream(*place))
+        return self._tests[*place, run.learner.seed]
 
     def _later_steps(self, run: Run) -> "LaterSteps":
         """Returns the steps of a kind of run after the first task, which is shared and cheap."""

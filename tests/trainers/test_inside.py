@@ -10,7 +10,7 @@ from tests.support.numeric_paths import MKL, on_every_path, rows_equal
 from tests.support.plain_run import unpadded
 from tests.support.toy_streams import toy
 from trainers.cohort import CohortResult
-from trainers.cost.flops import MEASURING, inside_flop, measured_every, run_flop, works_of
+from trainers.cost.flops import MEASURING, examples_of_tests, inside_flop, measured_every, run_flop, works_of
 from trainers.networks import MLP
 from trainers.pool import Pool
 
@@ -84,10 +84,12 @@ def test_the_chosen_distance_is_the_least_that_takes_the_share_at_most():
     one, stream = few("agem", 0), toy()
     every, share = measured_every(one, stream, SMALL, True, 20)
     training, tests = run_flop(one, stream, SMALL, True, (every, 20))
-    inside = inside_flop(one, stream, works_of(one, stream, SMALL), (every, 20))
+    examples = examples_of_tests(one.seed, stream)
+    assert examples == [len(stream.test(one.seed, task).labels) for task in stream.tasks]
+    inside = inside_flop(one, stream, works_of(one, stream, SMALL), (every, 20), examples)
     assert share == pytest.approx(sum(inside) / (sum(training) + sum(tests)))
     assert share <= MEASURING
-    closer = inside_flop(one, stream, works_of(one, stream, SMALL), (every - 1, 20))
+    closer = inside_flop(one, stream, works_of(one, stream, SMALL), (every - 1, 20), examples)
     assert every > 1 and sum(closer) / (sum(training) + sum(tests) - sum(inside) + sum(closer)) > MEASURING
 
 

@@ -14,7 +14,7 @@ examples enough.
 `later_steps` adds what does not grow with products, for the order of jobs and the ETA.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple, cast
 
@@ -46,30 +46,43 @@ def run_flop(
     architecture: Architecture,
     transfer: bool,
     measure: tuple[int, int] | None = None,
+    examples: Sequence[int] | None = None,
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Returns the FLOP of a whole run by the stream's tasks: (of training, of tests up to the next task's start).
 
-    transfer, measure: as for `Training`; tests inside a task are tests of that task.
+    transfer, measure: as for `Training`; tests inside a task are tests of that task. examples: `examples_of_tests`,
+    where they are known.
     """
     works, together = works_of(learner, stream, architecture), learner.declared.union is not None
-    alike = hasattr(stream, "permutation_hash")  # all tasks are tested with the same images
-    examples = [len(stream.test(learner.seed, task).labels) for task in (stream.tasks[:1] if alike else stream.tasks)]
+    examples = examples_of_tests(learner.seed, stream) if examples is None else examples
     # The classes of a joint embedding are made once a test.
-    tests = [work.forward * examples[0 if alike else j] + work.fixed_forward for j, work in enumerate(works)]
+    tests = [work.forward * count + work.fixed_forward for work, count in zip(works, examples, strict=True)]
     grows = isinstance(learner.declared.rule, Columns)
     first = [steps_of_first(stream.size(learner.seed, task), learner.hyperparameters) for task in stream.tasks]
     tested = (_tested(task, first, transfer and not together, grows) for task in range(len(works)))
     training = training_flop(learner, stream, works)
     ends = tuple(sum(times * tests[j] for j, times in counts) for counts in tested)
-    inside = (0.0,) * len(works) if measure is None else inside_flop(learner, stream, works, measure)
+    inside = (0.0,) * len(works) if measure is None else inside_flop(learner, stream, works, measure, examples)
     return training, tuple(map(sum, zip(ends, inside, strict=True)))
 
 
-def inside_flop(learner: Learner, stream: TaskStream, works: list[Work], measure: tuple[int, int]) -> tuple[float, ...]:
-    """Returns the FLOP of tests inside each task; works: of the network at each task; measure: as for `Training`."""
+def examples_of_tests(seed: int, stream: TaskStream) -> list[int]:
+    """Returns how many examples test each task."""
+    alike = hasattr(stream, "permutation_hash")  # with the same images, whose pixels take long to move
+    counts = [len(stream.test(seed, task).labels) for task in (stream.tasks[:1] if alike else stream.tasks)]
+    return counts * len(stream.tasks) if alike else counts
+
+
+def inside_flop(
+    learner: Learner, stream: TaskStream, works: list[Work], measure: tuple[int, int], examples: Sequence[int]
+) -> tuple[float, ...]:
+    """Returns the FLOP of tests inside each task.
+
+    works: of the network at each task; measure: as for `Training`; examples: as of `examples_of_tests`.
+    """
     every, images = measure
     grows = isinstance(learner.declared.rule, Columns)
-    sizes = [min(images, len(stream.test(learner.seed, task).labels)) for task in stream.tasks]
+    sizes = [min(images, count) for count in examples]
     tests = [work.forward * size + work.fixed_forward for work, size in zip(works, sizes, strict=True)]
     # A finished column is tested once more at the first point after its end.
     of_point = [tests[task] if grows else sum(tests[: task + 1]) for task in range(len(works))]
@@ -101,11 +114,11 @@ def measured_share(
 
     transfer, images: as for `measured_every`.
     """
-    works = works_of(learner, stream, architecture)
-    others = sum(map(sum, run_flop(learner, stream, architecture, transfer)))
+    works, examples = works_of(learner, stream, architecture), examples_of_tests(learner.seed, stream)
+    others = sum(map(sum, run_flop(learner, stream, architecture, transfer, examples=examples)))
 
     def share(every: int) -> float:
-        inside = sum(inside_flop(learner, stream, works, (every, images)))
+        inside = sum(inside_flop(learner, stream, works, (every, images), examples))
         return inside / (others + inside)
 
     return share

@@ -317,6 +317,19 @@ def test_costs_by_hand(study, store):
     assert rows["first-k"].cost[0].kept == 2 * 100 * 65
 
 
+def test_costs_of_many_runs_make_the_tests_of_a_stream_once(study, store):
+    """They take longer than all else that a cost needs: thousands of runs of a study took minutes."""
+    loop = make(study(protocols="end-of-training", measure_every=3), store)
+    stream, made = loop.stream("eval", 0), []
+    tests, stream.test = stream.test, lambda seed, task: made.append((seed, task)) or tests(seed, task)
+    runs = [run for value in loop.study.candidates for run in loop.constants(value)]
+    costs = {run.learner.seed: loop.cost_of(run) for run in runs}
+    assert len(runs) == 6 and sorted(made) == [(0, 3), (1, 3)]
+    stream.test = tests
+    again = make(study(protocols="end-of-training", measure_every=3), store)
+    assert costs == {run.learner.seed: again.cost_of(run) for run in runs}
+
+
 def test_a_whole_run_measures_its_first_tasks_whatever_comes_later(study, store):
     """By hand: of a run of four tasks that diverges in the third, the first two are known."""
     loop = make(study(protocols="first-2,end-of-training"), store)
