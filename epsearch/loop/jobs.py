@@ -141,7 +141,7 @@ class JobResult:
     traceback: str = ""
     """Of the worker, for a bug in epsearch; else empty."""
     foreign: bool = False
-    """Whether the study ends by an error of the user's: code of a plug-in that failed, or has changed."""
+    """Whether it ends the study as the user's error: code of a plug-in that failed, or has changed."""
     parameter_difference: float = 0.0
     """For a certificate: largest parameter difference between training alone and in the cohort; infinite if unknown."""
     stops: bool = False

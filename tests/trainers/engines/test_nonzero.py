@@ -15,7 +15,7 @@ from tests.support.numeric_paths import LAZY
 from trainers.engines.compiled import nonzero
 from trainers.engines.compiled.lazy import _arrays, make_passes
 from trainers.engines.compiled.lists import Output
-from trainers.engines.compiled.vectors import AVX512, FEATURES, PACKS, REGISTERS
+from trainers.engines.compiled.vectors import AVX512, COMPRESSES, FEATURES, REGISTERS
 from trainers.networks import MLP
 
 WIDTHS = (16, 32, 48, 112, 272)
@@ -93,11 +93,11 @@ def test_a_step_in_parts(shape):
                 np.testing.assert_allclose(found, start - 0.5 * one + 0.25 * other, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("form", ["activate_by_bits", *(["activate_by_lanes"] if PACKS else [])])
+@pytest.mark.parametrize("form", ["activate_by_bits", *(["activate_by_lanes"] if COMPRESSES else [])])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_what_a_relu_lets_pass_is_listed(width, form):
     """NaN, too; in the order of the units, bit for bit, and for its own example alone."""
-    here = f"{REGISTERS} {PACKS}"
+    here = f"{REGISTERS} {COMPRESSES}"
     assert os.environ.get(WANTED, here) == here
     kinds = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -1.5, 1e-45], dtype=np.float32)
     hidden = np.random.default_rng(0).choice(kinds, (9, width))
@@ -115,7 +115,7 @@ def test_what_a_relu_lets_pass_is_listed(width, form):
 @pytest.mark.parametrize(("without", "vectors"), [("avx512", "64 True"), ("avx", "64 False")])
 def test_with_the_vectors_of_other_processors(without, vectors):
     """The same tests, and decisions as in float64, without AVX-512, and without AVX2."""
-    if not {"avx512": AVX512, "avx": PACKS}[without]:
+    if not {"avx512": AVX512, "avx": COMPRESSES}[without]:
         pytest.skip("this processor's vectors are the shorter ones")
     features = FEATURES.replace(f"+{without}", f"-{without}")
     here = Path(__file__).parent

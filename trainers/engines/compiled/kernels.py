@@ -32,7 +32,7 @@ def _folder() -> str:
 
 
 def _kernel(*fastmath: str) -> Callable[[Any], Any]:
-    """Returns a decorator that compiles a function with these liberties, and keeps its machine code."""
+    """Returns a decorator that compiles a function with these flags of fast math, and keeps its machine code."""
 
     def decorate(function: Any) -> Any:
         # Numba asks for the folder once, here.

@@ -15,8 +15,8 @@ import numpy as np
 from trainers.engines.compiled.kernels import ZERO, close_outputs, compiled, dot, in_order, output_delta
 from trainers.engines.compiled.sparse import sort_by_pixel
 from trainers.engines.compiled.vectors import (
+    COMPRESSES,
     LANES,
-    PACKS,
     REGISTERS,
     TOGETHER,
     add_16,
@@ -68,7 +68,7 @@ def activate_by_lanes(hidden, output):  # type: ignore[no-untyped-def]
 
 @in_order
 def activate_by_bits(hidden, output):  # type: ignore[no-untyped-def]
-    """As `activate_by_lanes`, where the processor does not pack."""
+    """As `activate_by_lanes`, where the processor cannot compress vectors."""
     starts, unit, value, _ = output
     for i in range(hidden.shape[0]):
         at = starts[i, 0]
@@ -84,7 +84,7 @@ def activate_by_bits(hidden, output):  # type: ignore[no-untyped-def]
         starts[i, 1] = at
 
 
-_activate = activate_by_lanes if PACKS else activate_by_bits
+_activate = activate_by_lanes if COMPRESSES else activate_by_bits
 
 
 @in_order

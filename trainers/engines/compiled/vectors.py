@@ -18,8 +18,8 @@ LANES = 16  # floats; LLVM cuts such vectors where the processor's are shorter
 HALF = LANES // 2  # floats of a vector of AVX2
 FEATURES = cpu_target.target_context.codegen()._tm_features
 AVX512 = "+avx512f" in FEATURES
-PACKS = AVX512 or "+avx2" in FEATURES
-"""Whether the processor moves the lanes that a mask names to the front: `passed`."""
+COMPRESSES = AVX512 or "+avx2" in FEATURES
+"""Whether the processor can compress a vector to the lanes of a mask, as `passed` does."""
 # Columns whose sums fit into half of the registers: AVX-512 has 32 with 16 floats each, AVX2 has 16 with 8 …
 REGISTERS = 256 if AVX512 else 64
 # … and inner products that are made side by side, each in lanes of its own.
@@ -225,7 +225,7 @@ def lowest(context, bits):  # type: ignore[no-untyped-def]
 def passed(context, hidden, i, column, unit, value, at):  # type: ignore[no-untyped-def]
     """`passing`, which writes those that pass to unit[at:] and value[at:], and up to LANES places; returns how many.
 
-    Where the processor `PACKS`.
+    Where the processor `COMPRESSES` vectors.
     """
     return types.int64(hidden, types.int64, types.int64, unit, value, types.int64), _passed
 
