@@ -117,7 +117,7 @@ def test_the_arrow_test_sees_imports():
         ("trainers", ["torch", "ray", "pandas", "epsearch"]),
         (
             "trainers.population",
-            ["ray", "pandas", "plotly", "sqlalchemy", "sklearn", "torchvision", "fsspec", "epsearch"],
+            ["ray", "pandas", "plotly", "sqlalchemy", "sklearn", "torchvision", "fsspec", "triton", "epsearch"],
         ),
         ("search_spaces", ["torch", "ray", "optuna", "pandas", "results"]),
         ("search_spaces.adapters.optuna_strategies", ["torch", "ray", "pandas", "results"]),

@@ -1,12 +1,11 @@
 """Counts FLOP and memory of passes through unknown networks, by torch."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import flop_registry
 
 
 def count_passes(forward: Callable[[], tuple[Tensor, Iterable[Tensor]]]) -> tuple[float, float, float]:
@@ -15,6 +14,8 @@ def count_passes(forward: Callable[[], tuple[Tensor, Iterable[Tensor]]]) -> tupl
     forward: returns outputs, and the tensors by which they are differentiated. The bytes include those tensors. Not by
     torch's FlopCounterMode: that hooks into the modules of all threads.
     """
+    from torch.utils.flop_counter import flop_registry  # with Triton: a third of a second, only here
+
     sizes = dict[int, int]()
     held: list[Tensor] = []  # so that no address is used again
 
@@ -25,20 +26,21 @@ def count_passes(forward: Callable[[], tuple[Tensor, Iterable[Tensor]]]) -> tupl
         return saved
 
     with torch.enable_grad():
-        with _Operations() as forwards, torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved):
+        with _Operations(flop_registry) as forwards, torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved):
             outputs, leaves = forward()
-        with _Operations() as backwards:
+        with _Operations(flop_registry) as backwards:
             torch.autograd.grad(outputs.sum(), list(leaves), allow_unused=True)
     return forwards.flop, backwards.flop, float(sum(sizes.values()))
 
 
 class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Sums the FLOP of all operations of this thread."""
+    """Sums the FLOP of all operations of this thread, by formulas for operators."""
 
     supports_higher_order_operators = True
 
-    def __init__(self) -> None:
+    def __init__(self, formulas: Mapping[Any, Callable[..., float]]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self._formulas = formulas
         self.flop = 0.0
 
     @classmethod
@@ -47,6 +49,6 @@ class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out, named = func(*args, **(kwargs or {})), kwargs or {}
-        if (formula := flop_registry.get(getattr(func, "_overloadpacket", None))) is not None:
+        if (formula := self._formulas.get(getattr(func, "_overloadpacket", None))) is not None:
             self.flop += formula(*args, **named, out_val=out)
         return out
