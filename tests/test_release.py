@@ -217,6 +217,7 @@ class TestDistributions:
         assert done.returncode == 0, done.stderr
         assert "ray" in done.stdout
 
+    @pytest.mark.few(1)
     @pytest.mark.parametrize("system", SYSTEMS)
     @pytest.mark.parametrize("python", ["3.12", "3.13"])
     def test_versions_resolve_for_other_pythons_and_systems(self, tmp_path, python, system):

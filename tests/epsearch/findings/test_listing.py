@@ -241,15 +241,16 @@ main()
 # A function, after whose so-manieth call a run is killed: before the end of a transaction, after it, after the loop has
 # moved on.
 @pytest.mark.slow
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("place", "count"),
     [
-        pytest.param("store._sum_up", 1, marks=pytest.mark.slow),
-        pytest.param("store._sum_up", 5, marks=pytest.mark.slow),
-        pytest.param("Store.add", 1, marks=pytest.mark.slow),
+        ("store._sum_up", 1),
+        ("store._sum_up", 5),
+        ("Store.add", 1),
         ("Store.add", 6),
-        pytest.param("Store.certify", 1, marks=pytest.mark.slow),
-        pytest.param("SearchLoop._advance", 3, marks=pytest.mark.slow),
+        ("Store.certify", 1),
+        ("SearchLoop._advance", 3),
     ],
 )
 def test_a_kill_leaves_what_the_records_have(epsearch, tmp_path, place, count):

@@ -121,6 +121,7 @@ def test_nothing_stands_in_a_readers_way(
     page.context.close()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", WRITERS)
 def test_a_dark_scheme_is_dark(pages: dict[str, Path], browser: Any, kind: str) -> None:
     ground = "getComputedStyle(document.documentElement).backgroundColor"
@@ -140,6 +141,7 @@ def brightness(colour: str) -> float:
     return sum(map(float, colour.split("(")[1].rstrip(")").split(",")[:3])) / 3 / 255
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", WRITERS)
 def test_panels_are_legible_on_a_narrow_page(pages: dict[str, Path], browser: Any, kind: str) -> None:
     page = opened(browser, pages[kind], NARROW)
@@ -153,6 +155,7 @@ def test_panels_are_legible_on_a_narrow_page(pages: dict[str, Path], browser: An
     page.context.close()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", WRITERS)
 def test_without_javascript_a_figure_is_its_data_table(pages: dict[str, Path], browser: Any, kind: str) -> None:
     page = opened(browser, pages[kind], scripts=False)
@@ -196,6 +199,7 @@ def test_what_was_copied_is_announced(pages: dict[str, Path], browser: Any) -> N
     page.context.close()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("state", STATES)
 def test_the_first_screen_has_answer_figure_and_next_step(state: str, browser: Any, tmp_path: Path) -> None:
     results = STATES[state]()

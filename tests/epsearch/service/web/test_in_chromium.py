@@ -388,8 +388,15 @@ def barriers(page):
     return [(v["id"], [n["html"][:120] for n in v["nodes"]][:3]) for v in violations]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (WIDE, "light"),
+        (NARROW, "dark"),
+        pytest.param(WIDE, "dark", marks=pytest.mark.exhaustive),
+        pytest.param(NARROW, "light", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_nothing_stands_in_the_way_of_owners(chrome, tmp_path, width, scheme):
     """The pages of a service with tokens: people, labels, the question before a cancel, a failure with its output."""
     tokens = Tokens(
