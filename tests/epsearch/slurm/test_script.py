@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+from tests.support.limits import HANGS
+
 JOB = ("slurm", "--time", "4h", "--cpus", "16")
 STUDY = ("run", "--dataset", "permuted_digits", "--name", "mine")
 OTHERS = ("--gpus", "2", "--memory", "64G", "--partition", "gpu", "--account", "lab", "--module", "cuda/12")
@@ -189,14 +191,40 @@ def test_a_wrong_study_is_one_line(epsearch, words, part):
 )
 def test_which_ends_of_the_driver_put_the_job_back(epsearch, tmp_path, end, restarts, status, requeued):
     """A signal before the driver listens does so once: its time is too short where that happens again."""
-    for name, line in (("epsearch", end), ("scontrol", 'echo "$*"')):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
-        (tmp_path / name).chmod(0o755)
-    script = epsearch(*JOB, "--setup", f"export PATH={shlex.quote(str(tmp_path))}:$PATH", *STUDY).out
-    environment = os.environ | {"SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": restarts}
-    done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True)
+    programs(tmp_path, epsearch=end, scontrol='echo "$*"')
+    done = executed(epsearch(*JOB, "--setup", first_on_path(tmp_path), *STUDY).out, restarts)
     assert done.returncode == status and (done.stdout == "requeue 7\n") == requeued
     assert ("longer --time" in done.stderr) == (status == 1 and not end.startswith("exit"))
+
+
+@pytest.mark.parametrize(("nodes", "place"), [("1", "setup"), ("2", "setup"), ("2", "srun")])
+def test_a_signal_before_the_driver_begins_puts_the_job_back(epsearch, tmp_path, nodes, place):
+    """While modules are loaded, or while Ray begins on the nodes."""
+    signal = 'kill -USR1 "$JOB"'
+    programs(tmp_path, epsearch="exec sleep 600", scontrol='[ "$1" = show ] || echo "$*"', srun=signal)
+    lines = [first_on_path(tmp_path), "export JOB=$$", signal if place == "setup" else "true"]
+    setup = [word for line in lines for word in ("--setup", line)]
+    done = executed(epsearch(*JOB, "--nodes", nodes, *setup, *STUDY).out)
+    assert (done.returncode, done.stdout) == (138, "requeue 7\n"), done.stderr
+
+
+def programs(folder, **lines):
+    """Writes programs of one line each."""
+    for name, line in lines.items():
+        (folder / name).write_text(f"#!/bin/sh\n{line}\n")
+        (folder / name).chmod(0o755)
+
+
+def first_on_path(folder):
+    return f"export PATH={shlex.quote(str(folder))}:$PATH"
+
+
+def executed(script, restarts=""):
+    environment = {"SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": restarts, "SLURMD_NODENAME": "n0"}
+    environment |= {"SLURM_JOB_NUM_NODES": "2"}
+    return subprocess.run(
+        ["bash", "-c", script], env=os.environ | environment, capture_output=True, text=True, timeout=HANGS
+    )
 
 
 def sbatch(folder, monkeypatch, script):
