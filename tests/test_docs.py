@@ -10,6 +10,7 @@ import torch
 
 from epsearch.study.kinds import KINDS
 from epsearch.testing import failures, stream_checks
+from search_spaces.published.pack import packs
 from tests.support import option_tables
 from trainers.hyperparameters import OF_EVERY_METHOD
 from trainers.methods import METHODS, PLUGGED, Losses, Penalty, hyperparameters
@@ -171,6 +172,11 @@ def test_readme_and_contributing_name_every_marker_and_ci_runs_all_but_campaigns
     assert set(left_out.removeprefix("-m not ").split(" and not ")) == markers - skipped
     *_, asked = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     assert asked == './check -m "not (exhaustive or fuzz)"', "the default tests, too: one run collects them once"
+
+
+def test_readme_counts_the_packs_that_there_are():
+    (count,) = re.findall(r"\[(\d+) packs\]", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert int(count) == len(packs())
 
 
 def test_every_epsearch_command_in_the_docs_parses(epsearch_parser):

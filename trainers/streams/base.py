@@ -1,6 +1,7 @@
 """The interface of streams of tasks."""
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,7 +43,7 @@ class Examples(NamedTuple):
 class Images:
     """A labelled image set, of which streams of pixels are made.
 
-    Raises DataError where there are not as many labels as images, or a label is no class.
+    Raises DataError where there are not as many labels as images, a label is no class, or `largest` divides nothing.
     """
 
     train: Examples
@@ -55,11 +56,17 @@ class Images:
     """What bytes are divided by: networks see `byte / largest`, in [0, 1]."""
 
     def __post_init__(self) -> None:
+        # Pixels that are not finite would let every member diverge, which looks like a learning rate that is too large.
+        if not 0 < self.largest < math.inf:
+            raise DataError(f"largest, by which pixels are divided, must be a finite number > 0, got {self.largest}")
         for part, (inputs, labels) in (("training", self.train), ("test", self.test)):
             if len(inputs) != len(labels):
                 raise DataError(f"the {part} set has {len(inputs)} images but {len(labels)} labels")
-            if len(labels) == 0 or labels.min() < 0 or labels.max() >= self.classes:
-                raise DataError(f"the {part} labels must lie in 0…{self.classes - 1} and not be empty")
+            if len(labels) == 0:
+                raise DataError(f"the {part} set is empty")
+            if labels.min() < 0 or labels.max() >= self.classes:
+                between = f"{labels.min()}…{labels.max()}"
+                raise DataError(f"the {part} labels must lie in 0…{self.classes - 1}, got {between}")
 
     @cached_property
     def alike(self) -> NDArray[np.int64]:

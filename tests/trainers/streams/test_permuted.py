@@ -209,7 +209,7 @@ class TestBrokenFiles:
     def test_labels_out_of_range(self, data_dir):
         raw = struct.pack(">4Bi", 0, 0, 8, 1, 12) + bytes([11] * 12)
         (data_dir / "MNIST" / "raw" / "t10k-labels-idx1-ubyte.gz").write_bytes(gzip.compress(raw))
-        with pytest.raises(DataError, match="test labels must lie in 0…9"):
+        with pytest.raises(DataError, match="test labels must lie in 0…9, got 11…11"):
             mnist.load(data_dir)
 
     def test_images_without_labels(self, data_dir):
@@ -217,6 +217,22 @@ class TestBrokenFiles:
         (data_dir / "MNIST" / "raw" / "t10k-labels-idx1-ubyte.gz").write_bytes(gzip.compress(raw))
         with pytest.raises(DataError, match="12 images but 11 labels"):
             mnist.load(data_dir)
+
+
+class TestImages:
+    """Images that a user's own stream makes."""
+
+    examples = Examples(np.zeros((3, 4), np.uint8), np.arange(3))
+
+    @pytest.mark.parametrize("largest", [0, -1.0, math.nan, math.inf])
+    def test_a_divisor_that_leaves_no_finite_pixel(self, largest):
+        with pytest.raises(DataError, match=r"largest.* must be a finite number > 0, got"):
+            Images(self.examples, self.examples, classes=3, largest=largest)
+
+    def test_no_images(self):
+        empty = Examples(np.zeros((0, 4), np.uint8), np.arange(0))
+        with pytest.raises(DataError, match="the test set is empty"):
+            Images(self.examples, empty, classes=3, largest=255.0)
 
 
 class TestDownload:

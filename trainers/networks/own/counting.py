@@ -26,7 +26,7 @@ def count_passes(forward: Callable[[], tuple[Tensor, Iterable[Tensor]]]) -> tupl
         return saved
 
     with torch.enable_grad():
-        with _Operations(flop_registry) as forwards, torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved):
+        with _Operations(flop_registry) as forwards, torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
             outputs, leaves = forward()
         with _Operations(flop_registry) as backwards:
             torch.autograd.grad(outputs.sum(), list(leaves), allow_unused=True)
