@@ -24,7 +24,7 @@ DOCS = ROOT / "docs"
 NAVIGATION = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
 TRAILS = ("Researcher", "Lab", "Contributor")
 MOST_WORDS, MOST_LINES, MOST_BYTES = 12_000, 90, 300_000
-WIDE, NARROW = 1200, 390
+WIDE = chromium.WIDE
 VISITED = ("", "verdict/", "service/", "clusters/", "tour/", "commands/", "python-api/", "comparison/")
 
 
@@ -175,15 +175,7 @@ def chrome():
 
 
 @pytest.mark.install
-@pytest.mark.parametrize(
-    ("width", "scheme"),
-    [
-        (WIDE, "light"),
-        (NARROW, "dark"),
-        pytest.param(WIDE, "dark", marks=pytest.mark.exhaustive),
-        pytest.param(NARROW, "light", marks=pytest.mark.exhaustive),
-    ],
-)
+@chromium.widths_and_schemes
 def test_nothing_stands_in_a_readers_way(url, chrome, width, scheme):
     from axe_playwright_python.sync_playwright import Axe
 

@@ -5,6 +5,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
+WIDE, NARROW = 1200, 390  # pixels
+widths_and_schemes = pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (WIDE, "light"),
+        (NARROW, "dark"),
+        pytest.param(WIDE, "dark", marks=pytest.mark.exhaustive),
+        pytest.param(NARROW, "light", marks=pytest.mark.exhaustive),
+    ],
+)
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 
 

@@ -47,7 +47,7 @@ STATES = {
     "inert": lambda: SEARCHES["one number"](),
 }
 """Kinds of answers that a report begins with."""
-WIDE, NARROW = 1200, 390
+WIDE, NARROW = chromium.WIDE, chromium.NARROW
 WRONGLY_SHADED = """async () => {
   const tables = [...document.querySelectorAll(".scroll")];
   const wrong = (side, goes_on) => tables.filter(one => one.classList.contains(side) !== goes_on(one)).length;

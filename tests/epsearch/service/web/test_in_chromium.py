@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.service,
     pytest.mark.skipif(chromium.program() is None, reason="no Chromium is installed"),
 ]
-WIDE, NARROW = 1200, 390
+WIDE, NARROW = chromium.WIDE, chromium.NARROW
 TINY = SMALL | {"points": 3, "dataset": "permuted_digits"}
 LONG = TINY | {"points": 40, "seeds": 9, "examples_per_task": 1000}
 FIRST = "[id='figure-epsilon_A_T']"
@@ -388,15 +388,7 @@ def barriers(page):
     return [(v["id"], [n["html"][:120] for n in v["nodes"]][:3]) for v in violations]
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"),
-    [
-        (WIDE, "light"),
-        (NARROW, "dark"),
-        pytest.param(WIDE, "dark", marks=pytest.mark.exhaustive),
-        pytest.param(NARROW, "light", marks=pytest.mark.exhaustive),
-    ],
-)
+@chromium.widths_and_schemes
 def test_nothing_stands_in_the_way_of_owners(chrome, tmp_path, width, scheme):
     """The pages of a service with tokens: people, labels, the question before a cancel, a failure with its output."""
     tokens = Tokens(
