@@ -137,7 +137,6 @@ def assert_equal(one, other):
     assert all(same_result(one[key], other[key]) for key in other)
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize("token", [WRONG, None], ids=["wrong", "none"])
 @pytest.mark.parametrize("mode", ["token", None], ids=["asked for", "not asked for"])
 def test_without_the_token_there_is_one_line(cluster, token, mode):
