@@ -59,13 +59,16 @@ def asked(own: Settings, works: bool = False, raises: bool = True) -> Iterator[T
         app = application(own, store, works)
         with TestClient(app, base_url="http://localhost", raise_server_exceptions=raises) as client:
             yield client
+        if works:
+            leave_no_study(app)
 
 
 @contextmanager
-def listening(own: Settings, works: bool = False) -> Iterator[tuple[str, FastAPI]]:
-    """(URL, application) of a service in a thread of this process."""
+def listening(own: Settings, works: bool = False, port: int = 0) -> Iterator[tuple[str, FastAPI]]:
+    """(URL, application) of a service in a thread of this process; port: 0 for any."""
     with Store.open(own.storage) as store, socket.socket() as listens:
-        listens.bind(("127.0.0.1", 0))
+        listens.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listens.bind(("127.0.0.1", port))
         app = application(own, store, works)
         server = uvicorn.Server(
             uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, http=LimitedProtocol, ws="none")
@@ -79,6 +82,13 @@ def listening(own: Settings, works: bool = False) -> Iterator[tuple[str, FastAPI
             app.state.service.streams.stop()
             server.should_exit = True
             thread.join(HANGS)
+            if works:
+                leave_no_study(app)
+
+
+def leave_no_study(app: FastAPI) -> None:
+    """Waits for the processes of studies that a service interrupted at its end: here its own process lives on."""
+    until(lambda: not app.state.service.scheduler.pids)
 
 
 def until(reached: Any) -> None:

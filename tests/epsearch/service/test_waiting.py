@@ -10,6 +10,7 @@ import time
 from contextlib import AsyncExitStack, ExitStack, closing, suppress
 
 import httpx
+import psutil
 import pytest
 
 from epsearch.failures.errors import Unavailable
@@ -152,10 +153,19 @@ def test_the_end_waits_for_no_plan_and_for_no_ledger(tmp_path, number):
         service.process.wait()
 
 
+@pytest.mark.slow
+def test_a_service_in_this_process_leaves_no_study(tmp_path):
+    """A process that it has interrupted has ended with it: nobody would wait for that later."""
+    with listening(settings(tmp_path / "runs"), works=True) as (url, app):
+        body = STUDY | {"name": "long", "examples_per_task": 1000, "repeats": 5}
+        assert httpx.post(f"{url}{API}/studies", json=body, timeout=HANGS).status_code == 201
+        until(lambda: app.state.service.scheduler.pids)
+        (pid,) = app.state.service.scheduler.pids.values()
+    assert not psutil.pid_exists(pid)
+
+
 def children(pid):
     """Command lines of the processes that a process has started."""
-    import psutil
-
     try:
         return [child.cmdline() for child in psutil.Process(pid).children(recursive=True)]
     except psutil.NoSuchProcess:

@@ -1,20 +1,15 @@
 """A service in this process, as browsers and programs see it."""
 
-import socket
-import threading
-import time
 from contextlib import contextmanager
 
 import httpx
 import pytest
-import uvicorn
 
 from epsearch.service.access import tokens
-from epsearch.service.app import application
 from epsearch.service.settings import Settings
-from epsearch.session.session import open_store
 from results.ledger.url import LedgerUrl
 from tests.support.limits import HANGS
+from tests.support.service import listening
 
 
 @pytest.fixture
@@ -35,21 +30,8 @@ def secrets(tmp_path):
 @contextmanager
 def serving(settings, works=False, port=0):
     """Yields its URL; works: whether the queue is trained; port: 0 for any."""
-    with open_store(settings.storage) as store, socket.socket() as listening:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(("127.0.0.1", port))
-        app = application(settings, store, works)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
-            while not server.started and thread.is_alive():
-                time.sleep(0.01)
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            app.state.service.streams.stop()
-            server.should_exit = True
-            thread.join(HANGS)
+    with listening(settings, works, port) as (url, _):
+        yield url
 
 
 @contextmanager
