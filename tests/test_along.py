@@ -156,7 +156,8 @@ def test_the_page_says_what_is_missing_and_by_how_much_aims_are_missed(judged):
     assert plots == {} and f"Still to come, by the same commands: {len(along.rows()) - 1} streams" in text
     cells = next(line for line in text.splitlines() if line.startswith("| Permuted Digits, ε-SOFT-GEM")).split(" | ")
     assert cells[2] == "3" and cells[4] == "0.00 (0.00)" and cells[5].startswith("+")
-    assert "From 3 tasks: " in text and "points (met)" in text
+    (aims,) = [line for line in text.splitlines() if line.startswith("| all | 3 | 100 % (met) | ")]
+    assert " (missed by " in aims
     assert along_page.section({"streams": []})[0].endswith(f"{len(along.rows())} streams of {len(along.rows())}.")
 
 
@@ -189,5 +190,22 @@ def test_the_readme_says_what_was_measured():
     model, plain = (
         np.mean([one["rules"][rule]["regret"] for one in four.values()]) for rule in ("the model", "highest A_k")
     )
-    words = {6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten", 14: "fourteen"}[len(four)]
+    words = {12: "twelve", 13: "thirteen", 14: "fourteen"}[len(four)]
     assert f"On {words} streams it loses {model:.2f} points in place of {plain:.2f};" in readme
+
+
+def test_the_page_says_how_forgetting_of_ewc_goes_on():
+    """Of the first three tasks: what one after the fifth takes, in what one before it takes."""
+    import forecasts
+    import machine
+
+    page = " ".join((machine.RESULTS.parent.parent / "docs" / "along.md").read_text(encoding="utf-8").split())
+    figures = json.loads((machine.RESULTS / "along.json").read_text(encoding="utf-8"))
+    of = {stream.row.name: stream.search.mean(axis=(0, 1)) for stream in forecasts.streams(figures)}
+
+    def grows(a):
+        before = np.mean([(a[j, j] - a[4, j]) / (4 - j) for j in range(3)])
+        return np.mean([(a[4, j] - a[9, j]) / 5 for j in range(3)]) / before
+
+    small, middle = (grows(of[f"permuted_mnist, {images} images, ewc"]) for images in (2000, 8000))
+    assert f"takes {small:.1f} (2,000 images) or {middle:.1f} times (8,000) as much as one before" in page
