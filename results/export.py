@@ -80,12 +80,13 @@ def accuracies_table(records: Iterable[RunRecord]) -> pd.DataFrame:
     Behind the seed stands the number of the order of tasks, where one is not the stream's own.
 
     k and j are 1-based: the accuracy (fraction in [0, 1]) on task j after training task k. j = k + 1 is the next task
-    before its first step.
+    before its first step, k = 0 the untrained network, as FWT needs them.
     """
     rows = [
-        (r.key, r.phase, r.method, r.epsilon, r.seed, r.unit.order, int(k) + 1, int(j) + 1, float(r.accuracies[k, j]))
+        (r.key, r.phase, r.method, r.epsilon, r.seed, r.unit.order, int(k), int(j) + 1, float(measured[k, j]))
         for r in records
-        for k, j in np.argwhere(~np.isnan(r.accuracies))
+        for measured in [np.vstack([r.initial, r.accuracies])]
+        for k, j in np.argwhere(~np.isnan(measured))
     ]
     table = pd.DataFrame(rows, columns=["key", "phase", "method", "epsilon", "seed", "order", "k", "j", "accuracy"])
     return table if table["order"].any() else table.drop(columns="order")

@@ -8,7 +8,7 @@ from typing import Any
 
 from epsearch.failures.errors import UsageError, as_usage_error, brief
 from epsearch.study import limits
-from epsearch.study.parsers import hyperparameter, one_of, split_list, word
+from epsearch.study.parsers import digits, hyperparameter, one_of, split_list, word
 from results.points import COLUMNS
 from search_spaces.space import Parameter, Space, Value
 from trainers.hyperparameters import Hyperparameter, anything
@@ -219,7 +219,7 @@ def _value(declared: Hyperparameter, text: Any) -> Value:
     if declared.choices:
         return word(text, f"{declared.name} (search)", declared)
     try:
-        value = float(str(text)) + 0.0  # −0 is 0; as a text True is no number
+        value = float(digits(text)) + 0.0  # −0 is 0
     except ValueError:
         raise UsageError(f"search takes {declared.name}={FORMS} with numbers, got {brief(text)}") from None
     if not declared.fits(value):

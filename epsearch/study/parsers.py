@@ -6,6 +6,7 @@ Each takes a value and a name for messages, and raises UsageError, one line.
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -47,13 +48,25 @@ def plain(value: Any) -> Any:
     return {name: plain(part) for name, part in value.items()} if isinstance(value, dict) else value
 
 
+def digits(value: Any) -> str:
+    """Returns the text of a number: int(2.5) would be 2, int(True) 1. Raises ValueError for Python's 1_000.
+
+    >>> digits(2.5), digits("1e-3")
+    ('2.5', '1e-3')
+    """
+    text = str(value)
+    if "_" in text:
+        raise ValueError(text)
+    return text
+
+
 def whole(value: Any, name: str, low: int, high: int = limits.COUNT, hint: str = "") -> int:
     """Returns a whole number from `low` to `high`, both allowed.
 
     hint: other allowed values, for the message.
     """
     try:
-        number = int(str(value))  # by way of text, as int(2.5) would be 2, and int(True) 1
+        number = int(digits(value))
     except ValueError:
         raise UsageError(f"{name} must be a whole number >= {low}, got {brief(value)}{hint}") from None
     if not low <= number <= high:
@@ -220,8 +233,8 @@ def hyperparameter(value: Any, name: str, declared: Hyperparameter) -> Value:
             else whole(value, name, low, high)
         )
     try:
-        number = math.nan if isinstance(value, bool) else float(value) + 0.0  # −0 is 0
-    except (TypeError, ValueError, OverflowError):
+        number = float(digits(value)) + 0.0  # −0 is 0
+    except ValueError:
         number = math.nan
     if not declared.fits(number):
         # The message names the bound of float32 only where it is the violated one.
@@ -244,8 +257,10 @@ def seeds(value: Any, name: str) -> tuple[int, ...]:
         raise wrong from None
     if numbers[limits.SEEDS :]:  # `len` of a range beyond 64 bits is an error
         raise UsageError(f"{name} must be <= {limits.SEEDS} in number, got {brief(value)}")
-    if not numbers or min(numbers) < 0 or len(set(numbers)) < len(numbers):
+    if not numbers or min(numbers) < 0:
         raise wrong
+    if repeated := [seed for seed, times in Counter(numbers).items() if times > 1]:
+        raise UsageError(f"{name} must differ from each other, got {repeated[0]} more than once")
     if max(numbers) > limits.LARGEST_SEED:
         raise UsageError(f"{name} must be numbers <= {limits.LARGEST_SEED}, got {brief(value)}")
     return tuple(numbers)
@@ -259,7 +274,7 @@ def task_order(value: Any, name: str) -> tuple[int, ...] | None:
     if not isinstance(value, (str, list, tuple)):
         raise wrong
     try:
-        tasks = tuple(int(str(number)) for number in (value.split(",") if isinstance(value, str) else value))
+        tasks = tuple(int(digits(number)) for number in (value.split(",") if isinstance(value, str) else value))
     except ValueError:
         raise wrong from None
     if sorted(tasks) != list(range(len(tasks))):
@@ -272,8 +287,8 @@ def _seeds(value: Any) -> range | list[int]:
     if isinstance(value, range):
         return value
     if isinstance(value, (list, tuple)):
-        return [int(str(seed)) for seed in value]
-    text = str(value)
+        return [int(digits(seed)) for seed in value]
+    text = digits(value)
     if ".." in text:
         first, last = text.split("..")
         return range(int(first), int(last) + 1)
@@ -286,8 +301,8 @@ def interval(value: Any, name: str) -> tuple[float, float]:
     """Returns two numbers, 0 <= low < high <= 1, from a text or a YAML list."""
     try:
         parts = value.replace(",", " ").split() if isinstance(value, str) else value
-        low, high = (float(part) + 0.0 for part in map(str, parts))  # −0 is 0; as a text True is no number
-    except (TypeError, ValueError, OverflowError):
+        low, high = (float(part) + 0.0 for part in map(digits, parts))  # −0 is 0
+    except (TypeError, ValueError):
         raise UsageError(f"{name} must be two numbers LOW HIGH, got {brief(value)}") from None
     if not 0.0 <= low < high <= 1.0:
         raise UsageError(f"{name} must satisfy 0 <= low < high <= 1, got {low:g} {high:g}")
@@ -301,7 +316,7 @@ def share(value: Any, name: str) -> float:
     (0.1, 0.0)
     """
     try:
-        number = float(str(value)) + 0.0  # −0 is 0; by way of text, as True is no number
+        number = float(digits(value)) + 0.0  # −0 is 0
     except ValueError:
         number = math.nan
     if not 0 <= number <= LARGEST_SHARE:

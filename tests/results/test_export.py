@@ -42,11 +42,19 @@ def test_one_flat_row_a_run() -> None:
 def test_accuracies_are_one_based_and_only_the_measured_ones() -> None:
     member = record(tasks=4)
     table = accuracies_table([member])
-    assert len(table) == 4 * 5 // 2 + 3
+    assert len(table) == 4 + 4 * 5 // 2 + 3
     cell = table[(table["k"] == 3) & (table["j"] == 2)]
     assert cell["accuracy"].tolist() == [member.accuracies[2, 1]]
-    assert (table["j"] <= table["k"] + 1).all()
-    assert table["k"].min() == 1 and table["j"].max() == 4
+    assert (table["j"] <= table["k"] + 1)[table["k"] > 0].all()
+    assert table["k"].min() == 0 and (table["j"].min(), table["j"].max()) == (1, 4)
+
+
+def test_metrics_can_be_computed_from_the_table_alone() -> None:
+    member = record(tasks=4)
+    a = accuracies_table([member]).pivot(index="k", columns="j", values="accuracy")
+    assert 100 * a.loc[4].mean() == pytest.approx(runs_table([member])["A_T"].item())
+    unseen = [a.loc[task - 1, task] - a.loc[0, task] for task in (2, 3, 4)]
+    assert 100 * sum(unseen) / 3 == pytest.approx(runs_table([member])["FWT"].item())
 
 
 def test_hyperparameters_of_mixed_types_still_fit_one_column(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_dataset_names_may_be_written_in_many_ways(name):
         ({"memory_batch": "some"}, "memory-batch must be a whole number >= 1, got 'some'; or all"),
         ({"lr": "-0.1"}, "lr must be a number > 0, got '-0.1'"),
         ({"lr": "nan"}, "lr must be a number > 0, got 'nan'"),
-        ({"seeds": "0,0"}, "seeds must be a count >= 1, a list like 0,1,2 or a range like 0..4, got '0,0'"),
+        ({"seeds": "0,0"}, "seeds must differ from each other, got 0 more than once"),
         ({"seeds": "0"}, "seeds must be"),
         ({"seeds": "4..2"}, "seeds must be"),
         ({"score_on": "test"}, "no score-on 'test'; known: cv, eval"),
