@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 from along import Row, rows
 from charts import percent, table
-from forecasts import INDIFFERENCE, MODEL, RULES, SEEN
+from forecasts import FIRST, FURTHER, INDIFFERENCE, MODEL, RULES, SEEN
 from machine import Figures
 
 from results.labels import count_text, method_label, number_text, signed_text
 from search_spaces import load_definition
 
 PLAIN = next(iter(RULES))
-LEAST_COVERED, WIDEST, MOST_UNRESOLVED, MOST_WORSE, GAP = 0.9, 2.0, 1 / 3, 0.2, 1.0
+LEAST_COVERED, WIDEST, MOST_UNRESOLVED, MOST_WORSE, GAP, MOST_STEPS = 0.9, 2.0, 1 / 3, 0.2, 1.0, 0.6
 """Aims: share of intervals that hold, half width and loss against the plain choice in points, share of "cannot tell" on
-streams whose values differ by so many points."""
+streams whose values differ by so many points, share of the steps."""
 
 
 def section(figures: Figures) -> tuple[str, dict[str, str]]:
@@ -33,6 +33,7 @@ def section(figures: Figures) -> tuple[str, dict[str, str]]:
     text += ["## Intervals", INTERVALS, table(INTERVAL_HEAD, [line for one in streams for line in intervals(one)])]
     lines_of_aims = [*aims("all", streams), *(aims("those that judge alone", judges) if judges else [])]
     text += ["## Against the aims", AIMS, table(AIMS_HEAD, lines_of_aims)]
+    text += ["## Cost of a search along tasks", COSTS, table(COSTS_HEAD, list(costs(streams)))]
     text += ["## Candidates", CANDIDATES, candidates(chosen)]
     text += ["On the streams that judge alone:", candidates(judges)] if judges else []
     return "\n\n".join(text), {}
@@ -51,6 +52,12 @@ INTERVALS = (
     "of searches in which the best value is one of them."
 )
 CANDIDATES = "Mean regret (mean correlation) over the streams, points, of every rule that was tried, by tasks seen."
+COSTS = (
+    f"A search along tasks (below) begins with {FIRST} tasks. *Steps*: of all its members, in those of a search whose "
+    f"values all see {SEEN[-1]} tasks; the aim is {percent(MOST_STEPS)} or less. *Cannot tell*: share of searches in "
+    "which another value may be better by more than a point at the last task."
+)
+COSTS_HEAD = ("stream", *(name for k in FURTHER for name in (f"regret, to {k} tasks", "steps", "cannot tell")))
 AIMS = (
     f"Aims: {percent(LEAST_COVERED)} of the intervals of A_T hold, their median half width is {WIDEST:g} points or "
     f"less, at most {percent(MOST_UNRESOLVED)} of the searches on streams with a gap of more than a point cannot tell, "
@@ -130,6 +137,27 @@ def aims(group: str, streams: list[Figures]) -> Iterator[list[str]]:
             f"{percent(unclear)} ({against(MOST_UNRESOLVED - unclear, percent)})",
             f"{signed_text(behind, 2)} ± {number_text(error, 2)} ({against(behind + MOST_WORSE, plainly)}): {worst}",
         ]
+
+
+def costs(streams: list[Figures]) -> Iterator[list[str]]:
+    """Yields a line for each stream, and one for their mean."""
+    for stream in streams:
+        cells = [title(stream)]
+        for one in stream["along"]:
+            regret = f"{number_text(one['regret'], 2)} ({number_text(one['worst'], 2)})"
+            cells += [regret, percent(one["steps"]), percent(one["unresolved"])]
+        yield cells
+    cells = ["mean"]
+    for together in zip(*(stream["along"] for stream in streams), strict=True):
+        regret, steps, unclear = (
+            float(np.mean([one[name] for one in together])) for name in ("regret", "steps", "unresolved")
+        )
+        cells += [
+            number_text(regret, 2),
+            f"{percent(steps)} ({against(MOST_STEPS - steps, percent)})",
+            percent(unclear),
+        ]
+    yield cells
 
 
 def against(margin: float, text: Any) -> str:

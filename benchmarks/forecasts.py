@@ -20,6 +20,7 @@ import numpy as np
 from along import STAGES, Row, identity, rows, unpacked
 from machine import Figures
 
+from epsearch.loop.strategy_driver.prediction import INDIFFERENCE, may_be_better
 from results.files import write_atomically
 from results.statistics.extrapolation import Extrapolation
 
@@ -27,8 +28,8 @@ SEEN = (3, 4, 5, 10)
 """k: tasks of a search."""
 SEEDS, MOST = 3, 4
 """Seeds of a search, and so many searches of different seeds."""
-INDIFFERENCE = 0.01
-"""A difference that does not matter, accuracy."""
+FIRST, FURTHER = 4, (5, 10)
+"""Tasks that all values of a search along tasks see, and the most that some may see."""
 Rule = Callable[[np.ndarray, int], np.ndarray]
 """rule(accuracies [K, S, k, k], T): predicted A_T [K]."""
 
@@ -153,8 +154,7 @@ MODEL = "the model"
 
 def judged(stream: Stream, k: int) -> Figures:
     """Returns choices and predictions of searches on k tasks, by every rule and the model; accuracies in points."""
-    picks = itertools.islice(itertools.combinations(range(stream.search.shape[1]), SEEDS), MOST)
-    searches = [stream.search[:, list(seeds), :k, :k] for seeds in picks]
+    searches = [stream.search[:, list(seeds), :k, :k] for seeds in picks(stream)]
     forecasts = [Extrapolation.fit(stream.x, search, stream.tasks) for search in searches]
     predicted = {name: [rule(search, stream.tasks) for search in searches] for name, rule in RULES.items()}
     predicted[MODEL] = [one.mean for one in forecasts]
@@ -191,6 +191,39 @@ def judged(stream: Stream, k: int) -> Figures:
     }
 
 
+def along(stream: Stream, most: int) -> Figures:
+    """Returns what searches along tasks from `FIRST` to at most so many choose, as `--protocol extrapolated` does.
+
+    steps: of all members, in those of a search whose values all see `SEEN[-1]` tasks.
+    """
+    mean, regrets, steps, unclear = stream.truth.mean(axis=1), [], [], []
+    for seeds in picks(stream):
+        left, tasks = np.arange(len(mean)), FIRST * len(mean)
+        for k in range(FIRST, most + 1):
+            seen = stream.search[np.ix_(left, seeds)][:, :, :k, :k]
+            model = Extrapolation.fit(stream.x[left], seen, stream.tasks)
+            choice, rivals = left[model.choice], left[may_be_better(model)]
+            if k == most or not len(rivals):
+                break
+            left = np.sort([choice, *rivals])
+            tasks += len(left)
+        regrets.append(mean.max() - mean[choice])
+        steps.append(tasks / (SEEN[-1] * len(mean)))
+        unclear.append(bool(len(rivals)))
+    return {
+        "most": most,
+        "regret": points(np.mean(regrets)),
+        "worst": points(np.max(regrets)),
+        "steps": round(float(np.mean(steps)), 4),
+        "unresolved": round(float(np.mean(unclear)), 4),
+    }
+
+
+def picks(stream: Stream) -> list[tuple[int, ...]]:
+    """The seeds of each search."""
+    return list(itertools.islice(itertools.combinations(range(stream.search.shape[1]), SEEDS), MOST))
+
+
 def scored(mean: np.ndarray, predicted: list[np.ndarray]) -> Figures:
     """Regrets of the choices by predicted A_T, their error over all values, and their correlation with the truth."""
     regrets = [mean.max() - mean[int(np.argmax(one))] for one in predicted]
@@ -215,7 +248,8 @@ def results(figures: Figures) -> Figures:
         facts = {"stream": stream.row.name, "judge": stream.row.judge, "values": len(stream.values)}
         facts |= {"seeds": stream.search.shape[1], "evaluated": stream.truth.shape[1], "tasks": stream.tasks}
         spread = stream.truth.mean(axis=1)
-        made.append(facts | {"gap": points(spread.max() - spread.min()), "searches": [judged(stream, k) for k in SEEN]})
+        facts |= {"gap": points(spread.max() - spread.min()), "searches": [judged(stream, k) for k in SEEN]}
+        made.append(facts | {"along": [along(stream, most) for most in FURTHER]})
         print(f"{stream.row.name}: done", flush=True)
     return {"facts": figures["facts"], "members": len(figures["members"]), "streams": made}
 

@@ -162,6 +162,19 @@ def test_the_page_says_what_is_missing_and_by_how_much_aims_are_missed(judged):
 
 
 @pytest.mark.slow
+def test_a_search_along_tasks_costs_what_goes_on(judged):
+    """All values see four tasks; a further one is a tenth of the steps of those that go on."""
+    import forecasts
+
+    row, found = judged
+    few, many = found["streams"][0]["along"]
+    assert (few["most"], many["most"]) == forecasts.FURTHER and few["regret"] == many["regret"] == 0
+    goes_on = (few["steps"] - 0.4) * 10 * len(row.values)
+    assert few["unresolved"] == 1 and goes_on == pytest.approx(round(goes_on), abs=0.01) and 2 <= goes_on <= 11
+    assert few["steps"] < many["steps"] < 1
+
+
+@pytest.mark.slow
 def test_a_judge_is_no_stream_by_which_anything_is_chosen(judged):
     import along_page
 
