@@ -11,7 +11,9 @@ import itertools
 import json
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -20,9 +22,11 @@ import numpy as np
 from along import STAGES, Row, identity, rows, unpacked
 from machine import Figures
 
-from epsearch.loop.strategy_driver.prediction import INDIFFERENCE, may_be_better
+from epsearch.loop.strategy_driver.prediction import INDIFFERENCE, search_stages
+from epsearch.study.kinds import Search
 from results.files import write_atomically
 from results.statistics.extrapolation import Extrapolation
+from search_spaces.space import Parameter, Point, Space
 
 SEEN = (3, 4, 5, 10)
 """k: tasks of a search."""
@@ -32,6 +36,13 @@ FIRST, FURTHER = 4, (5, 10)
 """Tasks that all values of a search along tasks see, and the most that some may see."""
 Rule = Callable[[np.ndarray, int], np.ndarray]
 """rule(accuracies [K, S, k, k], T): predicted A_T [K]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A member as a search reads it; each is its own key of what is computed once."""
+
+    accuracies: np.ndarray
 
 
 class Stream(NamedTuple):
@@ -197,19 +208,25 @@ def along(stream: Stream, most: int) -> Figures:
     steps: of all members, in those of a search whose values all see `SEEN[-1]` tasks.
     """
     mean, regrets, steps, unclear = stream.truth.mean(axis=1), [], [], []
+    axis = Parameter(stream.row.method, stream.values[0], stream.values[-1], log=stream.row.method != "soft_agem")
     for seeds in picks(stream):
-        left, tasks = np.arange(len(mean)), FIRST * len(mean)
-        for k in range(FIRST, most + 1):
-            seen = stream.search[np.ix_(left, seeds)][:, :, :k, :k]
-            model = Extrapolation.fit(stream.x[left], seen, stream.tasks)
-            choice, rivals = left[model.choice], left[may_be_better(model)]
-            if k == most or not len(rivals):
-                break
-            left = np.sort([choice, *rivals])
-            tasks += len(left)
-        regrets.append(mean.max() - mean[choice])
-        steps.append(tasks / (SEEN[-1] * len(mean)))
-        unclear.append(bool(len(rivals)))
+        study = SimpleNamespace(
+            space=Space((axis,)),
+            units=seeds,
+            tasks=FIRST + stream.tasks,
+            cv_tasks=FIRST,
+            further_tasks=most - FIRST,
+        )
+
+        def record_of(point: Point, seed: int, more: int) -> Any:
+            k = FIRST + more
+            return Trained(stream.search[stream.values.index(point[0]), seed, :k, :k])
+
+        stages, _ = search_stages(cast(Search, study), [(value,) for value in stream.values], record_of)
+        regrets.append(mean.max() - mean[stream.values.index(stages[-1].choice[0])])
+        trained = FIRST * len(mean) + sum(len(stage.points) for stage in stages[1:])
+        steps.append(trained / (SEEN[-1] * len(mean)))
+        unclear.append(not stages[-1].resolved)
     return {
         "most": most,
         "regret": points(np.mean(regrets)),

@@ -53,23 +53,33 @@ def with_a_finished_study(out: Path, **options: Any) -> Settings:
 
 
 @contextmanager
-def asked(own: Settings, works: bool = False, raises: bool = True) -> Iterator[TestClient]:
-    """A client in this process; works: whether the queue is worked on; raises: here what the application raises."""
+def opened(own: Settings, works: bool) -> Iterator[FastAPI]:
+    """An application over its ledger. Processes of studies that it interrupts at its end have ended with the block.
+
+    A service leaves them to themselves; here its own process lives on.
+    """
     with Store.open(own.storage) as store:
         app = application(own, store, works)
-        with TestClient(app, base_url="http://localhost", raise_server_exceptions=raises) as client:
-            yield client
-        if works:
-            leave_no_study(app)
+        yield app
+        until(lambda: not app.state.service.scheduler.pids)
+
+
+@contextmanager
+def asked(own: Settings, works: bool = False, raises: bool = True) -> Iterator[TestClient]:
+    """A client in this process; works: whether the queue is worked on; raises: here what the application raises."""
+    with (
+        opened(own, works) as app,
+        TestClient(app, base_url="http://localhost", raise_server_exceptions=raises) as client,
+    ):
+        yield client
 
 
 @contextmanager
 def listening(own: Settings, works: bool = False, port: int = 0) -> Iterator[tuple[str, FastAPI]]:
     """(URL, application) of a service in a thread of this process; port: 0 for any."""
-    with Store.open(own.storage) as store, socket.socket() as listens:
+    with opened(own, works) as app, socket.socket() as listens:
         listens.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listens.bind(("127.0.0.1", port))
-        app = application(own, store, works)
         server = uvicorn.Server(
             uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, http=LimitedProtocol, ws="none")
         )
@@ -82,13 +92,6 @@ def listening(own: Settings, works: bool = False, port: int = 0) -> Iterator[tup
             app.state.service.streams.stop()
             server.should_exit = True
             thread.join(HANGS)
-            if works:
-                leave_no_study(app)
-
-
-def leave_no_study(app: FastAPI) -> None:
-    """Waits for the processes of studies that a service interrupted at its end: here its own process lives on."""
-    until(lambda: not app.state.service.scheduler.pids)
 
 
 def until(reached: Any) -> None:

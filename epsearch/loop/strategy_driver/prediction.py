@@ -1,6 +1,5 @@
 """Predicts A_T of searched values for the number of tasks of the evaluation, and selects values for further tasks."""
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -55,11 +54,6 @@ def predicted_scores(scores: NDArray[np.float64], mean: Sequence[float]) -> NDAr
     return np.asarray(scores - level[:, None] + np.array(mean)[:, None])
 
 
-def may_be_better(model: "Extrapolation") -> NDArray[np.bool_]:
-    """Returns which values [K] may be better than the choice by more than `INDIFFERENCE`; never the choice itself."""
-    return np.asarray(model.behind_low < -INDIFFERENCE)
-
-
 def search_stages(
     study: Search, points: Sequence[Point], record_of: Callable[[Point, int, int], RunRecord | None]
 ) -> tuple[tuple[SearchStage, ...], tuple[Point, ...]]:
@@ -76,7 +70,8 @@ def search_stages(
         model = predict(study.space, left, members, evaluated)
         if model is None:
             break
-        choice, rivals = left[model.choice], tuple(itertools.compress(left, may_be_better(model)))
+        choice, ahead = left[model.choice], -model.behind_low
+        rivals = tuple(point for point, by in zip(left, ahead, strict=True) if by > INDIFFERENCE and point != choice)
         mean, low, high = (float(end[model.choice]) for end in (model.mean, model.low, model.high))
         stages.append(SearchStage(study.cv_tasks + more, left, choice, (mean, low, high), rivals))
         if not rivals:
