@@ -196,6 +196,8 @@ class SearchResults:
     """Of a search whose choice is predicted; empty for others, and before its first stage is over."""
     grown: tuple[RunRecord, ...] = ()
     """The members that it went on with, one for each number of further tasks."""
+    task_limit: int = 0
+    """The most tasks to which it may go on, or be extended; 0 where its choice is not predicted."""
     sees: str = ""
     """Which accuracies the choice may see, one sentence; "" where nobody says so."""
     evidence: Evidence | None = None

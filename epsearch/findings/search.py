@@ -148,6 +148,7 @@ def _results(
         trainer_repeats=_trainer_repeats(loop) if study.foreign else None,
         choice=loop.driver.choice,
         stages=loop.stages,
+        task_limit=study.task_limit if study.extrapolates else 0,
         grown=loop.grown_records(),
         race=_race(loop),
         evaluated_choices=evaluated,

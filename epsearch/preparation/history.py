@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -11,7 +11,7 @@ from epsearch.ledger.damage import Unreadable, as_unreadable
 from epsearch.plugins.loading import all_parts
 from epsearch.preparation.build import restore
 from epsearch.study.description import Disjointness, Study
-from epsearch.study.kinds import EXTENDABLE, REQUESTS, Search
+from epsearch.study.kinds import REQUESTS, Search
 from results.ledger.errors import StoreUnavailable, conflict
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
@@ -103,7 +103,7 @@ def save(
         raise UsageError(f"{study.name!r} is a study of `epsearch {stored.study.kind}`; choose another --name")
     # Before the general conflict, as its message names the changed files.
     _check_source(store, study.name, old["stream"] or {}, new["stream"] or {})
-    extendable = _extendable(old, new)
+    extendable = _extendable(stored.study, old, new)
     if not (extend and extendable):
         raise UsageError(f"{conflict(study.name, old, new)}{', or extend it with --extend' if extendable else ''}")
     described |= {"earlier": [*row.config.get("earlier", ()), row.config["study"]], **requests}
@@ -141,12 +141,10 @@ def check_extension(old: Search, new: Search) -> None:
 
     Seeds may only be added at the end: a race gives its first seeds to all points.
     """
-    if old.extrapolates:
-        raise UsageError("a search with protocol extrapolated cannot be extended; choose another --name")
-    before, after = old.identity(), new.identity()
-    if fixed := _fixed(before, after):
+    before, after, may = old.identity(), new.identity(), old.extendable_options
+    if fixed := _fixed(before, after, may):
         was, now = before.get(fixed[0]), after.get(fixed[0])
-        raise UsageError(f"extend can change {', '.join(EXTENDABLE)}; {fixed[0]} is {was} there, {now} here")
+        raise UsageError(f"extend can change {', '.join(may)}; {fixed[0]} is {was} there, {now} here")
     if old.space.names != new.space.names:
         raise UsageError(
             f"extend goes on searching {', '.join(old.space.names)}, got {', '.join(new.space.names)}; "
@@ -155,8 +153,12 @@ def check_extension(old: Search, new: Search) -> None:
     for name, first, now in (("seeds", old.seeds, new.seeds), ("eval-seeds", old.final_seeds, new.final_seeds)):
         if now[: len(first)] != first:  # a race begins with the first ones
             raise UsageError(f"{name} can only be added at the end; got {list(now)}, which were {list(first)}")
-    if new.orders < old.orders:
-        raise UsageError(f"orders can only increase; got {new.orders}, which were {old.orders}")
+    for name, least, now in (
+        ("orders", old.orders, new.orders),
+        ("most-cv-tasks", old.most_cv_tasks, new.most_cv_tasks),
+    ):
+        if now < least:
+            raise UsageError(f"{name} can only increase; got {now}, which were {least}")
     # Another strategy or interval is a second search of any size. The same search with fewer rounds or points would
     # leave unused runs, and a report that its options do not describe.
     for name in SIZES if _same_search(before, after) else ():
@@ -185,14 +187,14 @@ def _parts(images: Mapping[str, Any]) -> dict[str, str]:
     return {name: part for parts in all_parts("", images).values() for name, part in parts.items()}
 
 
-def _extendable(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+def _extendable(study: Study, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Returns whether a study may be extended to another: same data and arithmetic, so that runs can be reused."""
-    return all(old[name] == new[name] for name in COMPARED if name != "study") and not _fixed(
-        old["study"], new["study"]
-    )
+    if any(old[name] != new[name] for name in COMPARED if name != "study"):
+        return False
+    return not _fixed(old["study"], new["study"], study.extendable_options)
 
 
-def _fixed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Returns options that differ between two identities and must not."""
-    may = (*EXTENDABLE, "race_rule")  # which comes and goes with the race
+def _fixed(old: Mapping[str, Any], new: Mapping[str, Any], may: Sequence[str]) -> list[str]:
+    """Returns options that differ between two identities and are none of those that may."""
+    may = (*may, "race_rule")  # which comes and goes with the race
     return [name for name in dict.fromkeys((*old, *new)) if name not in may and old.get(name) != new.get(name)]

@@ -443,6 +443,11 @@ class Study:
         return False
 
     @property
+    def extendable_options(self) -> tuple[str, ...]:
+        """Options that may change when the stored study is extended; none where it cannot be."""
+        return ()
+
+    @property
     def further_tasks(self) -> int:
         """The most tasks of the search behind those of the whole stream, which the evaluation does not have."""
         return 0

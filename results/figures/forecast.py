@@ -59,18 +59,16 @@ def draw(data: Numbers) -> Any:
             name=label,
             hovertemplate=hover,
         )
-    measured = table[table["measured"].notna()]
-    if len(measured):
-        marker = {"symbol": "diamond", "size": 11, "color": ORANGE, "line": {"width": 1, "color": INK}}
-        figure.add_scatter(
-            x=measured[name],
-            y=measured["measured"],
-            mode="markers",
-            marker=marker,
-            name="measured, evaluation",
-            hovertemplate=hover,
-        )
-    finish(figure, height=330)
+    points = (
+        ("measured, evaluation", "diamond", 11, table[table["measured"].notna()], "measured"),
+        ("chosen", "star", 14, table[table[name] == results.chosen[0]] if results.stages else table[:0], "mean"),
+    )
+    for label, symbol, size, rows, column in points:
+        if len(rows):
+            marker = {"symbol": symbol, "size": size, "color": ORANGE, "line": {"width": 1, "color": INK}}
+            hovers = {"name": label, "hovertemplate": hover}
+            figure.add_scatter(x=rows[name], y=rows[column], mode="markers", marker=marker, **hovers)
+    finish(figure, height=430 if results.stages else 330)  # first on the page where predictions choose
     figure.update_xaxes(title_text=parameter_label(name), **value_axis(x, name in results.log))
     figure.update_yaxes(title_text=subscripts(f"{A_T} (%)"))
     return figure

@@ -82,10 +82,21 @@ def row(results: SearchResults, stage: SearchStage) -> list[str]:
     return [str(stage.tasks), str(len(stage.points)), choice, f"{mean} ({low} to {high})", str(len(stage.rivals))]
 
 
+def further(results: SearchResults) -> str:
+    """Returns the option with which an open search goes on to twice as many tasks; "" where nothing is open.
+
+    Or where there are no further tasks. It ends earlier where fewer tell.
+    """
+    last = results.stages[-1] if results.stages else None
+    if last is None or last.resolved or last.tasks >= results.task_limit:
+        return ""
+    return f"--most-cv-tasks {min(2 * last.tasks, results.task_limit)}"
+
+
 def _no_further(results: SearchResults) -> str:
-    """Returns why an open search did not go on; "" for one that could, or that is resolved."""
-    last, most = results.stages[-1], int(results.config["most_cv_tasks"])
-    if last.resolved or last.tasks >= min(most, evaluated_tasks(results)):
+    """Returns why an open search cannot go on; "" for one that can, or that is resolved."""
+    last = results.stages[-1]
+    if last.resolved or further(results) or last.tasks >= evaluated_tasks(results):
         return ""
     return " The stream has no further tasks to go on to."
 

@@ -200,11 +200,9 @@ def _next_step(results: SearchResults, trusted: Assessment, pair: Paired) -> str
         return f"epsearch resume {results.name}"
     if verdict.kind in (INERT, "diverging"):
         return verdict.advice
-    if results.stages:  # which cannot be extended
-        return f"epsearch report {results.name} --figures pdf"
-    if verdict.kind == "edge" and (wider := _wider(results, trusted)):
+    if not results.stages and verdict.kind == "edge" and (wider := _wider(results, trusted)):
         return f"{extend} --interval {wider}" if results.of_epsilon else wider
-    more = _seeds(results, trusted, pair)
+    more = along_tasks.further(results) or _seeds(results, trusted, pair)
     if more and objection(results) != REJECTED:
         return f"{extend} {more}"
     command = next(filter(None, map(command_in, results.notes)), "")
@@ -231,15 +229,16 @@ def _wider(results: SearchResults, trusted: Assessment) -> str:
 def _seeds(results: SearchResults, trusted: Assessment, pair: Paired) -> str:
     """Returns the option with the seeds that would decide what the study leaves open; "" where none would.
 
-    Or where nothing is open. Where the evaluation has seeds of its own, a test needs more of those.
+    Or where nothing is open. Where the evaluation has seeds of its own, a test needs more of those; so it does where
+    predictions have chosen, as the search would have to begin anew with others.
     """
     for_the_top = 0.0 if trusted.peak is None else trusted.peak.maximum.seeds_needed
     if not math.isfinite(for_the_top) or for_the_top > MANY_SEEDS:
         for_the_top = 0.0
     open_still = LEAST_FOR_A_TEST if trusted.verdict.kind == "open" else 0
     for_a_test = LEAST_FOR_A_TEST if 0 < pair.n < LEAST_FOR_A_TEST else 0
-    two_sets = results.eval_seeds != results.seeds
-    needed = max(math.ceil(for_the_top), open_still, 0 if two_sets else for_a_test)
+    two_sets = results.eval_seeds != results.seeds or bool(results.stages)
+    needed = 0 if results.stages else max(math.ceil(for_the_top), open_still, 0 if two_sets else for_a_test)
     options = (("seeds", results.seeds, needed), ("eval-seeds", results.eval_seeds, for_a_test * two_sets))
     for option, seeds, units in options:
         if units > len(seeds) * results.orders:

@@ -151,7 +151,7 @@ def change_page(request: Request, service: Service, name: str, values: dict[str,
     parts |= {"labels": (", ".join(status.tags), status.notes)} | more
     with suppress(UsageError):  # a study that cannot be read can be deleted
         study = service.studies.study(name)
-        fields = forms.extension_form(study, values, service.settings, str(parts["error"])) if study.extendable else []
+        fields = forms.extension_form(study, values, service.settings, str(parts["error"]))
     wrong = next((field for field in fields if field.wrong), None)
     parts |= {"wrong_field": wrong, "status": status, "fields": fields}
     return render(request, "change.html", code, name=name, **parts)

@@ -13,7 +13,7 @@ from epsearch.preparation.build import build
 from epsearch.service.requests import SERVER_SET
 from epsearch.service.settings import Settings
 from epsearch.study.description import Study
-from epsearch.study.kinds import EXTENDABLE, KINDS, Search
+from epsearch.study.kinds import KINDS, Search
 from epsearch.study.option import DATASETS, GROUPS, SEARCHED, SEEDS, TRAINER, Option
 from epsearch.study.published import published_settings
 from results.labels import label
@@ -112,8 +112,7 @@ def extension_form(study: Study, values: Mapping[str, str], settings: Settings, 
     wrong = wrong_field(options, values, error)
     return [
         _field(_accepted(options[name], settings), None, texts.get(name, ""), name == wrong)
-        for name in EXTENDABLE
-        if name in options
+        for name in study.extendable_options
     ]
 
 
@@ -174,8 +173,8 @@ def _pack_text(pack: Pack | None) -> str:
 def changes(study: Study, values: Mapping[str, str]) -> dict[str, str]:
     """Returns the values of a form that differ from a study; "false" for a flag that is off."""
     before = field_values(study)
-    flags = {name for name, option in study.options().items() if name in EXTENDABLE and option.default is False}
-    after = {name: values.get(name, "false" if name in flags else "") for name in EXTENDABLE}
+    may, options = study.extendable_options, study.options()
+    after = {name: values.get(name, "false" if options[name].default is False else "") for name in may}
     return {name: value for name, value in after.items() if value and value != (before.get(name) or "false")}
 
 

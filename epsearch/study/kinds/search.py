@@ -42,6 +42,8 @@ TRIED = "tried"
 CV_TASKS, EXTRAPOLATED = "cv-tasks", "extrapolated"
 """Protocols: the choice is highest on the tasks of the search, or predicted to be so on as many as the evaluation has.
 """
+ALONG_TASKS = ("most_cv_tasks", "eval_seeds")
+"""Options that may change when a search along tasks is extended."""
 BASELINE = "baseline"
 """Name in claims of a search's baseline that is no other method."""
 
@@ -96,7 +98,7 @@ class Search(OneMethod):
         values.whole(3, limits.TASKS),
         "With --protocol extrapolated, tasks that the search may go on to, at most as many as the evaluation has; of "
         "permuted and rotated tasks, of which there are always more. --cv-tasks 3..10 is short for both.",
-        STREAM, 10, later=True, after="cv_tasks",
+        STREAM, 10, later=True, extendable=True, after="cv_tasks",
     )
     choose: str = option(
         values.words(CURVE, TRIED),
@@ -192,12 +194,23 @@ class Search(OneMethod):
         return self.protocol == EXTRAPOLATED
 
     @property
-    def further_tasks(self) -> int:
-        """The most tasks of the search behind those of the whole stream; 0 for streams that have an end."""
+    def task_limit(self) -> int:
+        """The most tasks to which a search along tasks may go on, those of the evaluation; `cv_tasks` for others."""
         from trainers.streams import endless
 
-        more = min(self.most_cv_tasks, self.tasks - self.cv_tasks) - self.cv_tasks
-        return max(more, 0) if self.extrapolates and endless(self.dataset) else 0
+        return self.tasks - self.cv_tasks if self.extrapolates and endless(self.dataset) else self.cv_tasks
+
+    @property
+    def further_tasks(self) -> int:
+        """The most tasks of the search behind those of the whole stream; 0 for streams that have an end."""
+        return max(min(self.most_cv_tasks, self.task_limit) - self.cv_tasks, 0)
+
+    @property
+    def extendable_options(self) -> tuple[str, ...]:
+        """Options that may change when the search is extended; along tasks those that leave its values as they are."""
+        if self.extrapolates:
+            return ALONG_TASKS
+        return tuple(name for name, option in self.options().items() if option.extendable and name != "most_cv_tasks")
 
     @property
     def view(self) -> "View":

@@ -47,7 +47,7 @@ def _summary(results: SearchResults, steps: bool) -> str:
         f'<div class="value{size}">{page.prose(chosen)}</div>'
         f'<div class="detail">{page.prose(wording.heading(detail.removesuffix(")")))}</div></div>',
         _table(brief),
-        page.small("The figure has the tasks of the search.") if brief.rows and results.score_on == "cv" else "",
+        page.small("The figure has the tasks of the search.") if brief.rows and _of_search(results) else "",
         *(page.small(text) for text in brief.references),
         *(page.small(text) for text in (() if results.claim is None else claim.sentences(results.claim))),
         *((_trust(brief), _warnings(results), _step(brief)) if steps else ()),
@@ -62,6 +62,11 @@ def _table(brief: Summary) -> str:
     header = [(brief.tasks, ""), *((metric.partition(" ")[0], metric.partition(" ")[2]) for metric in brief.metrics)]
     body = "".join(page.row(map(page.prose, row)) for row in brief.rows)
     return page.grid(header, body, "Evaluation", "brief")
+
+
+def _of_search(results: SearchResults) -> bool:
+    """Returns whether the figure has the tasks of the search alone; a predicted curve has those of the evaluation."""
+    return results.score_on == "cv" and not results.stages
 
 
 def _label(results: SearchResults) -> str:

@@ -112,7 +112,7 @@ def _page(results: SearchResults, drawings: Figures) -> str:
         return page.figure(name, *left.pop(name), *folds) if name in left else ""
 
     others = [drawn(name) for name in added.names()]
-    first, *further = (name for name, (module, _) in drawings.items() if module in (parameter_curve, slices))
+    first, *further = _in_order(results, drawings)
     evaluated = drawings["accuracy_curve"][1][1]
     body = [
         first_screen.first_screen(results, drawn(first, *_repeats(drawn, first))),
@@ -129,7 +129,7 @@ def _page(results: SearchResults, drawings: Figures) -> str:
             _further(results, drawings, name, drawn(name, *_repeats(drawn, name)), unfolds=place > 0)
             for place, name in enumerate(further)
         ),
-        page.section("Predicted for the tasks of the evaluation", drawn("forecast")) if "forecast" in drawings else "",
+        page.section("Predicted for the tasks of the evaluation", drawn("forecast")) if "forecast" in left else "",
         sections.stages(results),
         page.section(f"{wording.heading(wording.searched_parameters(results))} by order of tasks", drawn("orders"))
         if "orders" in drawings
@@ -154,6 +154,12 @@ def _page(results: SearchResults, drawings: Figures) -> str:
         "\n".join(filter(None, body)),
         f"Search for {what} · study",
     )
+
+
+def _in_order(results: SearchResults, drawings: Figures) -> list[str]:
+    """Returns the names of the figures over searched values; first the one by which the choice was made."""
+    names = [name for name, (module, _) in drawings.items() if module in (parameter_curve, slices)]
+    return ["forecast", *names] if results.stages and "forecast" in drawings else names
 
 
 def _repeats(drawn: Callable[[str], str], name: str) -> list[str]:

@@ -1,6 +1,7 @@
 """A search along tasks: predicted scores, further tasks, keys, and its promises."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -195,12 +196,13 @@ def test_the_report_says_from_how_many_tasks_it_chose(small_study, tmp_path):
     more = "13" if last.tasks == 4 else f"13–{12 + last.tasks - 3}"
     seen = f"Chosen by A_T predicted from tasks 1–3 and {more} of other permutations"
     assert f"{seen}; the evaluation's tasks were not seen." in answer(results)
-    assert (
-        "Of 3 tasks alone, which did not choose: " in answer(results) and "--extend" not in summary(results).next_step
-    )
+    assert "Of 3 tasks alone, which did not choose: " in answer(results)
+    assert last.resolved and "--extend" not in summary(replace(results, eval_seeds=tuple(range(6)))).next_step
     assert [row["tasks"] for row in along_tasks.table(results)] == list(range(3, last.tasks + 1))
     page = write_report(results, tmp_path / "report").read_text(encoding="utf-8")
-    assert "Along tasks" in page and (tmp_path / "report" / "stages.csv").exists()
+    assert page.index('id="figure-forecast"') < page.index("Along tasks") < page.index("What the search trained")
+    assert page.index('id="figure-forecast"') < page.index("How far to trust"), "on the first screen"
+    assert "The figure has the tasks of the search." not in page and (tmp_path / "report" / "stages.csv").exists()
 
 
 def test_a_stream_with_an_end_has_no_further_tasks(small_study, store):
@@ -252,5 +254,43 @@ def test_a_range_is_short_for_both_options(small_study):
         ).further_tasks
         == 0
     )
-    with pytest.raises(UsageError, match="cannot be extended; choose another --name"):
-        check_extension(study, study)
+    check_extension(study, study.but(most_cv_tasks=6, eval_seeds=(*study.seeds, 9)))
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"seeds": "0,1,2"}, r"extend can change most_cv_tasks, eval_seeds; seeds is \[0, 1\] there, \[0, 1, 2\] here"),
+        ({"points": 7}, "extend can change most_cv_tasks, eval_seeds; points is 5 there, 7 here"),
+        ({"most_cv_tasks": 4}, "most-cv-tasks can only increase; got 4, which were 5"),
+        ({"eval_seeds": "1,2"}, "eval-seeds can only be added at the end"),
+    ],
+)
+def test_an_extension_that_would_be_another_search_is_refused(small_study, options, line):
+    study = small_study(**ALONG | {"seeds": "0,1", "most_cv_tasks": 5})
+    with pytest.raises(UsageError, match=f"^{line}"):
+        check_extension(study, small_study(**ALONG | {"seeds": "0,1", "most_cv_tasks": 5} | options))
+
+
+@pytest.mark.slow
+def test_an_extended_search_is_the_longer_one(small_study, tmp_path):
+    """What is trained again is what has no record; the choice and the evaluation are those of one search."""
+    options, train = ALONG | {"tasks": 9}, fake_matrices(matrix(forgets, noise=0.01))
+    short, longer = (small_study(**options | {"most_cv_tasks": most}) for most in (3, 6))
+    assert (short.task_limit, short.further_tasks, longer.further_tasks) == (6, 0, 3)
+    short.out.mkdir()
+    with Store.open(short.storage) as one, Store.open(f"sqlite:///{tmp_path / 'whole'}") as two:
+        before = make(short, one)
+        first = finish(before, train)
+        assert not before.stages[-1].resolved and before.done
+        step = summary(search_results(before, {})).next_step
+        assert step == f"epsearch run --extend --name {short.name} --most-cv-tasks 6"
+        check_extension(short, longer)
+        extended, whole = make(longer, one, earlier=(short,)), make(longer, two)
+        second = finish(extended, train)
+        finish(whole, train)
+        assert extended.stages == whole.stages and extended.best == whole.best and len(extended.stages) > 1
+        assert extended.evaluation_records() and not {run for job in first for run in job.runs} & {
+            run for job in second for run in job.runs
+        }
+        assert along_tasks.further(search_results(extended, {})) == "", "resolved, or at the most that there are"
