@@ -75,11 +75,15 @@ INTERVAL_HEAD = (
 
 
 def title(stream: Figures) -> str:
+    """The stream and the method, in words, and whether it judges alone."""
+    return f"{stream_and_method(stream)}{', judges alone' if row_of(stream).judge else ''}"
+
+
+def stream_and_method(stream: Figures) -> str:
     """The stream and the method, in words."""
     row = row_of(stream)
     images = "" if row.images is None else f", {row.images:,} images"
-    judge = ", judges alone" if row.judge else ""
-    return f"{load_definition(row.dataset).title}{images}, {method_label(row.method)}{judge}"
+    return f"{load_definition(row.dataset).title}{images}, {method_label(row.method)}"
 
 
 def row_of(stream: Figures) -> Row:
@@ -126,7 +130,7 @@ def aims(group: str, streams: list[Figures]) -> Iterator[list[str]]:
         width = float(np.median([search["half width"] for _, search in of_k]))
         unclear = float(np.mean([search["unresolved"][1] for one, search in of_k if one["gap"] > GAP]))
         worst, (behind, error) = min(
-            ((title(one), search["better"]) for one, search in of_k), key=lambda each: each[1][0]
+            ((stream_and_method(one), search["better"]) for one, search in of_k), key=lambda each: each[1][0]
         )
         yield [
             group,
