@@ -1,4 +1,4 @@
-"""Makes seven pages of docs/, with plots, from benchmarks/results/*.json and templates.
+"""Makes eight pages of docs/, with plots, from benchmarks/results/*.json and templates.
 
 uv run python benchmarks/page.py
 """
@@ -26,9 +26,9 @@ from machine import Figures
 
 ROOT = Path(__file__).parent.parent
 RESULTS, TEMPLATE = ROOT / "benchmarks" / "results", ROOT / "benchmarks" / "performance.md.in"
-STRATEGIES, PARABOLA, SCENARIOS, REPRODUCTION, ALONG, PROTOCOLS = (
+STRATEGIES, PARABOLA, COMPARISON, SCENARIOS, REPRODUCTION, ALONG, PROTOCOLS = (
     ROOT / "benchmarks" / f"{name}.md.in"
-    for name in ("strategies", "parabola", "scenarios", "reproduction", "along", "protocols")
+    for name in ("strategies", "parabola", "comparison", "scenarios", "reproduction", "along", "protocols")
 )
 
 
@@ -39,6 +39,7 @@ def pages(results: Path = RESULTS) -> dict[str, str]:
         ("performance", TEMPLATE, SECTIONS),
         ("strategies", STRATEGIES, {"strategies": strategies_page.SECTION, "races": races_page.SECTION}),
         ("parabola", PARABOLA, {"parabola": parabola_page.SECTION, "split_cifar": split_cifar_page.SECTION}),
+        ("comparison", COMPARISON, {"split_cifar": split_cifar_page.EVALUATION}),
         ("scenarios", SCENARIOS, {"scenarios": scenarios_page.SECTION}),
         ("reproduction", REPRODUCTION, {"reproduction": reproduction_page.SECTION, "packs": reproduction_page.ANSWERS}),
         ("along", ALONG, {"forecasts": along_page.SECTION}),

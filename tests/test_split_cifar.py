@@ -17,6 +17,7 @@ def entry(member, accuracy=None, status="ok"):
     """A stored member whose accuracy falls with the distance of ε from 0.5."""
     value = 0.9 - abs((member.epsilon or 0) - 0.5) + member.seed / 100 if accuracy is None else accuracy
     rest = {"status": status, "steps": 6, "seconds": 1.0, "fingerprint": "0", "commit": "none"}
+    rest |= {"initial": [0.2] * 3, "within": [[0.2] * 11] * 3, "violations": [None, 0.3, 0.3]}
     return {**member._asdict(), **rest, "accuracies": [[0.5, None, None], [0.5, 0.5, None], [value] * 3]}
 
 
@@ -42,6 +43,9 @@ def test_the_first_round_comes_first_and_each_member_once(studies):
     members = [split_cifar.member_of(one) for one in all_members(studies)]
     assert len(members) == len(set(members))
     assert {one.method for one in members if one.phase == "eval"} == set(METHODS)
+    moved = [one for one in members if one.moved]
+    assert len(moved) == 4 and all(one._replace(moved=False) in members for one in moved)
+    assert members.index(moved[0]) < min(members.index(one) for one in members if one.phase == "eval")
     assert all(sum(one.method == name for one in members) >= len(SEEDS) for name in METHODS)
 
 
@@ -54,6 +58,11 @@ def test_the_value_that_a_search_names_is_evaluated(studies):
         assert open_members == []
         assert 0.3 < named < 0.7
         assert Member("eval", "soft_agem", named, 0) in known
+
+
+def test_entries_from_before_moved_starts_are_not_moved():
+    old = {name: value for name, value in entry(Member("cv", "soft_agem", 0.25, 1)).items() if name != "moved"}
+    assert split_cifar.member_of(old) == Member("cv", "soft_agem", 0.25, 1, moved=False)
 
 
 def test_a_diverged_member_has_no_score(studies):
@@ -164,3 +173,34 @@ def test_values_without_all_seeds_and_diverged_ones_have_no_difference():
     assert list(scores.whole) == [True, True, True, True, False]
     assert split_cifar_page.values(scores).splitlines()[-1].endswith("| – |")
     assert split_cifar_page.values(scores).splitlines()[-1].startswith("| 1 | 1 |")
+
+
+@pytest.mark.parametrize("step", [0.0, 0.01])
+def test_rounding_noise_is_half_the_variance_of_two_members(step):
+    """Members that differ by ± 2 steps, of which half the variance is each one's own; seeds differ by a point."""
+    pairs = [(Member("cv", "soft_agem", value, seed), (-1) ** seed) for value in (0.0, 0.5) for seed in range(4)]
+    members = [entry(one, 0.6 + one.seed / 100) for one, _ in pairs]
+    assert split_cifar_page.rounding(members) == "The rounding noise is not measured yet."
+    members += [entry(one._replace(moved=True), 0.6 + one.seed / 100 + 2 * step * sign) for one, sign in pairs]
+    text = split_cifar_page.rounding(members)
+    assert f"8 members have another A_T, by up to {200 * step:.1f} points" in text
+    assert f"a standard deviation of {100 * step * 2**0.5:.2f}, the seeds" in text and text.endswith("one of 1.29.")
+    assert len(split_cifar_page.scores_of(members, 4).epsilons) == 2
+
+
+def test_the_evaluation_stands_beside_print():
+    members = [
+        entry(Member("eval", name, value, seed), 0.6 + seed / 100)
+        for name, value in (("soft_agem", 0.5), ("van", None), ("soft_agem", 0.25))
+        for seed in (0, 1, 2)
+    ]
+    figures = {"sizes": Sizes()._asdict(), "members": members}
+    text, plots = split_cifar_page.evaluation(figures)
+    rows = [line for line in text.splitlines() if line.startswith("| ")][2:]
+    assert [row.split(" | ")[0].split("<")[0] for row in rows] == [
+        "| VAN",
+        "| ε-SOFT-GEM, ε = 0.5",
+        "| ε-SOFT-GEM, ε = 0.25",
+    ]
+    assert "61.00 ± 0.82<br>63.9 ± 1.53<br>" in rows[1] and not plots
+    assert split_cifar_page.evaluation(figures | {"members": []})[0] == "No member of the evaluation is trained yet."
