@@ -222,3 +222,33 @@ def test_the_page_says_how_forgetting_of_ewc_goes_on():
 
     small, middle = (grows(of[f"permuted_mnist, {images} images, ewc"]) for images in (2000, 8000))
     assert f"takes {small:.1f} (2,000 images) or {middle:.1f} times (8,000) as much as one before" in page
+
+
+def test_the_page_says_what_split_cifar_shows():
+    """How much shared tasks differ when learned, and the gap of EWC's values with its error."""
+    import forecasts
+    import machine
+
+    page = " ".join((machine.RESULTS.parent.parent / "docs" / "along.md").read_text(encoding="utf-8").split())
+    figures = json.loads((machine.RESULTS / "along.json").read_text(encoding="utf-8"))
+    of = {stream.row.name: stream for stream in forecasts.streams(figures)}
+    epsilon, strength = (of[f"split_cifar, 1000 images, {method}"] for method in ("soft_agem", "ewc"))
+    for stream in (epsilon, strength):
+        learned = np.diagonal(stream.search, axis1=2, axis2=3).mean(axis=(0, 1))
+        assert f"when learned, {100 * learned.std(ddof=1):.0f} points more or less" in page
+    best, worst = (strength.truth[pick(strength.truth.mean(axis=1))] for pick in (np.argmax, np.argmin))
+    apart = 100 * (best - worst)
+    error = apart.std(ddof=1) / len(apart) ** 0.5
+    assert f"ahead of the worst by {apart.mean():.1f} ± {error:.1f} points" in page
+    judged = json.loads((machine.RESULTS / "forecasts.json").read_text(encoding="utf-8"))["streams"]
+    covered = {one["stream"]: search["covered"] for one in judged for search in one["searches"][-1:]}
+    assert covered[epsilon.row.name] == pytest.approx(5 / 6, abs=1e-3), "all but one of six"
+    assert covered[strength.row.name] == 1
+    assert f"of ε is {-judged_by(judged, epsilon.row.name, 3)['better'][0]:.1f} points behind the plain one" in page
+
+
+def judged_by(judged, name, tasks):
+    """The search of a stream that sees so many tasks."""
+    (stream,) = (one for one in judged if one["stream"] == name)
+    (search,) = (one for one in stream["searches"] if one["tasks seen"] == tasks)
+    return search

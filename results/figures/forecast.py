@@ -82,8 +82,8 @@ def caption(data: Numbers) -> str:
     stage = "" if last is None or last.tasks == results.search[0].tasks else ", with the values of its last stage"
     return (
         f"A_T after {prediction.seen} tasks of the search{stage}, and predicted for {prediction.tasks}, by what each "
-        f"value learns and forgets. Predicted highest: {best}. The interval has the noise between seeds and the error "
-        "of the model (docs/along.md)."
+        f"value learns and forgets. Predicted highest: {best}. The interval has the noise between seeds, the spread of "
+        "tasks that these share, and the error of the model (docs/along.md)."
     )
 
 

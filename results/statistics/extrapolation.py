@@ -11,7 +11,8 @@ say nothing: it has a prior, and a posterior from what all values have in common
 
 Each coefficient is a Gaussian process over the values, its size, length and warp weighted by restricted likelihood
 (Rasmussen & Williams 2006, §2.7, §5.4), with a free effect of every seed: seeds are the units. Intervals have the noise
-between seeds, p, and the error of the model itself, as large as it was on stored streams (docs/along.md).
+between seeds, p, and the error of the model itself, as large as it was on stored streams (docs/along.md). Where all
+seeds share their tasks, as splits of classes do, those to come are others: the level then has their spread, too.
 
 No protocol of the literature extrapolates over the number of tasks.
 """
@@ -107,6 +108,8 @@ class Extrapolation:
         best, loss, normal = int(np.argmax(mean)), measured - mean, float(ndtri((1 + LEVEL) / 2))
         least = LEAST_ERROR * (tasks - k) / k
         errors, apart = np.hypot(OWN_ERROR * loss, least), np.hypot(APART_ERROR * (loss - loss[best]), least)
+        learned = np.where(present[:, :, None], np.exp(lower[:, :, rows == columns]), np.nan)
+        level = math.hypot(level, _of_tasks(np.nanmean(learned, axis=0), tasks))
         half = np.hypot(normal * np.sqrt(np.diag(covariance) + errors**2), level)
         wide = normal * np.sqrt(_of_differences(covariance, best) + apart**2) * (np.arange(len(mean)) != best)
         ahead = mean[best] - mean
@@ -190,6 +193,23 @@ def _noise(x: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, float]:
         return covariance, math.inf
     effects = np.nanmean(scores - np.nanmean(scores, axis=1, keepdims=True), axis=0)
     return covariance, float(student_quantile((1 + LEVEL) / 2, count - 1) * effects.std(ddof=1) / math.sqrt(count))
+
+
+def _of_tasks(learned: np.ndarray, tasks: int) -> float:
+    """Returns the half width of the level because the tasks to come are others than those that were seen.
+
+    learned: [S, k], accuracy when learned, mean over values. Its variance between tasks is what seeds have in common of
+    it (a variance component of two crossed factors; Searle, Casella & McCulloch 1992, §4.4): about 0 where each seed
+    draws tasks of its own, so that the noise between seeds has it already.
+    """
+    seeds, k = learned.shape
+    if seeds < 2:  # which has no interval
+        return 0.0
+    of_task = learned.mean(axis=0)
+    crossed = learned - of_task - learned.mean(axis=1, keepdims=True) + of_task.mean()
+    noise = float(np.square(crossed).sum()) / ((seeds - 1) * (k - 1))
+    variance = max(float(of_task.var(ddof=1)) - noise / seeds, 0.0)
+    return float(student_quantile((1 + LEVEL) / 2, k - 1)) * math.sqrt(variance * (1 / k + 1 / tasks))
 
 
 def _weights(lower: np.ndarray, present: np.ndarray, k: int) -> np.ndarray:

@@ -92,6 +92,40 @@ def test_one_seed_says_nothing_about_others():
     assert np.isfinite(forecast.behind_low).all()
 
 
+def of_tasks(difficulty, k, seeds=3, noise=0.003):
+    """Accuracies [6, S, k, k] of tasks that differ by factors [S, k]; every column is a task."""
+    return members(k, 0.75, seeds, noise)[0] * difficulty[None, :, None, :]
+
+
+def test_tasks_that_seeds_share_widen_the_level_and_change_no_choice():
+    k, rng = 8, np.random.default_rng(3)
+    own = np.exp(rng.normal(0, 0.1, (3, k)))
+    shared = np.broadcast_to(own[0], own.shape)
+    alike, other, same = (Extrapolation.fit(X, of_tasks(one, k), k + 1) for one in (np.ones((3, k)), own, shared))
+    width = np.median(same.high - same.low)
+    assert width > 3 * np.median(alike.high - alike.low)
+    learned = 0.95 * own[0]
+    expected = (
+        2 * 2.365 * learned.std(ddof=1) * np.sqrt(1 / k + 1 / (k + 1))
+    )  # Student's t with seven degrees of freedom
+    assert width == pytest.approx(expected, rel=0.1)
+    assert extrapolation._of_tasks(own, k + 1) < 0.6 * extrapolation._of_tasks(shared, k + 1), "seeds have it already"
+    np.testing.assert_allclose(same.behind_low, alike.behind_low, atol=0.01)
+    assert same.choice == alike.choice and np.isfinite(other.low).all()
+
+
+@pytest.mark.slow
+def test_the_level_of_tasks_to_come_is_covered_where_seeds_share_them():
+    """Of 200 streams of other tasks: the interval of a mean of k tasks that are drawn with those to come."""
+    rng, k, tasks, held = np.random.default_rng(4), 5, 10, 0
+    for _ in range(200):
+        difficulty = rng.normal(0.5, 0.08, k + tasks)
+        learned = difficulty[:k] + rng.normal(0, 0.02, (3, k))
+        half = extrapolation._of_tasks(learned, tasks)
+        held += abs(learned.mean() - difficulty[k:].mean()) <= np.hypot(half, 1.96 * 0.02 / np.sqrt(3 * k))
+    assert 0.9 <= held / 200 <= 1
+
+
 def test_a_diverged_member_takes_its_value_out_and_nothing_else():
     a, _ = members(5, 0.75, noise=0.003)
     without = Extrapolation.fit(np.delete(X, 2, axis=0), np.delete(a, 2, axis=0), 17)
