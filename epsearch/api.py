@@ -15,7 +15,6 @@ from epsearch.findings.notebook import SideBySide, StoredStudy
 from epsearch.findings.reports import REPORTS, resolve_latex_metrics
 from epsearch.ledger.location import ledger_url
 from epsearch.loop.base import Loop
-from epsearch.preparation import history
 from epsearch.preparation.build import extend_search, places
 from epsearch.publishing import targets
 from epsearch.publishing.report import PublishReport
@@ -90,9 +89,7 @@ def build_extension(options: Mapping[str, Any], config: Path | None = None) -> S
     if not before.extendable:
         raise UsageError(f"only searches can be extended: {before.name!r} is a study of `epsearch {before.kind}`")
     search = cast(Search, before)
-    after = extend_search(search, options, config)
-    history.check_extension(search, after)
-    return after
+    return extend_search(search, options, config)
 
 
 def load(name: str | None = None, out: Path | str = "runs", storage: LedgerUrl | str | None = None) -> StoredStudy:

@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 import httpx
 
+from epsearch.failures.crash_report import TOKEN
 from epsearch.failures.errors import Unavailable, UsageError
 from epsearch.service_url import is_loopback, parse
 
-TOKEN = "EPSEARCH_TOKEN"
 SECONDS = 310.0  # timeout; a plan may take 300
 PER_PAGE = 1000
 

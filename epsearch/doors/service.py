@@ -10,10 +10,11 @@ from epsearch.control.watching import follow
 from epsearch.doors.client import Client, quote_name
 from epsearch.doors.door import Request, View
 from epsearch.events import Listener, Note, Warned
-from epsearch.failures.errors import Interrupted, Unavailable, UsageError
+from epsearch.failures.errors import Cancelled, Interrupted, Unavailable, UsageError
 from epsearch.status import StudyStatus, read_status
 from epsearch.study import file
 from results.labels import count_text
+from results.ledger.writers.errors import StudyCancelled
 from results.ledger.writers.events import Event
 from results.ledger.writers.states import CANCELLED, CANCELLING, FAILED, FINISHED
 
@@ -69,7 +70,10 @@ class ServiceDoor:
         _refuse_local(request)
         options = _options(request)
         name = str(options.get("name") or "")
-        last = self._last_event(name) if name else 0
+        before = self._known(name) if name else None
+        if before is not None and before.state == CANCELLED and not (resume or request.extend):
+            raise Cancelled(str(StudyCancelled(name)), name)
+        last = 0 if before is None else before.event
         if not request.extend:
             answer = self._client.post("/studies", {"kind": request.kind.kind, **options}, notify=request.notify)
         elif not name:
@@ -151,12 +155,17 @@ class ServiceDoor:
             raise UsageError(f"no study at {url} yet; `epsearch run --server {url}` makes one")
         return str(rows[0]["name"])
 
+    def _known(self, name: str) -> StudyStatus | None:
+        """Returns the status of a study, None for a new one."""
+        try:
+            return self._status(name)
+        except UsageError:  # any other error is raised by the next call
+            return None
+
     def _last_event(self, name: str) -> int:
         """Returns the last event of a study, 0 for a new one."""
-        try:
-            return self._status(name).event
-        except UsageError:  # any other error is raised by the next call
-            return 0
+        status = self._known(name)
+        return 0 if status is None else status.event
 
     def _download(self, names: Sequence[str]) -> Path:
         """Writes the page of a study, or of several side by side, into the folder. Raises UsageError."""

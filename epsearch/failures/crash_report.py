@@ -12,7 +12,8 @@ from pathlib import Path
 from epsearch.cache import cache_folder
 from results.ledger.url import LedgerUrl, without_passwords
 
-TOKENS = "EPSEARCH_TOKENS"
+SERVER, TOKEN, TOKENS = "EPSEARCH_SERVER", "EPSEARCH_TOKEN", "EPSEARCH_TOKENS"
+"""Variables: a service and the token for it, of its clients; the tokens that a service accepts."""
 
 
 def write(error: BaseException, workers: str = "", urls: Sequence[LedgerUrl] = ()) -> str:
@@ -58,9 +59,6 @@ def report(error: BaseException, workers: str = "") -> str:
     )
 
 
-SERVER = "EPSEARCH_SERVER"
-
-
 def option_urls() -> list[LedgerUrl]:
     """Returns URLs of the command line and the environment, whose passwords must be masked."""
     # A ledger's URL is printed as its variable's name; a service's has no password.
@@ -76,7 +74,7 @@ def _variables() -> dict[str, str]:
 
 def _masked(name: str, value: str) -> str:
     """Returns a variable's value, without tokens and URLs, which may have passwords."""
-    return "tokens" if name == TOKENS else "a URL" if "://" in value else value
+    return "masked" if name in (TOKEN, TOKENS) else "a URL" if "://" in value else value
 
 
 def _folder() -> str:

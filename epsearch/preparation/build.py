@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 from epsearch.failures.errors import UsageError
 from epsearch.ledger.location import check_no_file_of, ledger_url
 from epsearch.machine import cuda_present, mps_present
+from epsearch.preparation.extension import check_extension
 from epsearch.preparation.option_values import default_values, parse_options, parse_values, settings_of_methods
 from epsearch.preparation.stream_checks import check_stream
 from epsearch.preparation.trainers import of_trainer
@@ -163,11 +164,11 @@ def places(options: Mapping[str, Any], config: Path | None = None) -> tuple[str 
 
 
 def extend_search(stored: Search, options: Mapping[str, Any], config: Path | None = None) -> Search:
-    """Returns a stored search with other options, see `history.check_extension`.
+    """Returns a stored search with other options, see `check_extension`.
 
     Its ledger and out folder do not change. Raises UsageError.
     """
-    parsed = parse_options(Search, options, config, stored.method)
+    parsed = parse_options(Search, options, config, stored)
     # A new interval replaces the stored space.
     parsed.setdefault("search", None if options.get("interval") is not None else stored.search)
     parsed["device"] = _device(parsed.get("device", stored.device))
@@ -176,6 +177,7 @@ def extend_search(stored: Search, options: Mapping[str, Any], config: Path | Non
     named = {name: stored.value(name) for name in ("protocol", "score_on", "validation")}
     parsed |= _of_protocol(named | parsed, ("validation",))
     study = stored.but(**parsed | {"out": stored.out, "storage": stored.storage})
+    check_extension(stored, study)
     _check(study)
     return study
 

@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -10,6 +10,7 @@ from epsearch.failures.errors import UsageError, as_usage_error
 from epsearch.ledger.damage import Unreadable, as_unreadable
 from epsearch.plugins.loading import all_parts
 from epsearch.preparation.build import restore
+from epsearch.preparation.extension import fixed_options
 from epsearch.study.description import Disjointness, Study
 from epsearch.study.kinds import REQUESTS, Search
 from results.ledger.errors import StoreUnavailable, conflict
@@ -18,7 +19,6 @@ from results.ledger.url import LedgerUrl
 from trainers.plugins.calls import list_names
 from trainers.plugins.source import changed_files
 
-SIZES = ("repeats", "points")
 PACK = "from_pack"
 COMPARED = ("kind", "study", "stream", "numeric_path")
 
@@ -136,41 +136,6 @@ def _identity_as_json(study: Study, images: Mapping[str, Any], disjointness: Dis
     return dict(json.loads(json.dumps(described)))
 
 
-def check_extension(old: Search, new: Search) -> None:
-    """Raises UsageError where options would make a study another one, instead of extending it.
-
-    Seeds may only be added at the end: a race gives its first seeds to all points.
-    """
-    before, after, may = old.identity(), new.identity(), old.extendable_options
-    if fixed := _fixed(before, after, may):
-        was, now = before.get(fixed[0]), after.get(fixed[0])
-        raise UsageError(f"extend can change {', '.join(may)}; {fixed[0]} is {was} there, {now} here")
-    if old.space.names != new.space.names:
-        raise UsageError(
-            f"extend goes on searching {', '.join(old.space.names)}, got {', '.join(new.space.names)}; "
-            "choose another --name"
-        )
-    for name, first, now in (("seeds", old.seeds, new.seeds), ("eval-seeds", old.final_seeds, new.final_seeds)):
-        if now[: len(first)] != first:  # a race begins with the first ones
-            raise UsageError(f"{name} can only be added at the end; got {list(now)}, which were {list(first)}")
-    for name, least, now in (
-        ("orders", old.orders, new.orders),
-        ("most-cv-tasks", old.most_cv_tasks, new.most_cv_tasks),
-    ):
-        if now < least:
-            raise UsageError(f"{name} can only increase; got {now}, which were {least}")
-    # Another strategy or interval is a second search of any size. The same search with fewer rounds or points would
-    # leave unused runs, and a report that its options do not describe.
-    for name in SIZES if _same_search(before, after) else ():
-        if after[name] < before[name]:
-            raise UsageError(f"{name} can only increase; got {after[name]}, which were {before[name]}")
-
-
-def _same_search(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Returns whether two identities have the same strategy and space."""
-    return all(old.get(name) == new.get(name) for name in ("strategy", "strategy_seed", "search", "interval"))
-
-
 def _check_source(store: Store, name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     """Raises UsageError where code of a plug-in has changed, which would make the study another one."""
     files = changed_files(_parts(old), _parts(new))
@@ -191,10 +156,4 @@ def _extendable(study: Study, old: Mapping[str, Any], new: Mapping[str, Any]) ->
     """Returns whether a study may be extended to another: same data and arithmetic, so that runs can be reused."""
     if any(old[name] != new[name] for name in COMPARED if name != "study"):
         return False
-    return not _fixed(old["study"], new["study"], study.extendable_options)
-
-
-def _fixed(old: Mapping[str, Any], new: Mapping[str, Any], may: Sequence[str]) -> list[str]:
-    """Returns options that differ between two identities and are none of those that may."""
-    may = (*may, "race_rule")  # which comes and goes with the race
-    return [name for name in dict.fromkeys((*old, *new)) if name not in may and old.get(name) != new.get(name)]
+    return not fixed_options(old["study"], new["study"], study.extendable_options)

@@ -9,7 +9,7 @@ from epsearch.failures.errors import UsageError, as_usage_error
 from epsearch.preparation.trainers import declare
 from epsearch.study import file
 from epsearch.study.description import Study
-from epsearch.study.kinds import Comparison
+from epsearch.study.kinds import Comparison, Search
 from epsearch.study.kinds.search import CV_TASKS, EXTRAPOLATED
 from epsearch.study.names import SHARED, trainer
 from epsearch.study.option import TRAINER
@@ -28,9 +28,9 @@ OF_A_PACK = {"dataset", "methods", "settings", "seeds", "tune", "device", "preci
 
 
 def parse_options(
-    kind: type[Study], options: Mapping[str, Any], config: Path | None, method: str | None = None
+    kind: type[Study], options: Mapping[str, Any], config: Path | None, stored: Search | None = None
 ) -> dict[str, Any]:
-    """Returns parsed values of the command line and the YAML file, by name; method: their default.
+    """Returns parsed values of the command line and the YAML file, by name; stored: the search that they extend.
 
     Raises UsageError.
     """
@@ -40,10 +40,11 @@ def parse_options(
             raise UsageError(f"{config}: {unknown('option', key, allowed)}")
     if (named := {**written, **options}.get("trainer")) is not None:
         declare(trainer(named, "trainer"))
-    written = _joined(kind, written, {name: value for name, value in options.items() if value is not None})
+    line = {name: value for name, value in options.items() if value is not None}
+    written = _joined(kind, written, line, stored is not None and stored.extrapolates)
     if written.get("from_pack") is not None:
         written = _with_pack(kind, written)
-    parsed = parse_values(kind, written, method)
+    parsed = parse_values(kind, written, None if stored is None else stored.method)
     if (tests := parsed.pop("on", None)) is not None:
         from epsearch.protocols.registry import on_tests
 
@@ -98,15 +99,19 @@ def _of_pack(kind: type[Study], pack: Pack) -> dict[str, Any]:
     return values | {"dataset": pack.dataset, "seeds": pack.seeds}
 
 
-def _joined(kind: type[Study], file: Mapping[str, Any], line: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the values of a YAML file and of the command line, which wins. Raises UsageError."""
+def _joined(kind: type[Study], file: Mapping[str, Any], line: Mapping[str, Any], extrapolates: bool) -> dict[str, Any]:
+    """Returns the values of a YAML file and of the command line, which wins. Raises UsageError.
+
+    extrapolates: whether they extend a search with predicted scores.
+    """
     sources = file, line
     written = {name: value for source in sources for name, value in _ends(kind, source).items()}
     for first, other in (("protocol", "score_on"), ("score_on", "protocol")):
         if first in line and other not in line:
             written.pop(other, None)
     for tasks in (str(source.get("cv_tasks", "")) for source in sources):
-        if ".." in tasks and written.get("protocol") != EXTRAPOLATED and "protocol" in kind.options():
+        extrapolates = written.get("protocol", EXTRAPOLATED if extrapolates else None) == EXTRAPOLATED
+        if ".." in tasks and not extrapolates and "protocol" in kind.options():
             raise UsageError(f"cv-tasks must be one number without --protocol extrapolated, got {tasks}")
     return written
 

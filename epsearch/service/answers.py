@@ -115,11 +115,11 @@ class Person(BaseModel):
     studies: int = Field(description="Studies in the ledger and the queue.")
 
 
-class StudyLabels(BaseModel):
-    """Labels of a study."""
+class StudyLabels(BaseModel, extra="forbid"):
+    """Labels of a study; one that is left out stays as it is."""
 
-    tags: list[str] = Field(default=[], description="At most 10; letters, digits and . _ -.")
-    notes: str = Field(default="", description="Text, at most 5,000 characters.")
+    tags: list[str] | None = Field(default=None, description="At most 10; letters, digits and . _ -.")
+    notes: str | None = Field(default=None, description="Text, at most 5,000 characters.")
 
 
 class Removed(BaseModel):

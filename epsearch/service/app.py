@@ -27,6 +27,7 @@ from epsearch.operating_system import reuse_address
 from epsearch.service import monitoring, problems
 from epsearch.service.access.limits import TooMany, in_thread
 from epsearch.service.access.protocol import LimitedProtocol
+from epsearch.service.answers import StudyLabels
 from epsearch.service.logs import JSON, log
 from epsearch.service.metrics import Metrics
 from epsearch.service.people import People
@@ -47,6 +48,14 @@ from epsearch.session.session import make_folder, open_store
 from results.ledger.retry import RetryPolicy
 from results.ledger.store import Store
 from results.ledger.url import without_passwords
+from trainers.spelling import unknown
+
+WORDS = {
+    "Not Found": "there is nothing at {path}",
+    "Method Not Allowed": "{path} does not answer {method}",
+    "There was an error parsing the body": "the body must be JSON in UTF-8, and not nested too deeply",
+}
+"""What the framework says -> the same in words of ours."""
 
 LAST_SECONDS = 2  # for answers under way when the service ends
 RETRY_SECONDS = 5  # after which a client may try again if the service is busy
@@ -190,7 +199,9 @@ def _answer_errors(app: FastAPI, settings: Settings) -> Callable[[Exception], Re
 
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> Response:
-        return _refusal(request, problems.of_status(error.status_code), str(error.detail))
+        reason = WORDS.get(str(error.detail), "{detail}")
+        place = {"path": brief(request.url.path), "method": request.method, "detail": error.detail}
+        return _refusal(request, problems.of_status(error.status_code), reason.format(**place))
 
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> Response:
@@ -214,6 +225,12 @@ def _invalid(error: Mapping[str, Any]) -> str:
     name, reason = ".".join(names), str(error["msg"]).removeprefix("Input should ").removeprefix("be ")
     if error["type"] == "missing":
         return f"{name} is missing"
+    if error["type"] == "extra_forbidden":
+        return unknown("label", name, tuple(StudyLabels.model_fields))
+    if error["type"] == "too_short":
+        return f"{name} must be given {error['ctx']['min_length']} times or more, got {brief(error['input'])}"
+    if error["type"] == "int_parsing":
+        reason = "a whole number"
     return f"{name} must be {reason}, got {brief(error['input'])}"
 
 

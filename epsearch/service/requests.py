@@ -3,6 +3,7 @@
 A client's paths would be paths of this machine, and a module that it names would be code that runs here.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -29,8 +30,12 @@ TITLES = {"search": "run", "comparison": "compare", "memory study": "memory", "p
 """Maps the title of a study kind to the kind's name."""
 PRIORITIES = (-1000, 1000)
 TAG = re.compile(r"[\w.-]{1,40}")
+OF_THE_URL = frozenset({"notify", "priority"})
+"""Parameters of requests that are no options of a study."""
 MOST_TAGS = 10
 LONGEST_NOTES = 5000  # characters
+UNWRITABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+"""Control characters, of which databases refuse some, and halves of surrogate pairs, which no file can have."""
 
 
 def build_study(request: Mapping[str, Any], settings: Settings) -> Study:
@@ -47,6 +52,8 @@ def check_options(options: Mapping[str, Any], settings: Settings) -> dict[str, A
     for name in SERVER_SET:
         if options.get(name) is not None:
             raise UsageError(f"{name.replace('_', '-')} is set by the service; leave it out")
+    for name in OF_THE_URL.intersection(options):
+        raise UsageError(f"{name} goes into the URL, like ?{name}={brief(options[name])}; leave it out of the body")
     allowed = dict(options)
     if (dataset := allowed.get("dataset")) is not None:
         allowed["dataset"] = _dataset(str(dataset), settings)
@@ -63,6 +70,7 @@ def check_options(options: Mapping[str, Any], settings: Settings) -> dict[str, A
         checked = check_options(named | (settings_of if isinstance(settings_of, dict) else {}), settings)
         # A folder below the roots, as any other.
         allowed["from_pack"] = pack | {name: checked[name] for name in ("dataset",) if name in checked}
+    _check_text("the options", json.dumps(options, ensure_ascii=False, default=str))
     return allowed
 
 
@@ -147,7 +155,14 @@ def parse_labels(tags: Any, notes: Any) -> Labels:
         raise UsageError(f"a study may have at most {MOST_TAGS} tags, got {len(tags_of_study)}")
     if len(notes) > LONGEST_NOTES:
         raise UsageError(f"notes may have at most {LONGEST_NOTES:,} characters, got {len(notes):,}")
+    _check_text("notes", notes)
     return Labels(tags_of_study, notes.strip().replace("\r\n", "\n"))
+
+
+def _check_text(what: str, text: str) -> None:
+    """Raises UsageError for characters that cannot be stored."""
+    if wrong := UNWRITABLE.search(text):
+        raise UsageError(f"{what} must be text that can be stored, got the character U+{ord(wrong[0]):04X}")
 
 
 def parse_priority(value: Any) -> int:

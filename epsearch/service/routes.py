@@ -303,8 +303,11 @@ def _changes(api: APIRouter, service: Service) -> None:
 
     @api.put("/studies/{name}/labels")
     def label_study(request: Request, name: Name, labels: answers.StudyLabels) -> StudyStatus:
-        """Gives a study its tags and notes, in place of earlier ones."""
-        return studies.label(name, parse_labels(labels.tags, labels.notes), token_of(request))
+        """Gives a study its tags and notes, in place of earlier ones; what is left out stays."""
+        before = studies.status(name)
+        tags = list(before.tags) if labels.tags is None else labels.tags
+        notes = before.notes if labels.notes is None else labels.notes
+        return studies.label(name, parse_labels(tags, notes), token_of(request))
 
     @api.delete("/studies/{name}")
     def delete_study(

@@ -235,6 +235,9 @@ class Studies:
                 raise UsageError(f"{fixed} cannot be changed by extend")
         options = {**self._run_options(name), **options, **server_options(self.settings)}
         study = build_extension(options | {"name": name, "data_dir": None})
+        if study.identity() == self.study(name).identity() and self._is_finished(study):
+            note = f"study {name!r} is finished already, and no option differs from its own; nothing to train"
+            return replace(self.status(name), note=note)
         return self.submit(study, who, priority, extend=True, action="extend", notify=notify)
 
     def resume(self, name: str, who: Token, priority: int = 0) -> StudyStatus:

@@ -7,10 +7,10 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from epsearch.failures.crash_report import SERVER, TOKEN, TOKENS
 from epsearch.ledger import evaluation_log
 from epsearch.ledger.location import FILE, VARIABLE
 from epsearch.operating_system import interrupt, new_group
-from epsearch.service.access.tokens import VARIABLE as TOKENS
 from epsearch.service.settings import Settings
 
 LOG = "service.log"
@@ -106,9 +106,10 @@ def _command(name: str, settings: Settings) -> list[str]:
 def environment(settings: Settings) -> dict[str, str]:
     """Returns the variables of a study's process: without tokens, with the ledger's URL unless it is the usual file.
 
-    The log of evaluations is switched off: that of the user who started the service is not that of its clients.
+    Also without the service to which commands of this user would be sent. The log of evaluations is switched off: that
+    of the user who started the service is not that of its clients.
     """
-    environment = {name: value for name, value in os.environ.items() if name not in (TOKENS, VARIABLE)}
+    environment = {name: value for name, value in os.environ.items() if name not in (SERVER, TOKEN, TOKENS, VARIABLE)}
     environment[evaluation_log.VARIABLE] = evaluation_log.NONE
     in_folder = (settings.out / FILE).absolute()
     if settings.storage.file != in_folder:

@@ -252,7 +252,9 @@ def _labels(detail: str) -> Labels:
         return Labels()
     tags, notes = values.get("tags"), values.get("notes")
     words = [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
-    return Labels(tuple(words), notes if isinstance(notes, str) else "")
+    # Half a surrogate pair, which earlier versions stored, can be sent to nobody.
+    readable = notes.encode("utf-8", "backslashreplace").decode() if isinstance(notes, str) else ""
+    return Labels(tuple(words), readable)
 
 
 def waits(state: str, held: bool) -> bool:

@@ -48,9 +48,10 @@ def how_far(results: SearchResults) -> str:
 
 
 def verdict(results: SearchResults) -> str:
-    """Returns the banner with the verdict."""
+    """Returns the banner with the verdict, which is that of the first stage where predictions have chosen."""
     said = trust(results).verdict
-    return page.banner(said.kind, KIND_LABELS[said.kind], said.text, said.advice)
+    alone = f"{count_text(results.search[0].tasks, 'task')} alone: " if results.stages else ""
+    return page.banner(said.kind, f"{alone}{KIND_LABELS[said.kind]}", said.text, said.advice)
 
 
 def evaluation_notes(evaluated: Sequence[EvaluatedChoice], this: int = 0) -> Iterator[str]:

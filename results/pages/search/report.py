@@ -91,9 +91,11 @@ def _of_one(results: SearchResults) -> Figures:
         parameter_curve.figure_name(results.parameters[0], m): parameter_curve.numbers(results, m) for m in metrics
     }
     by_order, predicted = orders.numbers(results), forecast.numbers(results)
+    prediction: Figures = {} if predicted is None else {"forecast": (forecast, predicted)}
     return {
+        **(prediction if results.stages else {}),  # first, where it chose
         **{name: (parameter_curve, curve) for name, curve in curves.items()},
-        **({"forecast": (forecast, predicted)} if predicted is not None else {}),
+        **prediction,
         **({"orders": (orders, by_order)} if by_order is not None else {}),
         **{f"{name}{REPEATS}": (later_repeats, curve) for name, curve in curves.items() if later_repeats.panels(curve)},
     }
@@ -112,7 +114,7 @@ def _page(results: SearchResults, drawings: Figures) -> str:
         return page.figure(name, *left.pop(name), *folds) if name in left else ""
 
     others = [drawn(name) for name in added.names()]
-    first, *further = _in_order(results, drawings)
+    first, *further = (name for name, (module, _) in drawings.items() if module in (parameter_curve, slices, forecast))
     evaluated = drawings["accuracy_curve"][1][1]
     body = [
         first_screen.first_screen(results, drawn(first, *_repeats(drawn, first))),
@@ -129,7 +131,6 @@ def _page(results: SearchResults, drawings: Figures) -> str:
             _further(results, drawings, name, drawn(name, *_repeats(drawn, name)), unfolds=place > 0)
             for place, name in enumerate(further)
         ),
-        page.section("Predicted for the tasks of the evaluation", drawn("forecast")) if "forecast" in left else "",
         sections.stages(results),
         page.section(f"{wording.heading(wording.searched_parameters(results))} by order of tasks", drawn("orders"))
         if "orders" in drawings
@@ -156,12 +157,6 @@ def _page(results: SearchResults, drawings: Figures) -> str:
     )
 
 
-def _in_order(results: SearchResults, drawings: Figures) -> list[str]:
-    """Returns the names of the figures over searched values; first the one by which the choice was made."""
-    names = [name for name, (module, _) in drawings.items() if module in (parameter_curve, slices)]
-    return ["forecast", *names] if results.stages and "forecast" in drawings else names
-
-
 def _repeats(drawn: Callable[[str], str], name: str) -> list[str]:
     """Returns the figure of the later repeats as a part that unfolds below the figure of all; [] without it."""
     figure = drawn(f"{name}{REPEATS}")
@@ -169,7 +164,9 @@ def _repeats(drawn: Callable[[str], str], name: str) -> list[str]:
 
 
 def _further(results: SearchResults, drawings: Figures, name: str, figure: str, unfolds: bool) -> str:
-    """Returns the section with a further metric over the parameter; unfolds: see `page.section`."""
+    """Returns the section with a prediction or a further metric over the parameter; unfolds: see `page.section`."""
+    if name == "forecast":
+        return page.section("Predicted for the tasks of the evaluation", figure)
     metric = drawings[name][1].metric
     title = {"F_T": "Forgetting", "A_T": "Accuracy"}.get(metric, metric)
     return page.section(f"{title} versus {wording.searched_parameters(results)}", figure, unfolds=unfolds)

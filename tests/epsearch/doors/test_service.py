@@ -140,6 +140,9 @@ def test_a_study_of_the_queue_is_cancelled(served, epsearch):
     assert again.status == 0 and again.out == "study 'waits' was cancelled already\n"
     assert answer.status == 0 and answer.json == {"name": "waits", "state": "cancelled"}
     assert epsearch("watch", "waits").status == 1
+    refused = epsearch("run", *ledgers.ARGUMENTS, "--name", "waits", "--quiet")
+    assert refused.status == 2, "as without a service"
+    assert refused.err == "epsearch: study 'waits' was cancelled; `epsearch resume waits` takes it up again\n"
 
 
 def remote_url():

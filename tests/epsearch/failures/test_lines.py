@@ -161,6 +161,14 @@ def test_no_password_in_a_line_or_a_crash_report(listing, monkeypatch):
     assert "postgresql://me:***@host/db" in text and "EPSEARCH_STORAGE=a URL" in text
 
 
+@pytest.mark.parametrize("name", [crash_report.TOKEN, crash_report.TOKENS])
+def test_no_token_in_a_crash_report(listing, monkeypatch, name):
+    """Neither that of a client nor those that a service accepts."""
+    monkeypatch.setenv(name, "ann:write:the-secret-of-ann")
+    text = report_of(listing(ZeroDivisionError())).read_text(encoding="utf-8")
+    assert "the-secret" not in text and f"{name}=masked\n" in text
+
+
 @pytest.mark.parametrize("name", ["passwd", "token", "pass%77ord", "password"])
 def test_no_secret_parameter_in_a_crash_report(listing, name):
     url = f"postgresql://host/db?user=me&{name}=s3cret"

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from epsearch.failures.crash_report import SERVER, TOKEN, TOKENS
 from epsearch.findings import evaluations, listing
 from epsearch.findings.search import search_results
 from epsearch.ledger.evaluation_log import NOT_A_CHOICE, VARIABLE
@@ -128,7 +129,11 @@ class TestAnotherLedger:
     def test_a_service_counts_by_its_ledger_alone(self, tiny, file, tmp_path):
         study = tiny(name="one")
         train(study)
-        assert environment(Settings(study.storage, study.out, tmp_path))[VARIABLE] == "none"
+        with pytest.MonkeyPatch.context() as patch:
+            for name in (SERVER, TOKEN, TOKENS):
+                patch.setenv(name, "of the user who started it")
+            of_a_study = environment(Settings(study.storage, study.out, tmp_path))
+        assert of_a_study[VARIABLE] == "none" and not {SERVER, TOKEN, TOKENS} & of_a_study.keys()
         with Store.open(study.storage) as store:
             service = stored_loop(store.study("one"), store, study.storage, study.out)
         assert file.exists() and service.evaluation_log.read() == []

@@ -10,8 +10,9 @@ from epsearch.failures.errors import UsageError
 from epsearch.findings.search import search_results
 from epsearch.loop.content import content, run_of
 from epsearch.loop.jobs import Run, execute
+from epsearch.preparation.build import extend_search
 from epsearch.preparation.data import open_evaluation
-from epsearch.preparation.history import check_extension
+from epsearch.preparation.extension import check_extension
 from epsearch.study.kinds import Search
 from results.ledger.store import Store
 from results.pages.search.report import write_report
@@ -270,6 +271,20 @@ def test_an_extension_that_would_be_another_search_is_refused(small_study, optio
     study = small_study(**ALONG | {"seeds": "0,1", "most_cv_tasks": 5})
     with pytest.raises(UsageError, match=f"^{line}"):
         check_extension(study, small_study(**ALONG | {"seeds": "0,1", "most_cv_tasks": 5} | options))
+
+
+def test_an_extension_says_what_it_may_change_and_how_far(small_study):
+    study = small_study(**ALONG | {"most_cv_tasks": 5})
+    assert extend_search(study, {"cv_tasks": "3..8"}).most_cv_tasks == 8, "short for both"
+    for options, line in (
+        ({"protocol": "cv-tasks"}, "^extend can change most_cv_tasks, eval_seeds; protocol is extrapolated there, cv-"),
+        ({"cv_tasks": "4..8"}, "^extend can change most_cv_tasks, eval_seeds; cv_tasks is 3 there, 4 here"),
+        ({"most_cv_tasks": 10}, "^most-cv-tasks must be <= 9 on this stream, got 10"),
+    ):
+        with pytest.raises(UsageError, match=line):
+            extend_search(study, options)
+    with pytest.raises(UsageError, match=r"^cv-tasks must be one number without --protocol extrapolated, got 3\.\.8"):
+        extend_search(small_study(**ALONG | {"protocol": "cv-tasks"}), {"cv_tasks": "3..8"})
 
 
 @pytest.mark.slow

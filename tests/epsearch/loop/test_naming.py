@@ -6,6 +6,7 @@ from epsearch.failures.errors import UsageError
 from epsearch.findings.search import search_results
 from epsearch.preparation import history
 from epsearch.preparation.build import extend_search, restore
+from epsearch.preparation.extension import check_extension
 from epsearch.study.description import Disjointness
 from results.ledger.store import Store
 from results.verdict.answer import answer
@@ -158,7 +159,7 @@ class TestStored:
         old = study(choose="tried", name="old")
         finish(make(old, store), LUCKY)
         after = extend_search(old, {"choose": "curve"})
-        history.check_extension(old, after)
+        check_extension(old, after)
         loop = make(after, store, earlier=(old,))
         finish(loop, LUCKY)
         assert loop.best.point != (0.7,) and loop.rounds()[-1].named

@@ -13,7 +13,7 @@ from epsearch.loop.content import content, run_of
 from epsearch.loop.jobs import Run, execute, member_name
 from epsearch.preparation.build import build
 from epsearch.preparation.data import open_evaluation
-from epsearch.preparation.history import check_extension
+from epsearch.preparation.extension import check_extension
 from epsearch.study.kinds import Comparison, Search
 from results.ledger.record import Unit
 from results.ledger.store import Store

@@ -13,6 +13,7 @@ from epsearch.loop.strategy_driver import race
 from epsearch.preparation import history
 from epsearch.preparation.build import extend_search
 from epsearch.preparation.data import open_evaluation
+from epsearch.preparation.extension import check_extension
 from epsearch.study.description import Disjointness
 from results.ledger.record import same_result
 from results.ledger.schema import study_to_row
@@ -223,7 +224,7 @@ class TestRace:
         race, plain = small_study(name="one", race=True), small_study(name="one")
         assert race.identity()["race_rule"] == "pairs" and "race_rule" not in plain.identity()
         assert extend_search(plain, {"race": True}).identity() == race.identity()
-        history.check_extension(plain, race)
+        check_extension(plain, race)
         history.save(store, race, {}, Disjointness(), extend=False)
         row = store.study("one")
         assert history.read(row, race.storage, race.out).study.identity() == race.identity()
@@ -293,7 +294,7 @@ class TestGrowth:
         finish(make(first, store))
         known = {record.key for record in store.all_runs()}
         after = extend_search(first, {"repeats": 2, "seeds": 3})
-        history.check_extension(first, after)
+        check_extension(first, after)
         loop = make(after, store, earlier=(first,))
         finish(loop)
         assert known < {record.key for record in store.all_runs()}
@@ -355,7 +356,7 @@ class TestGrowth:
     def test_what_may_not_change(self, small_study, options, message):
         first = small_study()
         with pytest.raises(UsageError) as error:
-            history.check_extension(first, extend_search(first, options))
+            check_extension(first, extend_search(first, options))
         assert message in str(error.value)
 
 

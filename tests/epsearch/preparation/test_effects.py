@@ -195,9 +195,11 @@ def test_nothing_that_cannot_differ_is_tuned_or_compared(tmp_path):
 
 
 def test_a_study_cannot_grow_into_what_cannot_differ(small_study):
-    raced = small_study(search="lr=0.03..0.1")
-    with pytest.raises(UsageError, match="to search epsilon, got 1"):
-        extend_search(raced, {"search": "epsilon=0..1", "cv_tasks": 1})
+    rates = small_study(search="lr=0.03..0.1", cv_tasks=1)
+    with pytest.raises(UsageError, match=r"^extend goes on searching lr, got epsilon; choose another --name$"):
+        extend_search(rates, {"search": "epsilon=0..1"})
+    with pytest.raises(UsageError, match=r"^extend can change .*; cv_tasks is 2 there, 1 here$"):
+        extend_search(small_study(), {"cv_tasks": 1})
 
 
 @pytest.mark.parametrize("command", ["run", "plan"])

@@ -61,7 +61,7 @@ def test_lists_are_filtered_and_paged(client):
             "studies?stat=running",
             "no query parameter 'stat'; known: sort, page, after, per_page, state, dataset, kind, search, submitter, ",
         ),
-        ("studies?page=x", "page must be a valid integer, unable to parse string as an integer, got 'x'"),
+        ("studies?page=x", "page must be a whole number, got 'x'"),
         (f"studies/{NAME}?page=1", "no query parameter 'page'; there is none"),
         ("compare?study=a", "study must "),
     ],
@@ -270,7 +270,7 @@ def test_the_same_name_is_the_same_study(client):
         ({"seedz": 3}, "no option 'seedz'"),
         ({"seeds": -1}, "seeds"),
         ({"cv_tasks": 5, "tasks": 4}, "tasks"),
-        ({"priority": 3}, "no option 'priority'"),
+        ({"priority": 3}, "priority goes into the URL, like ?priority=3; leave it out of the body"),
     ],
 )
 def test_bad_input_is_one_line(client, given, words):

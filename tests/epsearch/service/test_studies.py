@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
@@ -16,6 +17,7 @@ from tests.support.leases import FAR
 
 STUDY = service.STUDY | {"name": "mine"}
 API = "/api/v1/studies"
+JSON = {"Content-Type": "application/json"}
 ANN, BEN, ADMINISTRATOR = (Token(name, role, "") for name, role in (("ann", WRITE), ("ben", WRITE), ("root", ADMIN)))
 
 
@@ -160,3 +162,59 @@ def test_of_two_who_submit_at_once_one_is_told_that_the_other_was_first(tmp_path
         (first,) = (one for one in told if not one.startswith("busy: "))
         assert store.queue.submissions()["mine"].submitter == first and len(told) == 6
         assert [one.who for one in store.queue.audited(10)] == [first]
+
+
+def labelled(client, **labels):
+    return client.put(f"{API}/mine/labels", json=labels)
+
+
+@pytest.mark.parametrize("notes", ["\ud800", "a\x00b", "bell \x07"])
+def test_notes_that_cannot_be_stored_are_refused(client, notes):
+    code = f"U+{ord(next(letter for letter in notes if letter not in 'ab el')):04X}"
+    answer = client.put(f"{API}/mine/labels", content=json.dumps({"notes": notes}), headers=JSON)
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == f"notes must be text that can be stored, got the character {code}"
+    assert client.get(f"{API}/mine").json()["notes"] == "" and client.get(API).status_code == 200
+
+
+def test_options_that_cannot_be_stored_are_refused(client):
+    body = json.dumps(STUDY | {"name": "other", "claim": "soft_agem > agem + \ud800"})
+    answer = client.post(API, content=body, headers=JSON)
+    assert answer.status_code == 422 and answer.json()["detail"].endswith("got the character U+D800")
+    assert client.get(f"{API}/other").status_code == 404
+
+
+def test_notes_that_an_earlier_version_stored_can_be_read_and_mended(client, tmp_path):
+    own = service.settings(tmp_path / "runs")
+    with Store.open(own.storage) as store:
+        store.queue.audit("ann", "label", "mine", {"tags": [], "notes": "half \ud800"})
+    assert client.get(f"{API}/mine").json()["notes"] == "half \\ud800"
+    assert labelled(client, notes="whole").json()["notes"] == "whole"
+
+
+def test_a_label_that_is_left_out_stays(client):
+    assert labelled(client, tags=["kept"], notes="also kept").status_code == 200
+    misspelt = labelled(client, note="typo")
+    assert misspelt.status_code == 422
+    assert misspelt.json()["detail"] == "no label 'note'; known: tags, notes; did you mean 'notes'?"
+    for labels in ({}, {"tags": ["kept"]}, {"notes": "also kept"}):
+        changed = labelled(client, **labels).json()
+        assert (changed["tags"], changed["notes"]) == (["kept"], "also kept")
+
+
+@pytest.mark.parametrize("name", ["notify", "priority"])
+def test_what_belongs_into_the_url_is_no_option(client, name):
+    answer = client.post(API, json=STUDY | {"name": "other", name: "3"})
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == f"{name} goes into the URL, like ?{name}='3'; leave it out of the body"
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        (f"{API}/mine/nothing", "there is nothing at '/api/v1/studies/mine/nothing'"),
+        (f"{API}/mine/runs", "not answer DELETE"),
+    ],
+)
+def test_the_words_of_the_framework_are_ours(client, path, words):
+    assert words in client.delete(path).json()["detail"]
