@@ -61,7 +61,10 @@ if TYPE_CHECKING:
     from epsearch.events import Tick as Tick
     from epsearch.events import Warned as Warned
     from epsearch.events import together as together
+    from epsearch.failures.errors import Cancelled as Cancelled
     from epsearch.failures.errors import Interrupted as Interrupted
+    from epsearch.failures.errors import TrainingFailed as TrainingFailed
+    from epsearch.failures.errors import Unavailable as Unavailable
     from epsearch.failures.errors import UsageError as UsageError
     from epsearch.findings.notebook import notebook_listener as notebook_listener
     from epsearch.preparation.build import build as build
@@ -120,7 +123,7 @@ _HOMES = {
     "epsearch.events": (
         *("Began", "Event", "Listener", "Note", "Planned", "Progress", "Stored", "Tick", "Warned", "together"),
     ),
-    "epsearch.failures.errors": ("Interrupted", "UsageError"),
+    "epsearch.failures.errors": ("Cancelled", "Interrupted", "TrainingFailed", "Unavailable", "UsageError"),
     "epsearch.findings.notebook": ("notebook_listener",),
     "epsearch.preparation.build": ("build",),
     "epsearch.publishing.targets": ("live",),

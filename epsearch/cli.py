@@ -206,7 +206,7 @@ def check(dataset: Dataset, data_dir: DataDir = DATA.default, as_json: Json = Fa
 
 @app.command()
 def plugins(as_json: Json = False) -> None:
-    """List what installed packages provide: methods, networks, streams, strategies, metrics, figures, trainers."""
+    """List the plug-ins that installed packages provide: methods, networks, streams, strategies and all other kinds."""
     from epsearch.plugins.names import all_installed
     from epsearch.terminal import lists
 

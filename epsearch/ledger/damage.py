@@ -36,7 +36,7 @@ def as_unreadable(row: StudyRow) -> Iterator[None]:
     except StoreError as error:
         raise Unreadable(row.name, f"damaged: {error}") from error
     except PluginError as error:
-        raise Unreadable(row.name, f"the code that it names cannot be had: {error}") from error
+        raise Unreadable(row.name, f"its code cannot be loaded: {error}") from error
     except NOT_UNDERSTOOD as error:
         words = f"nothing known as {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
         raise Unreadable(row.name, f"needs another version of epsearch: {words}") from error

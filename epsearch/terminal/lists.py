@@ -23,6 +23,11 @@ if TYPE_CHECKING:  # a list of studies is printed without what other commands ne
     from trainers.streams.images.inspection import Inspection
 
 
+LONGEST_STATE = 40
+"""Letters of a state and its detail that fit into a list."""
+UNREADABLE = "unreadable"
+
+
 def study(loop: "Loop") -> RenderableType:
     """Returns options and state of a study."""
     unused = loop.unused()
@@ -74,16 +79,16 @@ def study_as_json(loop: "Loop") -> dict[str, Any]:
 def studies(rows: Sequence[StudyStatus]) -> RenderableType:
     """Returns a line per study: name, state, best point, its A_T in percent, command, dataset, time of creation.
 
-    A note below says what to do if a state is unknown.
+    Notes below have reasons that are too long for a column, and say what to do if a state is unknown.
     """
     if not rows:
         return Text("no study yet; `epsearch run` makes one")
     titles = ("study", "state", "best", "A_T %", "command", "dataset", "created (UTC)")
     lines = FittingTable(titles, [list(map(Text, _line(row))) for row in rows], "--json has them")
-    if all(row.status != UNKNOWN for row in rows):
-        return lines
-    note = f"{UNKNOWN} means unknown: `epsearch show NAME` computes it, `epsearch db upgrade` stores it"
-    return Group(lines, Text(note))
+    notes = [f"{row.name}: {row.detail}" for row in rows if _is_long(row)]
+    if any(row.status == UNKNOWN for row in rows):
+        notes.append(f"{UNKNOWN} means unknown: `epsearch show NAME` computes it, `epsearch db upgrade` stores it")
+    return Group(lines, *map(Text, notes)) if notes else lines
 
 
 def as_json(row: StudyStatus) -> dict[str, Any]:
@@ -125,7 +130,7 @@ def _line(row: StudyStatus) -> tuple[str, ...]:
     best = UNKNOWN if row.chosen is None else point_text(tuple(row.chosen), tuple(row.chosen.values()))
     return (
         row.name,
-        row.status,
+        (UNREADABLE if row.unreadable else row.state) if _is_long(row) else row.status,
         "none, all are equal" if row.inert else best,
         UNKNOWN
         if row.score is None
@@ -199,3 +204,8 @@ def checks(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
     """Returns a line per check of `epsearch doctor`, marked as ok, broken or a note."""
     marks = {True: Text("ok", "green"), False: Text("broken", "red"), None: Text("note", "yellow")}
     return table((marks[row["ok"]], row["subject"], Text(row["detail"])) for row in rows)
+
+
+def _is_long(row: StudyStatus) -> bool:
+    """Returns whether the state of a study, with its detail, is too long for a column."""
+    return len(row.status) > LONGEST_STATE

@@ -267,8 +267,10 @@ class TestEntryPoints:
 def test_code_that_has_gone_is_said(mine, small_study, epsearch, tmp_path):
     train(small_study(**SEARCH))
     (tmp_path / "mine.py").unlink()
-    one_line(epsearch("show", "one"), "study 'one' cannot be read, the code that it names cannot be had")
-    assert "one" in epsearch("list").out
+    one_line(epsearch("show", "one"), "study 'one' cannot be read, its code cannot be loaded")
+    first, row, *reason = epsearch("list").out.splitlines()
+    assert row.split()[:2] == ["one", "unreadable"] and len(row.rstrip()) <= 80 and first.startswith("study")
+    assert " ".join(reason).startswith("one: its code cannot be loaded: cannot import 'mine'")
 
 
 def test_what_is_loaded_raises_its_own_error(mine):
