@@ -155,6 +155,9 @@ class Guard:
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()) or int(length[:20]) > LARGEST_BODY:
             return problems.answer("too-large", TOO_LARGE)
+        # PostgreSQL takes no text with it, and nothing has such a name.
+        if "\0" in path or b"%00" in scope["query_string"]:
+            return problems.answer("not-found", "nothing has a name with the character NUL")
         return None
 
     def _token(self, headers: Headers) -> tuple[Token | None, bool]:

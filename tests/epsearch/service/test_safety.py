@@ -259,6 +259,13 @@ def test_a_name_leads_nowhere(client, name):
         assert refused.status_code == 422 and "name" in refused.json()["detail"]
 
 
+@pytest.mark.parametrize("path", ["/api/v1/studies/a%00", "/api/v1/studies?search=%00", "/studies/%00"])
+def test_no_nul_comes_to_a_database(client, path):
+    """PostgreSQL refuses it as if it could not be reached, so that clients would try again."""
+    answer = client.get(path)
+    assert answer.status_code == 404 and answer.json()["detail"] == "nothing has a name with the character NUL"
+
+
 @pytest.mark.parametrize("option", ["out", "storage", "data_dir", "data-dir", "checkpoints", "address"])
 def test_where_things_are_is_not_for_clients(client, option):
     for path in ("/api/v1/studies", "/api/v1/plan"):
