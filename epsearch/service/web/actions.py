@@ -160,7 +160,7 @@ def change_page(request: Request, service: Service, name: str, values: dict[str,
 def _extensions(pages: ThreadedRouter, service: Service) -> None:
     @pages.get("/studies/{name}/change")
     def change(request: Request, name: Name) -> Response:
-        return change_page(request, service, name, {})
+        return change_page(request, service, name, dict(request.query_params))
 
     @pages.post("/studies/{name}/extend")
     def extend(request: Request, name: Name, values: Values) -> Response:

@@ -37,6 +37,8 @@ class _Content(NamedTuple):
     """Point, stream, seed, COLUMNS, state, seconds, time of storage; at most MOST_MEMBERS."""
     diverged: tuple[Row, ...]
     """All members that diverged; their state has task and step."""
+    extension: Mapping[str, str]
+    """Options with which the next step extends the search, as the form has them; empty where it is another step."""
 
 
 _contents: "WeakKeyDictionary[StudyResults, _Content]" = WeakKeyDictionary()
@@ -57,9 +59,22 @@ def _make(kind: str, results: StudyResults) -> _Content:
         for record in records
     ]
     diverged = tuple(row for row, ok in members if not ok)
-    return _Content(
-        overview, _figures(results.figures), _rows(results), tuple(row for row, _ in members[:MOST_MEMBERS]), diverged
-    )
+    listed = tuple(row for row, _ in members[:MOST_MEMBERS])
+    said = REPORTS[kind].summary(results.results) if overview else None
+    step = "" if said is None else said.next_step
+    return _Content(overview, _figures(results.figures), _rows(results), listed, diverged, extension(step))
+
+
+def extension(command: str) -> dict[str, str]:
+    """Returns the options of a command that extends a search, as a form has them; {} for any other.
+
+    >>> extension("epsearch run --extend --name mine --interval 0.2 1"), extension("epsearch resume mine")
+    ({'interval': '0.2 1'}, {})
+    """
+    if not command.startswith("epsearch run --extend "):
+        return {}
+    parts = (part.partition(" ") for part in command.split(" --")[1:])
+    return {name.replace("-", "_"): value for name, _, value in parts if name not in ("extend", "name")}
 
 
 def _figures(figures: Mapping[str, Any]) -> tuple[str, ...]:

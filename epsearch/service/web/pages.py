@@ -158,6 +158,7 @@ def _study(pages: APIRouter, service: Service) -> None:
             columns=[(name, METRICS[name].display_unit) for name in COLUMNS],
             most=MOST_MEMBERS,
             may=_may(status.state),
+            extension=parts.extension if parts is not None and status.state == FINISHED else {},
             refused=actions.reason_of_refusal(service, name, request),
         )
 

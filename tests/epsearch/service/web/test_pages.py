@@ -169,6 +169,8 @@ def test_a_finished_study_is_shown_compared_and_extended(trained, web):
     assert report.headers["content-security-policy"].startswith("sandbox allow-scripts allow-downloads;")
     ledger = web.get("/ledger").text
     assert f'<a href="/studies/{trained}">{trained}</a>' in ledger
+    (link,) = re.findall(r'Next: <a href="([^"]+)">extend it</a>, with seeds 6\.', page)
+    assert 'name="seeds" value="6"' in web.get(link).text, "the form has the next step"
 
     alone = web.get("/compare", params={"study": [trained]})
     assert alone.status_code == 422 and f"got only &#39;{trained}&#39;" in alone.text
