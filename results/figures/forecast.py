@@ -43,7 +43,7 @@ def draw(data: Numbers) -> Any:
     x = table[name]
     band = {"x": [*x, *x[::-1]], "y": [*table["high"], *table["low"][::-1]]}
     look = {"fill": "toself", "fillcolor": faint(BLUE), "line": {"width": 0}, "hoverinfo": "skip"}
-    figure.add_scatter(**band, **look, name="95 % interval")
+    figure.add_scatter(**band, **look, mode="lines", name="95 % interval")  # plotly marks the corners of short ones
     hover = f"{parameter_label(name)} = %{{x:.6g}}<br>{subscripts(A_T)} = %{{y:.2f}} %<extra>%{{fullData.name}}</extra>"
     lines = (
         (f"seen, {prediction.seen} tasks", "seen", FAINT, "dot"),

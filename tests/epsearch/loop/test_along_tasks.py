@@ -203,6 +203,8 @@ def test_the_report_says_from_how_many_tasks_it_chose(small_study, tmp_path):
     page = write_report(results, tmp_path / "report").read_text(encoding="utf-8")
     assert page.index('id="figure-forecast"') < page.index("Along tasks") < page.index("What the search trained")
     assert page.index('id="figure-forecast"') < page.index("How far to trust"), "on the first screen"
+    drawn = page.partition('data-place="figure-forecast"')[2].partition("</script>")[0]
+    assert '"name":"chosen"' in drawn and '"mode":"lines","name":"95 % interval"' in drawn.replace(", ", ",")
     assert "The figure has the tasks of the search." not in page and (tmp_path / "report" / "stages.csv").exists()
 
 
