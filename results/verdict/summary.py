@@ -172,8 +172,8 @@ def _trust(results: SearchResults, pair: Paired) -> str:
         return "a member trained again has another result than its stored one: see why"
     against, name = objection(results), wording.baseline_name(results)
     if against is not None:
-        verb = "rejects" if against == REJECTED else "does not confirm"
-        return f"the evaluation {verb} the choice: take {name}"
+        verb, more = ("rejects", "") if against == REJECTED else ("does not confirm", ", or add seeds")
+        return f"the evaluation {verb} the choice: take {name}{more}"
     if not results.evaluation:
         return "the evaluation has not run yet"
     if results.score_on == "eval":

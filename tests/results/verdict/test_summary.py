@@ -89,7 +89,7 @@ def test_an_evaluation_against_the_choice_comes_first() -> None:
     assert not summary(clear).next_step.startswith("epsearch run --extend"), "more seeds would not change that"
     vague = rejected(results, -0.15)
     assert objection(vague) == UNCONFIRMED
-    assert summary(vague).trust == "the evaluation does not confirm the choice: take A-GEM"
+    assert summary(vague).trust == "the evaluation does not confirm the choice: take A-GEM, or add seeds"
 
 
 @pytest.mark.slow
