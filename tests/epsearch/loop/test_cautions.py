@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from epsearch.findings.search import search_results
@@ -16,6 +17,7 @@ from epsearch.study.kinds import Comparison, Search
 from results.ledger.store import Store
 from tests.support.drive import fake, finish, make
 
+RESULTS = Path(__file__).parents[3] / "benchmarks" / "results"
 FEWER, FEW, ZERO = "instead of all 60,000", "on so few tasks (3)", "ε = 0 was chosen on few tasks (3)"
 
 
@@ -73,7 +75,7 @@ def test_the_digits_advise_a_larger_stream():
 def test_figures_are_those_of_the_page():
     import parabola_page
 
-    found = json.loads((Path(parabola_page.__file__).parent / "results" / "parabola.json").read_text(encoding="utf-8"))
+    found = json.loads((RESULTS / "parabola.json").read_text(encoding="utf-8"))
     exact = [one for one in parabola_page.parts_of(found) if one.formula == parabola_page.EXACT and one.seeds]
     full, best = said.FULL_TASKS["permuted_mnist"], lambda one: one.epsilons[one.best]
     assert found["sizes"]["full"] == full and {len(one.epsilons) for one in exact} == {11}
@@ -96,6 +98,30 @@ def test_figures_are_those_of_the_page():
     pairs = evaluation.scores["A_T"][evaluation.best] - evaluation.scores["A_T"][0]
     told = f"{parabola_page.with_error(pairs, 2)} points on {evaluation.tasks} full tasks ({len(pairs)} seeds), against"
     assert f"{told} ε = {best(evaluation):g} (docs".lstrip("+") in said.ZERO
+
+
+def test_of_three_tasks_that_predict():
+    along = {"protocol": "extrapolated", "dataset": "split_cifar", "data_dir": "."}
+    assert cautions(build(Search, along)) == (said.THREE_TASKS,)
+    assert cautions(build(Search, along | {"cv_tasks": 4})) == ()
+    (goes_on, stays) = (
+        build(Search, {"protocol": "extrapolated", "most_cv_tasks": most, "examples_per_task": 60}) for most in (4, 3)
+    )
+    assert cautions(goes_on) == () and cautions(stays) == (said.THREE_TASKS,)
+
+    streams = json.loads((RESULTS / "forecasts.json").read_text(encoding="utf-8"))["streams"]
+    three, four = (
+        np.mean(
+            [
+                one["rules"]["the model"]["regret"]
+                for stream in streams
+                for one in stream["searches"]
+                if one["tasks seen"] == k
+            ]
+        )
+        for k in (3, 4)
+    )
+    assert f"lost {three:.2f} points on {len(streams)} streams, by that of 4 tasks {four:.2f} (" in said.THREE_TASKS
 
 
 def test_a_comparison_searches_no_epsilon():
