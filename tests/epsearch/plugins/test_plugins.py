@@ -183,6 +183,15 @@ BROKEN = {
         OTHERS.replace("between = angle(products)", "between = angle(values)"),
         "mine:PULLED failed with AttributeError",
     ),
+    "no mix": (
+        OTHERS.replace("return choose(", "choose("),
+        "mix of method 'mine:PULLED' must return a Mix, as choose does; got None",
+    ),
+    "a pair": (OTHERS.replace("return choose(", "return 1.0, ("), "must return a Mix, as choose does; got (1.0, "),
+    "one argument": (
+        OTHERS.replace("def mix(products, values)", "def mix(products)"),
+        "mix of method 'mine:PULLED' must take (products, values), it takes (products): too many",
+    ),
 }
 
 
