@@ -28,7 +28,7 @@ from results.points import Point, group, point_of, point_text
 from results.search import Race, SearchResults, SearchRound
 from search_spaces.space import Parameter
 from search_spaces.strategy import Round
-from trainers.hyperparameters import OF_EVERY_METHOD
+from trainers.hyperparameters import LR, OF_EVERY_METHOD
 from trainers.streams.permuted import PermutedStream, RotatedStream
 
 MOTIONS = {PermutedStream.kind: "permuted", RotatedStream.kind: "rotated"}
@@ -50,12 +50,20 @@ def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: RetryPol
     best, study = loop.best, loop.study
     if best is None and loop.done:
         raise UsageError(
-            f"study {study.name!r} has no value left to choose: members of every one diverged; try a smaller --lr"
+            f"study {study.name!r} has no value left to choose: members of every one diverged; {_instead(study)}"
         )
     if best is None:
         damage = f" ({describe_unused(unused)})" if (unused := loop.unused()) else ""
         raise UsageError(f"study {study.name!r} has no finished round yet{damage}; run it again to go on")
     return _results(loop, best.point, best.value, facts, waiting)
+
+
+def _instead(study: Search) -> str:
+    """Returns what to do where every member has diverged."""
+    searched = study.space.names
+    return (
+        f"try other values of {', '.join(searched)}" if study.foreign or LR.name in searched else "try a smaller --lr"
+    )
 
 
 def search_so_far(loop: SearchLoop, waiting: RetryPolicy | None = None) -> SearchResults | None:
