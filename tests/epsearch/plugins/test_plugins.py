@@ -157,10 +157,20 @@ WRONG = {
         "--set",
         "pull=1",
     ): "agem has no hyperparameter that is no option, got pull",
-    ("--method", "agem", "--search", "pull=0..1"): "no hyperparameter 'pull'",
+    ("--method", "agem", "--search", "pull=0..1"): "no hyperparameter 'pull'; known: lr, ",
+    (
+        "--method",
+        "mine:PULLED",
+        "--search",
+        "pul=0..1",
+    ): "known: pull, pull_when, lr, batch_size, epochs, steps, optimizer, momentum, weight_decay, lr_factor, memory, "
+    "memory_batch; did you mean 'pull'?",
     ("--strategy", "mine:worst"): "must be a StrategyKind of search_spaces.strategies, got a Metric",
     ("--add-metrics", "mine:mix"): "must be a Metric of results.metrics",
-    ("--add-figures", "worst"): "no figure 'worst'; there is none; or module:attribute",
+    ("--add-figures", "worst"): "no figure 'worst'; give module:attribute",
+    ("--method", "mine"): "no method 'mine'; for what mine.py has, give module:attribute, like mine:NAME",
+    ("--trainer", "mine"): "no trainer 'mine'; for what mine.py has, give module:attribute, like mine:NAME",
+    ("--trainer", "yours"): "no trainer 'yours'; give module:attribute",
     ("--add-figures", "mine:PULL"): "must be an object with numbers, draw, caption and tables",
 }
 
