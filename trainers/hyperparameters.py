@@ -95,6 +95,15 @@ class Hyperparameter:
         return self.recorded or self.name
 
     @property
+    def smallest_searched(self) -> float:
+        """The smallest number that a search may try.
+
+        >>> LR.smallest_searched, BATCH_SIZE.smallest_searched
+        (0.0, 1)
+        """
+        return self.low if self.search_low is None else self.search_low
+
+    @property
     def allowed(self) -> str:
         """The allowed values, in words.
 

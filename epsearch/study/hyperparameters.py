@@ -38,9 +38,7 @@ def search_declaration(name: str, method: str | None = None) -> Hyperparameter:
         return anything(identifier(name))
     declarations = hyperparameters() if method is None else _of_method(method)
     declared = declarations[one_of(name, "hyperparameter", declarations)]
-    return replace(
-        declared, low=declared.low if declared.search_low is None else declared.search_low, all_for_none=False
-    )
+    return replace(declared, low=declared.smallest_searched, all_for_none=False)
 
 
 def _of_method(method: str) -> dict[str, Hyperparameter]:

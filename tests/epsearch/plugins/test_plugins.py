@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from epsearch.failures.errors import PluginError, UsageError
+from epsearch.findings.search import _limits
 from epsearch.loop.content import PARTS
 from epsearch.plugins import names
 from epsearch.plugins.loading import Plugin, load_expected, load_plugin
@@ -288,6 +289,11 @@ def test_code_that_has_gone_is_said(mine, small_study, epsearch, tmp_path):
     (tmp_path / "mine.py").unlink()
     one_line(epsearch("show", "one"), "study 'one' cannot be read, the code that it names cannot be had")
     assert "one" in epsearch("list").out
+
+
+def test_a_search_knows_the_limits_of_its_hyperparameters(mine, small_study):
+    limits = _limits(small_study(**SEARCH))
+    assert limits["pull"] == (0, 1) and limits["memory"][0] == 1 and "pull_when" not in limits
 
 
 def test_what_is_loaded_raises_its_own_error(mine):
