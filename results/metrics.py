@@ -357,6 +357,9 @@ METRICS = Metrics(
 )
 """The metrics of `summarize`, in the order of tables."""
 
+ACCURACIES = ("A_T", "a_1", "a_t")
+"""Those that are accuracies, so never negative; others in percent are differences of such."""
+
 BESIDE_JOINT = {
     "I_T": Metric(
         lambda run: intransigence(run.accuracies, math.nan if run.joint is None else run.joint),

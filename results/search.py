@@ -159,6 +159,8 @@ class SearchResults:
     """Method of a reference row -> its members, on the stream that scored, with the seeds of the search."""
     parameters: tuple[str, ...] = (EPSILON,)
     """Names of the searched hyperparameters."""
+    limits: Mapping[str, tuple[float, float]] = field(default_factory=lambda: {EPSILON: (0.0, 1.0)})
+    """Name of a hyperparameter -> the smallest and the largest number that a search of it may try."""
     log: tuple[str, ...] = ()
     """Names of those whose axis is logarithmic."""
     objective: str = "A_T"
@@ -261,6 +263,11 @@ class SearchResults:
     def of_epsilon(self) -> bool:
         """True if ε alone was searched."""
         return self.parameters == (EPSILON,)
+
+    def at_limits(self, parameter: str) -> tuple[bool, bool]:
+        """Returns whether each end of a parameter's interval is one that no search can cross."""
+        ends, limits = self.domain[self.parameters.index(parameter)], self.limits.get(parameter)
+        return (False, False) if ends is None or limits is None else (ends[0] == limits[0], ends[1] == limits[1])
 
     @property
     def zero_is_agem(self) -> bool:

@@ -95,6 +95,15 @@ class Hyperparameter:
         return self.recorded or self.name
 
     @property
+    def smallest_searched(self) -> float:
+        """The smallest number that a search may try.
+
+        >>> LR.smallest_searched, BATCH_SIZE.smallest_searched
+        (0.0, 1)
+        """
+        return self.low if self.search_low is None else self.search_low
+
+    @property
     def allowed(self) -> str:
         """The allowed values, in words.
 
@@ -106,6 +115,18 @@ class Hyperparameter:
         if self.high <= 1:
             return f"in [{self.low:g}, {self.high:g}]"
         return f"{'>=' if self.closed else '>'} {self.low:g}" + (f" or {self.none!r}" if self.all_for_none else "")
+
+    def fault(self, defaults: bool) -> str:
+        """Returns why it cannot be declared like this, in one line; "" where it can. defaults: whether it needs one."""
+        if not self.name.isidentifier():
+            return f"the name of a hyperparameter must be letters, digits and _, got {self.name!r}"
+        if self.per_learner and (self.choices or self.all_for_none):
+            return f"{self.name} must be a number to be per learner"
+        if not defaults or self.fits(self.default):
+            return ""
+        if self.default is None:
+            return "" if self.published else f"{self.name} needs a default"  # or definitions give one
+        return f"default of {self.name} must be {self.allowed}, got {self.default!r}"
 
     def fits(self, value: Any) -> bool:
         """Returns whether a learner can have the value."""

@@ -28,7 +28,8 @@ from results.points import Point, group, point_of, point_text
 from results.search import Race, SearchResults, SearchRound
 from search_spaces.space import Parameter
 from search_spaces.strategy import Round
-from trainers.hyperparameters import OF_EVERY_METHOD
+from trainers.hyperparameters import LR, OF_EVERY_METHOD
+from trainers.methods import method
 from trainers.streams.permuted import PermutedStream, RotatedStream
 
 MOTIONS = {PermutedStream.kind: "permuted", RotatedStream.kind: "rotated"}
@@ -50,12 +51,20 @@ def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: RetryPol
     best, study = loop.best, loop.study
     if best is None and loop.done:
         raise UsageError(
-            f"study {study.name!r} has no value left to choose: members of every one diverged; try a smaller --lr"
+            f"study {study.name!r} has no value left to choose: members of every one diverged; {_instead(study)}"
         )
     if best is None:
         damage = f" ({describe_unused(unused)})" if (unused := loop.unused()) else ""
         raise UsageError(f"study {study.name!r} has no finished round yet{damage}; run it again to go on")
     return _results(loop, best.point, best.value, facts, waiting)
+
+
+def _instead(study: Search) -> str:
+    """Returns what to do where every member has diverged."""
+    searched = study.space.names
+    return (
+        f"try other values of {', '.join(searched)}" if study.foreign or LR.name in searched else "try a smaller --lr"
+    )
 
 
 def search_so_far(loop: SearchLoop, waiting: RetryPolicy | None = None) -> SearchResults | None:
@@ -123,6 +132,7 @@ def _results(
         method=study.method,
         score_on=study.scored_on,
         parameters=space.names,
+        limits=_limits(study),
         log=tuple(parameter.name for parameter in space.parameters if parameter.log),
         objective=study.maximised,
         strategy=study.strategy,
@@ -187,6 +197,12 @@ def _hull(parameters: Sequence[Parameter]) -> tuple[float, float] | None:
     """Returns the lowest and the highest end of a parameter in all parts of a search; None for choices."""
     ends = [(part.low, part.high) for part in parameters if part.low is not None and part.high is not None]
     return (min(low for low, _ in ends), max(high for _, high in ends)) if len(ends) == len(parameters) else None
+
+
+def _limits(study: Search) -> dict[str, tuple[float, float]]:
+    """Returns the smallest and the largest number that a search may try, by hyperparameter."""
+    declared = method(study.method).declarations(study.space.names)
+    return {one.name: (one.smallest_searched, one.high) for one in declared if not one.choices}
 
 
 def _race(loop: SearchLoop) -> Race | None:

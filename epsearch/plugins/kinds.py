@@ -2,8 +2,11 @@
 
 import math
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+from epsearch.failures.errors import brief
+from trainers.plugins.calls import call_fault
 from trainers.plugins.source import Source
 
 Plug = Callable[[str, Any, Source], bool]
@@ -28,11 +31,31 @@ class Kind(NamedTuple):
 
 def _method(name: str, made: Any, source: Source) -> bool:
     from trainers.methods import plug
-    from trainers.methods.rules import Method
+    from trainers.methods.rules import Method, Mixing
 
-    if isinstance(made, Method):
-        plug(name, made)
-    return isinstance(made, Method)
+    if not isinstance(made, Method):
+        return False
+    if isinstance(made.rule, Mixing):
+        made = replace(made, rule=made.rule._replace(mix=_checked(name, made.rule.mix)))
+    plug(name, made)
+    return True
+
+
+def _checked(name: str, mix: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a method's `mix` with a check of what it returns. Raises ValueError where it takes other arguments."""
+    from trainers.methods.rules import Mix
+    from trainers.plugins.calls import ForeignError
+
+    if fault := call_fault(mix, ("products", "values")):
+        raise ValueError(f"mix of method {name!r} {fault}")
+
+    def checked(products: Any, values: Any) -> Any:
+        mixed = mix(products, values)
+        if not isinstance(mixed, Mix):
+            raise ForeignError(f"mix of method {name!r} must return a Mix, as choose does; got {brief(mixed)}")
+        return mixed
+
+    return checked
 
 
 def _strategy(name: str, made: Any, source: Source) -> bool:

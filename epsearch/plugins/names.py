@@ -48,9 +48,17 @@ def resolve(kind: str, value: object, ours: Collection[str]) -> str:
         several = ", ".join(f"{plugin.reference} of {plugin.package}" for plugin in matches)
         raise UsageError(f"{kind} {brief(text)} is provided by several packages; name one of {several}")
     if not matches:
-        line = unknown(kind, value, [*ours, *(plugin.name for plugin in installed_plugins(kind))])
-        raise UsageError(f"{line}; or module:attribute")
+        raise UsageError(_unknown(kind, text, [*ours, *(plugin.name for plugin in installed_plugins(kind))]))
     return matches[0].reference
+
+
+def _unknown(kind: str, text: str, known: Collection[str]) -> str:
+    """Returns one line for a name that nobody knows; a file of the user's that has it was meant."""
+    if text.isidentifier() and (Path.cwd() / f"{text}.py").is_file():
+        return f"no {kind} {text!r}; for what {text}.py has, give module:attribute, like {text}:NAME"
+    if not known:
+        return f"no {kind} {brief(text)}; give module:attribute"
+    return f"{unknown(kind, text, known)}; or module:attribute"
 
 
 def column(name: str) -> str:

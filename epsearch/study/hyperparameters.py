@@ -36,12 +36,15 @@ def search_declaration(name: str, method: str | None = None) -> Hyperparameter:
     """
     if method is not None and declaration(method).takes_any:
         return anything(identifier(name))
-    ours = {} if method is not None and declaration(method).foreign else hyperparameters()
-    declarations = ours | ({} if method is None else own_hyperparameters(method))
+    declarations = hyperparameters() if method is None else _of_method(method)
     declared = declarations[one_of(name, "hyperparameter", declarations)]
-    return replace(
-        declared, low=declared.low if declared.search_low is None else declared.search_low, all_for_none=False
-    )
+    return replace(declared, low=declared.smallest_searched, all_for_none=False)
+
+
+def _of_method(method: str) -> dict[str, Hyperparameter]:
+    """Returns a method's hyperparameters by name: first those that it alone has."""
+    own = own_hyperparameters(method)
+    return own | {declared.name: declared for declared in declaration(method).hyperparameters}
 
 
 def _allowed(declared: Hyperparameter) -> str:

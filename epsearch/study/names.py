@@ -176,13 +176,23 @@ def pack(value: Any, name: str) -> Pack:
         raise UsageError(f"the name of a pack must be up to 60 letters, digits and . _ -, got {brief(pack_name)}")
     read = replace(parse_pack(pack_name, data), changed=tuple(map(str, split_list(changed))))
     method(read.method, f"method of pack {pack_name}")
-    from results.metrics import METRICS  # late, as most studies have no pack
+    _check_printed(read)
+    return replace(read, dataset=dataset(read.dataset, f"dataset of pack {pack_name}"))
+
+
+def _check_printed(read: Pack) -> None:
+    """Raises UsageError where the metric of a pack has no such mean, or its spread is of an unknown kind."""
+    from results.metrics import ACCURACIES, METRICS, PERCENT  # late, as most studies have no pack
     from results.statistics.equivalence import SPREADS
 
-    one_of(read.metric, f"metric of pack {pack_name}", METRICS)
+    one_of(read.metric, f"metric of pack {read.name}", METRICS)
+    low = 0 if read.metric in ACCURACIES else -100
+    if METRICS[read.metric].display_unit == PERCENT and not low <= read.mean <= 100:
+        raise UsageError(
+            f"pack {read.name}: mean of {read.metric} in percent must be in [{low}, 100], got {read.mean:g}"
+        )
     if read.spread is not None:
-        one_of(read.spread_is, f"spread_is of pack {pack_name}", SPREADS)
-    return replace(read, dataset=dataset(read.dataset, f"dataset of pack {pack_name}"))
+        one_of(read.spread_is, f"spread_is of pack {read.name}", SPREADS)
 
 
 def pack_file(path: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import numpy as np
 from results.inert import INERT, inert
 from results.labels import count_text, number_text, outwards, signed_text
 from results.metrics import METRICS
-from results.points import EPSILON, Point, is_number, point_text, value_text
+from results.points import Point, is_number, point_text, value_text
 from results.search import SearchResults
 from results.search_tables import baseline_pair
 from results.statistics.confidence_set import Maximum
@@ -100,7 +100,8 @@ def _inert(results: SearchResults, scores: np.ndarray) -> tuple[str, str] | None
     # Fingerprints are hashes of the final parameters: one for each unit means that no point changed the training.
     networks = {(record.unit, record.fingerprint) for record in results.search}
     same = len(networks) == len({unit for unit, _ in networks})
-    return inert(scores, of, searched, same_networks=same, widest=results.of_epsilon and results.domain[0] == (0, 1))
+    widest = all(all(results.at_limits(name)) for name in results.parameters)
+    return inert(scores, of, searched, same_networks=same, widest=widest)
 
 
 def _on_the_curve(results: SearchResults, peak: Peak, scores: np.ndarray) -> Verdict:
@@ -168,29 +169,26 @@ def _members(results: SearchResults) -> int:
 
 
 def _natural(results: SearchResults) -> tuple[str, str]:
-    """Returns the names of the ends that ε cannot cross; "" for other ends."""
-    ends = results.domain[0]
-    if not results.of_epsilon or ends is None:
+    """Returns the names of the ends that no search can cross; "" for other ends."""
+    ends, (low, high) = results.domain[0], results.at_limits(results.parameters[0])
+    if ends is None:
         return "", ""
-    lowest = "A-GEM" if results.zero_is_agem else "ε = 0"
-    return lowest if ends[0] == 0 else "", "ε = 1" if ends[1] == 1 else ""
+    lowest, highest = (f"{wording.subject(results)} = {value_text(end)}" for end in ends)
+    return ("A-GEM" if results.zero_is_agem else lowest) if low else "", highest if high else ""
 
 
 def _bound(results: SearchResults, point: Point) -> str:
-    """Returns the first value of a point that lies at an end of its interval that could be moved, or "".
-
-    ε cannot go below 0 or beyond 1.
-    """
+    """Returns the first value of a point that lies at an end of its interval that could be moved, or ""."""
     for name, value, ends in zip(results.parameters, point, results.domain, strict=True):
         if ends is None or not is_number(value):
             continue
-        if _near_an_end(float(value), ends, name in results.log, name == EPSILON):
+        near = _near_the_ends(float(value), ends, name in results.log)
+        if any(close and not fixed for close, fixed in zip(near, results.at_limits(name), strict=True)):
             return point_text((name,), (value,))
     return ""
 
 
-def _near_an_end(value: float, ends: tuple[float, float], log: bool, of_epsilon: bool) -> bool:
-    """Returns whether a value is within `NEAR` of an end: samplers almost never draw the end of a continuous axis."""
+def _near_the_ends(value: float, ends: tuple[float, float], log: bool) -> tuple[bool, bool]:
+    """Returns whether a value is within `NEAR` of each end: samplers almost never draw the end of a continuous axis."""
     low, high, at = (math.log10(v) if log else v for v in (*ends, value))  # near on the axis that was searched
-    near = (at - low <= NEAR * (high - low), high - at <= NEAR * (high - low))
-    return any(close and not (of_epsilon and end in (0, 1)) for close, end in zip(near, ends, strict=True))
+    return at - low <= NEAR * (high - low), high - at <= NEAR * (high - low)

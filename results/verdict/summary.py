@@ -9,7 +9,7 @@ from typing import NamedTuple
 from results.inert import INERT
 from results.labels import count_text, number_text, signed_text
 from results.metrics import METRICS
-from results.points import point_text
+from results.points import point_text, value_text
 from results.search import SearchResults
 from results.search_tables import baseline_pair, evaluation_table, printed_methods
 from results.statistics.paired import ALPHA, Paired, sign_flip_p, smallest_sign_flip_p
@@ -125,15 +125,18 @@ def _shape(results: SearchResults, trusted: Assessment) -> str:
     if kind == "edge":
         if not _fixed_end(results, trusted):
             return f", at the {end} end"
-        return "; ε cannot go below 0" if peak.maximum.at_low else "; ε cannot exceed 1"
+        assert results.domain[0] is not None
+        low, high = results.domain[0]
+        beyond = f"go below {value_text(low)}" if peak.maximum.at_low else f"exceed {value_text(high)}"
+        return f"; {wording.subject(results)} cannot {beyond}"
     return ""
 
 
 def _fixed_end(results: SearchResults, trusted: Assessment) -> bool:
-    """Returns whether the open end of the confidence set is one that ε cannot cross."""
-    ends, peak = results.domain[0], trusted.peak
-    assert ends is not None and peak is not None
-    return results.of_epsilon and (ends[0] == 0 if peak.maximum.at_low else ends[1] == 1)
+    """Returns whether the open end of the confidence set is one that no search can cross."""
+    assert trusted.peak is not None
+    low, high = results.at_limits(results.parameters[0])
+    return low if trusted.peak.maximum.at_low else high
 
 
 def _tasks(results: SearchResults) -> str:
@@ -215,11 +218,14 @@ def _wider(results: SearchResults, trusted: Assessment) -> str:
     A sentence where no option could widen the interval: only ε has --interval.
     """
     peak, ends = trusted.peak, results.domain[0]
-    if peak is None or ends is None or not results.of_epsilon:
+    if peak is None or ends is None:
+        return trusted.verdict.advice
+    if _fixed_end(results, trusted):
+        return ""
+    if not results.of_epsilon:
         return trusted.verdict.advice
     low, high = ends
-    # Also where the value of the end itself was measured to be worse: the interval has an end there.
-    if _fixed_end(results, trusted) or peak.maximum.worse_ends[not peak.maximum.at_low]:
+    if peak.maximum.worse_ends[not peak.maximum.at_low]:  # the interval has an end where its own value is worse
         return ""
     width = high - low
     low, high = (max(0.0, low - width), high) if peak.maximum.at_low else (low, min(1.0, high + width))

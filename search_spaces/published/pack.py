@@ -86,8 +86,10 @@ def parse_pack(name: str, data: Mapping[str, Any]) -> Pack:
     printed = fields.section("printed")
     printed.must_be(PRINTED)
     spread, n = printed.read("spread", float | None), printed.read("n", int | None)
-    if spread is not None and (spread < 0 or n is None or n < 2 or printed.read("spread_is", str | None) is None):
-        raise ValueError(f"pack {name}: a spread must be >= 0, with n >= 2 and spread_is; got {dict(printed.data)}")
+    spread_is = printed.read("spread_is", str | None)
+    if spread is not None and (spread < 0 or n is None or n < 2 or spread_is is None):
+        got = f"{spread:g} with n {n or 'null'} and spread_is {spread_is or 'null'}"
+        raise ValueError(f"pack {name}: a spread must be >= 0, with n >= 2 and spread_is; got {got}")
     if (margin := fields.read("margin", float)) <= 0:
         raise ValueError(f"pack {name}: margin must be > 0, got {margin:g}")
     texts = {key: fields.read(key, str) for key in ("source", "dataset", "method", "metric")}
@@ -96,7 +98,7 @@ def parse_pack(name: str, data: Mapping[str, Any]) -> Pack:
         **texts,
         mean=printed.read("mean", float),
         spread=spread,
-        spread_is=printed.read("spread_is", str | None),
+        spread_is=spread_is,
         n=n,
         margin=margin,
         seeds=fields.read("seeds", int),

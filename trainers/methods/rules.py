@@ -10,6 +10,7 @@ method's hyperparameters. It is written once, for one learner with plain numbers
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from trainers.hyperparameters import (
@@ -138,6 +139,9 @@ class Foreign(NamedTuple):
     """Whether it says what its hyperparameters are; if not, any name and any value may be one."""
 
 
+RULES = (Mixing, Penalty, Losses, Projection, Subspaces, Columns, Foreign)
+
+
 MEMORY = Hyperparameter(
     "memory",
     "Examples kept per class and task.",
@@ -196,25 +200,26 @@ class Method:
     """True if a comparison has it only by its name, so that rows of older comparisons and of `all` stay the same."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.rule, RULES):
+            raise ValueError(f"method {self.title!r}: rule must be {_wanted(self.rule)}")
+        if missing := sorted(self._needed() - set(self.names)):
+            raise ValueError(
+                f"method {self.title!r} needs the hyperparameters {', '.join(missing)}; declare them in own"
+            )
+        if isinstance(self.rule, Losses) and self.rule.draws and self.memory != RESERVOIR:
+            raise ValueError(f"method {self.title!r} draws from its memory, which must be RESERVOIR")
+        if faults := [fault for hyperparameter in self.own if (fault := hyperparameter.fault(not self.foreign))]:
+            raise ValueError(f"method {self.title!r}: {faults[0]}")
+
+    def _needed(self) -> set[str]:
+        """Returns the names of the hyperparameters that its rule and its memory read."""
         needed = {"memory"} if self.memory else set()
         needed |= {"memory_batch"} if self.memory in (SAMPLED, RESERVOIR) else set()
         if isinstance(self.rule, Penalty):
             needed |= {"strength", "fisher_every"} if self.rule.refresh else {"strength"}
         needed |= {"representations"} if isinstance(self.rule, Subspaces) else set()
-        if isinstance(self.rule, Losses):
-            needed |= {"temperature"} if self.rule.taught else set()
-            if self.rule.draws and self.memory != RESERVOIR:
-                raise ValueError(f"method {self.title!r} draws from its memory, which must be RESERVOIR")
-        if missing := sorted(needed - set(self.names)):
-            raise ValueError(
-                f"method {self.title!r} needs the hyperparameters {', '.join(missing)}; declare them in own"
-            )
-        if words := [
-            hyperparameter.name
-            for hyperparameter in self.own
-            if hyperparameter.per_learner and (hyperparameter.choices or hyperparameter.all_for_none)
-        ]:
-            raise ValueError(f"method {self.title!r}: {', '.join(words)} must be a number to be per learner")
+        needed |= {"temperature"} if isinstance(self.rule, Losses) and self.rule.taught else set()
+        return needed
 
     @property
     def foreign(self) -> bool:
@@ -310,6 +315,14 @@ class Method:
         if name not in self.names or (self.memory == RESERVOIR and name != "temperature"):  # which is a teacher's
             return 1
         return 3 if name in self.late else 2
+
+
+def _wanted(rule: object) -> str:
+    """Returns what a rule must be instead, in words, and how to make one of a function."""
+    if isinstance(rule, FunctionType):
+        return f"a Mixing or the like, got a function; wrap it: Mixing({rule.__name__})"
+    *others, last = (kind.__name__ for kind in RULES if kind is not Foreign)
+    return f"a {', '.join(others)} or {last}, got a {type(rule).__name__}"
 
 
 def where(condition: Number, then: Number, otherwise: Number) -> Number:

@@ -6,13 +6,14 @@ user stays one.
 """
 
 import importlib
+import inspect
 import linecache
 import platform
 import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType, ModuleType
 from typing import Any
@@ -139,6 +140,24 @@ def _signals() -> Iterator[list[BaseException]]:
         for number, handler in before.items():
             if signal.getsignal(number) is handle:  # unless the foreign code has set one of its own
                 signal.signal(number, handler)
+
+
+def call_fault(function: Callable[..., object], arguments: Iterable[str]) -> str:
+    """Returns why a function cannot be called with these arguments; "" where it can, or nothing is known of it.
+
+    >>> call_fault(len, ["one", "other"])
+    'must take (one, other), it takes (obj, /): too many positional arguments'
+    """
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):  # of what is compiled, and says nothing
+        return ""
+    names = tuple(arguments)
+    try:
+        signature.bind(*names)
+    except TypeError as error:
+        return f"must take ({', '.join(names)}), it takes {signature}: {error}"
+    return ""
 
 
 def _chain(error: BaseException) -> list[BaseException]:

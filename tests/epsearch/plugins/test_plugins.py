@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from epsearch.failures.errors import PluginError, UsageError
+from epsearch.findings.search import _limits
 from epsearch.loop.content import PARTS
 from epsearch.plugins import names
 from epsearch.plugins.loading import Plugin, load_expected, load_plugin
@@ -157,10 +158,20 @@ WRONG = {
         "--set",
         "pull=1",
     ): "agem has no hyperparameter that is no option, got pull",
-    ("--method", "agem", "--search", "pull=0..1"): "no hyperparameter 'pull'",
+    ("--method", "agem", "--search", "pull=0..1"): "no hyperparameter 'pull'; known: lr, ",
+    (
+        "--method",
+        "mine:PULLED",
+        "--search",
+        "pul=0..1",
+    ): "known: pull, pull_when, lr, batch_size, epochs, steps, optimizer, momentum, weight_decay, lr_factor, memory, "
+    "memory_batch; did you mean 'pull'?",
     ("--strategy", "mine:worst"): "must be a StrategyKind of search_spaces.strategies, got a Metric",
     ("--add-metrics", "mine:mix"): "must be a Metric of results.metrics",
-    ("--add-figures", "worst"): "no figure 'worst'; there is none; or module:attribute",
+    ("--add-figures", "worst"): "no figure 'worst'; give module:attribute",
+    ("--method", "mine"): "no method 'mine'; for what mine.py has, give module:attribute, like mine:NAME",
+    ("--trainer", "mine"): "no trainer 'mine'; for what mine.py has, give module:attribute, like mine:NAME",
+    ("--trainer", "yours"): "no trainer 'yours'; give module:attribute",
     ("--add-figures", "mine:PULL"): "must be an object with numbers, draw, caption and tables",
 }
 
@@ -182,6 +193,15 @@ BROKEN = {
     "rule": (
         OTHERS.replace("between = angle(products)", "between = angle(values)"),
         "mine:PULLED failed with AttributeError",
+    ),
+    "no mix": (
+        OTHERS.replace("return choose(", "choose("),
+        "mix of method 'mine:PULLED' must return a Mix, as choose does; got None",
+    ),
+    "a pair": (OTHERS.replace("return choose(", "return 1.0, ("), "must return a Mix, as choose does; got (1.0, "),
+    "one argument": (
+        OTHERS.replace("def mix(products, values)", "def mix(products)"),
+        "mix of method 'mine:PULLED' must take (products, values), it takes (products): too many",
     ),
 }
 
@@ -271,6 +291,11 @@ def test_code_that_has_gone_is_said(mine, small_study, epsearch, tmp_path):
     first, row, *reason = epsearch("list").out.splitlines()
     assert row.split()[:2] == ["one", "unreadable"] and len(row.rstrip()) <= 80 and first.startswith("study")
     assert " ".join(reason).startswith("one: its code cannot be loaded: cannot import 'mine'")
+
+
+def test_a_search_knows_the_limits_of_its_hyperparameters(mine, small_study):
+    limits = _limits(small_study(**SEARCH))
+    assert limits["pull"] == (0, 1) and limits["memory"][0] == 1 and "pull_when" not in limits
 
 
 def test_what_is_loaded_raises_its_own_error(mine):

@@ -18,7 +18,7 @@ from epsearch.service.settings import Settings
 from epsearch.study.kinds import Comparison, MemoryStudy, ProtocolStudy, Search
 from results.ledger.url import LedgerUrl
 from search_spaces.published.pack import load_pack, packs
-from tests.support.packs import OWN, own
+from tests.support.packs import EXACT, OWN, own
 from trainers import Architecture
 
 
@@ -113,6 +113,9 @@ def test_a_pack_survives_as_data(tmp_path):
             own(printed=OWN["printed"] | {"spread_is": "std"}),
             "no spread_is of pack mine 'std'; known: sd, population sd, se; did you mean 'sd'?",
         ),
+        (own(printed={"mean": 724} | EXACT), "pack mine: mean of A_T in percent must be in [0, 100], got 724"),
+        (own(printed={"mean": -1} | EXACT, metric="a_1"), "pack mine: mean of a_1 in percent must be in [0, 100], "),
+        (own(printed={"mean": -724} | EXACT, metric="F_T"), "pack mine: mean of F_T in percent must be in [-100, 100]"),
         (own(settings={"memmory": 5}), "pack mine: no setting 'memmory'; did you mean 'memory'?"),
         (own(settings={"out": "/tmp"}), "pack mine: no setting 'out'; "),
         (own(settings={"strength": 5}), "pack mine: no setting 'strength'; "),

@@ -177,6 +177,7 @@ def test_values_near_an_end_count_as_at_the_bound() -> None:
     results = replace(search(names, places, seeds=5, log=("lr",)), domain=domain)
     assert results.chosen == (25, 0.1) and kind(results) == "edge", "25 is within 5 % of 1, as far as 1000"
     assert kind(replace(results, log=("lr", "memory"))) == "resolved"
+    assert kind(replace(results, limits={"memory": (1, 1e9)})) == "resolved", "no memory is smaller than 1"
 
 
 def test_verdicts_on_several_parameters() -> None:

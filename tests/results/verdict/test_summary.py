@@ -115,6 +115,18 @@ def test_the_next_step_is_one_that_helps() -> None:
     assert not said.next_step.startswith("epsearch ") and "search a wider" in said.next_step
 
 
+def test_no_wider_interval_is_advised_than_a_search_may_have() -> None:
+    rates = search(("lr",), [(r,) for r in (0.001, 0.003, 0.01, 0.03)], seeds=6, log=("lr",))
+    assert summary(rates).answer.endswith(", at the upper end)")
+    assert trust(rates).verdict.advice == "Better values may lie above 0.03: search a wider interval."
+    limited = replace(rates, limits={"lr": (0.0, 0.03)})
+    said = summary(limited)
+    assert said.answer.endswith("; learning rate cannot exceed 0.03)")
+    assert said.next_step == f"epsearch report {rates.name} --figures pdf"
+    advice = "learning rate cannot go beyond 0.03, so the end itself is a valid answer: take learning rate = 0.03."
+    assert trust(limited).verdict.advice.startswith(advice)
+
+
 def test_a_caution_ends_with_its_command() -> None:
     for text in (cautions.FEWER_IMAGES, cautions.FEWER_IMAGES_AND_TASKS, cautions.FEW_SEARCH_TASKS, cautions.ZERO):
         filled = text.format(images=1, full=2, tasks=3, evaluated=4, command="epsearch run --seeds 6")

@@ -67,11 +67,11 @@ def changed(**fields):
         (changed(printed={"mean": 1}), "pack mine: printed: missing fields n, spread, spread_is"),
         (
             changed(printed={"mean": 1, "spread": 2, "spread_is": None, "n": 3}),
-            "pack mine: a spread must be >= 0, with n >= 2 and spread_is; got",
+            "pack mine: a spread must be >= 0, with n >= 2 and spread_is; got 2 with n 3 and spread_is null",
         ),
         (
             changed(printed={"mean": 1, "spread": 2, "spread_is": "sd", "n": None}),
-            "pack mine: a spread must be >= 0, with n >= 2 and spread_is; got",
+            "pack mine: a spread must be >= 0, with n >= 2 and spread_is; got 2 with n null and spread_is sd",
         ),
     ],
 )

@@ -98,6 +98,7 @@ WRONG = {
     ),
     "needs a name": ("def train(a, b, c, d, *, e): pass", r"it takes \(a, b, c, d, \*, e\): missing a required"),
     "no method of four": ("class train:\n    def train(self, a): pass", r"it takes \(a\): too many positional"),
+    "a generator": ("def train(a, b, c, d): yield", r"^trainer 'mine:train' must be a plain function, got a generator"),
     "needs arguments": (
         f"class train:\n    def __init__(self, x): pass\n{METHOD}",
         r"without arguments: TypeError",

@@ -33,6 +33,11 @@ def finish(state, end):
     state["importance"].copy_(state["seen"] * column(end.values.decay))
 
 
+def _with(name, default):
+    """A method with a hyperparameter of this name and default."""
+    return Method("A", "", Mixing(mix), own=(Hyperparameter(name, "", default=default, high=1),))
+
+
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
     monkeypatch.setitem(METHODS, "mean", Method("Mean", "", Mixing(mix), SAMPLED, (SHARE, MEMORY, MEMORY_BATCH)))
@@ -75,6 +80,11 @@ def test_a_share_of_nothing_is_plain_sgd():
             lambda: Method("A", "", Mixing(mix), own=(Hyperparameter("word", "", choices=("a",), per_learner=True),)),
             "method 'A': word must be a number to be per learner",
         ),
+        (lambda: Method("A", "", mix, own=(SHARE,)), r"'A': rule must be a Mixing .* function; .* Mixing\(mix\)$"),
+        (lambda: Method("A", "", {}, own=(SHARE,)), "'A': rule must be a Mixing, Penalty, .* or Columns, got a dict$"),
+        (lambda: _with("two words", 0.5), "'A': the name of a hyperparameter must be letters, .* got 'two words'$"),
+        (lambda: _with("share", 5), r"'A': default of share must be in \[0, 1\], got 5$"),
+        (lambda: _with("share", None), "'A': share needs a default$"),
     ],
 )
 def test_a_declaration_that_cannot_train_is_one_line(made, message):

@@ -1,5 +1,6 @@
 """Networks of users that cannot be trained: each refused in one line, before anything is."""
 
+import math
 import re
 
 import numpy as np
@@ -166,9 +167,19 @@ class TestRefusals:
         self.refused_randomness(Counts, "training")
 
     def refused_randomness(self, factory, mode):
-        line = "must give the same output for the same batch, without dropout, noise or a state of its own beside its "
+        line = f"gives another output for the same batch in {mode}; leave out dropout, noise and any state"
         plug("my:net", factory)
-        with pytest.raises(NetworkError, match=f"^network my:net {line}buffers; in {mode} it does not$"):
+        with pytest.raises(NetworkError, match=f"^network my:net {line} beside its buffers$"):
+            own_network(find_plugged("my:net"), PIXELS, 4)
+
+    @pytest.mark.parametrize(("factor", "what"), [(math.nan, "NaN"), (math.inf, "infinite outputs")])
+    def test_outputs_that_are_no_numbers(self, factor, what):
+        class Scaled(nn.Linear):
+            def forward(self, x):
+                return super().forward(x).abs() * factor
+
+        plug("my:net", Scaled)
+        with pytest.raises(NetworkError, match=f"^network my:net gives {what} for images of this stream in training$"):
             own_network(find_plugged("my:net"), PIXELS, 4)
 
     def test_dropout_of_nothing_is_none(self):
@@ -237,7 +248,7 @@ class TestRefusals:
             lambda inputs, outputs: nn.Sequential(
                 nn.BatchNorm1d(inputs, track_running_stats=False), nn.Linear(inputs, outputs)
             ),
-            "in inference mode an example's output depends on the others of its batch; batch normalisation must track ",
+            "in inference an example's output depends on others of its batch; batch normalisation must track ",
         )
 
     def test_outputs_without_parameters(self):

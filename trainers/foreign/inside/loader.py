@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn, cast
 
 from trainers.foreign.declaration import Declaration, reference_of
 from trainers.hyperparameters import LARGEST, Hyperparameter, Value
-from trainers.plugins.calls import ForeignError, blamed, load
+from trainers.plugins.calls import ForeignError, blamed, call_fault, load
 from trainers.plugins.source import LIBRARIES, OURS, Source, whole
 from trainers.spelling import did_you_mean
 
@@ -124,15 +124,11 @@ def _attribute(module: ModuleType, name: str, what: str, source: Source) -> Any:
 
 
 def _takes(train: Callable[..., object], what: str) -> None:
-    """Raises ForeignError where it cannot be called with ARGUMENTS."""
-    try:
-        signature = inspect.signature(train)
-    except (ValueError, TypeError):  # of what is compiled, and says nothing
-        return
-    try:
-        signature.bind(*ARGUMENTS)
-    except TypeError as error:
-        raise ForeignError(f"{what} must take ({', '.join(ARGUMENTS)}), it takes {signature}: {error}") from error
+    """Raises ForeignError where it cannot be called with ARGUMENTS, or the call would run none of it."""
+    if fault := call_fault(train, ARGUMENTS):
+        raise ForeignError(f"{what} {fault}")
+    if inspect.isgeneratorfunction(train):
+        raise ForeignError(f"{what} must be a plain function, got a generator function: take its yield away")
 
 
 def _is(trainer: Trainer, name: str, value: Any, kind: type) -> Any:

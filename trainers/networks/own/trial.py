@@ -40,6 +40,7 @@ def facts_of(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
     with torch.inference_mode(False), torch.no_grad():
         net = OwnNetwork(_describe(plugged, inputs, outputs))
         trial = _Trial(net)
+        trial.check_finiteness()
         trial.check_randomness()
         trial.check_inference()
         trial.check_gradient()
@@ -115,6 +116,13 @@ class _Trial:
         self._params = row * noise + 0.01 * torch.randn(MEMBERS, net.row, generator=rng) * net.real
         self._labels = torch.randint(net.facts.outputs, (1, ROWS), generator=rng)
 
+    def check_finiteness(self) -> None:
+        """Refuses outputs that are no numbers: nothing can be compared with them."""
+        for training in (True, False):
+            if not (output := self._output(ROWS, training)).isfinite().all():
+                value = "NaN" if output.isnan().any() else "infinite outputs"
+                raise NetworkError(f"{self._called} gives {value} for images of this stream in {_mode(training)}")
+
     def check_randomness(self) -> None:
         """Refuses what draws at random in a pass: members would not be the same in any cohort."""
         for training in (True, False):
@@ -123,16 +131,16 @@ class _Trial:
                 drawn = all(self._draws(training) for _ in range(3))
             if drawn or not _close(self._output(ROWS, training), self._output(ROWS, training)):
                 raise NetworkError(
-                    f"{self._called} must give the same output for the same batch, without dropout, noise or a state "
-                    f"of its own beside its buffers; in {'training' if training else 'inference'} it does not"
+                    f"{self._called} gives another output for the same batch in {_mode(training)}; "
+                    "leave out dropout, noise and any state beside its buffers"
                 )
 
     def check_inference(self) -> None:
         """Refuses tests that depend on how they are cut into batches."""
         if not _close(self._output(ROWS, False)[:FEW], self._output(FEW, False)):
             raise NetworkError(
-                f"{self._called}: in inference mode an example's output depends on the others of its batch; batch "
-                "normalisation must track running statistics"
+                f"{self._called}: in inference an example's output depends on others of its batch; "
+                "batch normalisation must track running statistics"
             )
 
     def check_gradient(self) -> None:
@@ -218,6 +226,10 @@ class _Trial:
             return outputs, leaves.values()
 
         return count_passes(forward)
+
+
+def _mode(training: bool) -> str:
+    return "training" if training else "inference"
 
 
 def _examples(inputs: Inputs, rows: int) -> Tensor:
