@@ -1,6 +1,5 @@
 """Kinds of plug-ins: the type of their attribute, and its registration."""
 
-import math
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
@@ -74,14 +73,11 @@ def _protocol(name: str, made: Any, source: Source) -> bool:
 
 def _objective(name: str, made: Any, source: Source) -> bool:
     from results.objectives import PLUGGED
-    from trainers.plugins.calls import ForeignError, blamed
+    from trainers.plugins.calls import blamed, number
 
     def score(accuracies: Any) -> float:
         with blamed(f"objective {name} failed with", source):
-            value = float(made(accuracies))
-        if not math.isfinite(value):
-            raise ForeignError(f"objective {name} must return a finite number for every run, got {value}")
-        return value
+            return number(made(accuracies), f"objective {name}", finite=True)
 
     if callable(made):
         PLUGGED[name] = score
