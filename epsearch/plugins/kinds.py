@@ -35,10 +35,11 @@ def _method(name: str, made: Any, source: Source) -> bool:
 
 
 def _strategy(name: str, made: Any, source: Source) -> bool:
+    from epsearch.plugins.guards import guard_strategy
     from search_spaces.strategies import PLUGGED, StrategyKind
 
     if isinstance(made, StrategyKind):
-        PLUGGED[name] = made
+        PLUGGED[name] = guard_strategy(name, made, source)
     return isinstance(made, StrategyKind)
 
 
@@ -63,11 +64,12 @@ def _figure(name: str, made: Any, source: Source) -> bool:
 
 
 def _protocol(name: str, made: Any, source: Source) -> bool:
+    from epsearch.plugins.guards import guard_protocol
     from epsearch.protocols.protocol import Protocol
     from epsearch.protocols.registry import PLUGGED
 
     if isinstance(made, Protocol):
-        PLUGGED[name] = made
+        PLUGGED[name] = guard_protocol(name, made, source)
     return isinstance(made, Protocol)
 
 
