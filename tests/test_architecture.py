@@ -39,6 +39,7 @@ MORE: tuple[str, ...] = (
     *("ContinualHyperparameterFramework", "Known", "Predicted", "Protocol", "Question", "Trial", "View"),
     *("Equivalence", "Pack"),
     *("ForkServer", "Guard"),
+    *("GuardedProtocol", "GuardedStrategy"),
     *("SlurmJob", "TimeLeft"),
 )
 """Names of the public classes beyond these ceilings."""

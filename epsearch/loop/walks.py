@@ -124,19 +124,18 @@ class Walk:
         question = self.question
         if question is None:
             return []
-        values = self.protocol.propose(question, [trial for trial, _ in self._trials])
-        return [run for value in values for run in self._runs(self._value(value))]
+        return [run for value in self._proposed(question) for run in self._runs(value)]
 
     def advance(self) -> bool:
         """Takes trials whose members are stored, and chooses where these suffice; returns whether it did anything."""
         question, moved = self.question, False
         while question is not None:
-            values = self.protocol.propose(question, [trial for trial, _ in self._trials])
+            values = self._proposed(question)
             if not values:
                 self._choose(question)
                 question, moved = self.question, True
                 continue
-            trials = [self._trial(self._value(value)) for value in values]
+            trials = [self._trial(value) for value in values]
             if any(trial is None for trial in trials):
                 return moved
             self._trials += [trial for trial in trials if trial is not None]
@@ -188,6 +187,20 @@ class Walk:
         if view is not None and view.share < 1:
             return self._share(self._study.learner(self._study.example, self._study.seeds[0]))[0] - 1
         return (self._tasks if view is None or view.tasks is None else view.tasks) - 1
+
+    def _proposed(self, question: Question) -> list[Value]:
+        """Returns the values that the protocol tries next.
+
+        Raises UsageError for one outside of the candidates, and for one that it has tried, which it would try for ever.
+        """
+        trials, low, high = [trial for trial, _ in self._trials], question.candidates[0], question.candidates[-1]
+        values = [self._value(value) for value in self.protocol.propose(question, trials)]
+        for value in values:
+            if not low <= float(value) <= high:
+                raise UsageError(f"protocol {self.name} must propose values in {low:g}…{high:g}, got {value:g}")
+            if value in [trial.value for trial in trials]:
+                raise UsageError(f"protocol {self.name} proposes {value:g} again, which it has tried")
+        return values
 
     def _value(self, value: float) -> Value:
         """Returns a value as the hyperparameter has it."""

@@ -1,6 +1,5 @@
 """Kinds of plug-ins: the type of their attribute, and its registration."""
 
-import math
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -59,10 +58,11 @@ def _checked(name: str, mix: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _strategy(name: str, made: Any, source: Source) -> bool:
+    from epsearch.plugins.guards import guard_strategy
     from search_spaces.strategies import PLUGGED, StrategyKind
 
     if isinstance(made, StrategyKind):
-        PLUGGED[name] = made
+        PLUGGED[name] = guard_strategy(name, made, source)
     return isinstance(made, StrategyKind)
 
 
@@ -87,24 +87,22 @@ def _figure(name: str, made: Any, source: Source) -> bool:
 
 
 def _protocol(name: str, made: Any, source: Source) -> bool:
+    from epsearch.plugins.guards import guard_protocol
     from epsearch.protocols.protocol import Protocol
     from epsearch.protocols.registry import PLUGGED
 
     if isinstance(made, Protocol):
-        PLUGGED[name] = made
+        PLUGGED[name] = guard_protocol(name, made, source)
     return isinstance(made, Protocol)
 
 
 def _objective(name: str, made: Any, source: Source) -> bool:
     from results.objectives import PLUGGED
-    from trainers.plugins.calls import ForeignError, blamed
+    from trainers.plugins.calls import blamed, number
 
     def score(accuracies: Any) -> float:
         with blamed(f"objective {name} failed with", source):
-            value = float(made(accuracies))
-        if not math.isfinite(value):
-            raise ForeignError(f"objective {name} must return a finite number for every run, got {value}")
-        return value
+            return number(made(accuracies), f"objective {name}", finite=True)
 
     if callable(made):
         PLUGGED[name] = score

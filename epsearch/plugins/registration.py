@@ -11,7 +11,7 @@ from epsearch.plugins.loading import LoadedPlugin, load_plugin
 from epsearch.plugins.names import column
 from results.labels import A_T, is_objective, objective_label
 from results.ledger.record import JOINT
-from trainers.plugins.calls import ForeignError, blamed
+from trainers.plugins.calls import ForeignError, blamed, number
 
 if TYPE_CHECKING:
     from results.metrics import Metric
@@ -80,18 +80,32 @@ def _metric(name: str, plugin: LoadedPlugin | None) -> "Metric":
 
     def measure(record: Any) -> Any:
         with blamed(f"metric {plugin.reference} failed with", plugin.source):
-            return float(plugin.made.measure(record))
+            return number(plugin.made.measure(record), f"metric {plugin.reference}")
 
     return replace(plugin.made, measure=measure)  # type: ignore[no-any-return]
 
 
 def _figure(plugin: LoadedPlugin, parts: Iterable[str]) -> SimpleNamespace:
     """Returns the figure, with errors that name it."""
+    from plotly.basedatatypes import BaseFigure  # late: most studies have no figures of others
+
+    # What pages do with the numbers is the figure's own affair, so they may be anything.
+    required = {
+        "draw": (BaseFigure, "a Plotly figure"),
+        "caption": (str, "text"),
+        "tables": (Mapping, "tables by name"),
+    }
 
     def named(part: str) -> Callable[..., Any]:
+        what = f"{part} of figure {plugin.reference}"
+        kind, words = required.get(part, (object, ""))
+
         def call(*arguments: Any) -> Any:
-            with blamed(f"{part} of figure {plugin.reference} failed with", plugin.source):
-                return getattr(plugin.made, part)(*arguments)
+            with blamed(f"{what} failed with", plugin.source):
+                made = getattr(plugin.made, part)(*arguments)
+            if not isinstance(made, kind):
+                raise ForeignError(f"{what} must return {words}, got a {type(made).__name__}")
+            return made
 
         return call
 

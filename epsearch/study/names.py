@@ -122,7 +122,7 @@ def methods(value: Any, name: str) -> tuple[str, ...]:
     """Returns methods, each once, from a list, names separated by commas, or all but those that must be named."""
     if value == "all":
         return tuple(name for name, declared in METHODS.items() if not declared.named_only)
-    names = [method(str(part).strip()) for part in split_list(value)]
+    names = [method(part) for part in split_list(value)]
     if not names or len(set(names)) < len(names):
         raise UsageError(f"{name} must be different names with commas between, or all; got {value!r}")
     return tuple(names)

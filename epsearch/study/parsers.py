@@ -104,7 +104,7 @@ def some_of(value: Any, name: str, allowed: Collection[str]) -> tuple[str, ...]:
     >>> some_of("pdf, svg", "figures", ("svg", "pdf"))
     ('pdf', 'svg')
     """
-    return tuple(dict.fromkeys(one_of(str(part).strip(), name, allowed) for part in split_list(value)))
+    return tuple(dict.fromkeys(one_of(str(part), name, allowed) for part in split_list(value)))
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -195,10 +195,17 @@ def format_duration(seconds: float) -> str:
 
 
 def split_list(value: Any, separator: str | None = ",") -> list[Any]:
-    """Returns the parts of a text, a YAML list or a single value; separator: None for white space."""
+    """Returns the parts of a text, a YAML list or a single value; separator: None for white space.
+
+    Texts among those that a comma separates have no blanks around them; other parts may be values, and stay as given.
+
+    >>> split_list("first-2, default"), split_list([1, " er"]), split_list(7)
+    (['first-2', 'default'], [1, 'er'], [7])
+    """
     if isinstance(value, str):
-        return value.split(separator)
-    return list(value) if isinstance(value, (list, tuple)) else [value]
+        return [part.strip() for part in value.split(separator)]
+    parts = list(value) if isinstance(value, (list, tuple)) else [value]
+    return [part.strip() if separator and isinstance(part, str) else part for part in parts]
 
 
 def sizes(value: Any, name: str) -> tuple[int, ...]:

@@ -79,8 +79,8 @@ class Unit(int):
 class RunRecord:
     """The result of one member on one stream of T tasks.
 
-    Accuracies are fractions in [0, 1], NaN where not measured. A diverged member keeps what was measured before. Raises
-    ValueError for a field outside of these bounds. Compare two records with `same_result`.
+    Accuracies are fractions in [0, 1], NaN where not measured. A diverged member keeps what was measured before. Arrays
+    are read-only views. Raises ValueError for a field outside of these bounds. Compare two records with `same_result`.
     """
 
     key: str
@@ -138,6 +138,7 @@ class RunRecord:
         self._check_shapes()
         self._fill_inside()
         self._check_values()
+        self._close_arrays()
 
     @property
     def tasks(self) -> int:
@@ -191,6 +192,13 @@ class RunRecord:
         if ((shares < 0) | (shares > 1)).any() or not np.isin(tasks, np.arange(self.tasks)).all():
             raise ValueError("inside must hold tasks, steps and fractions in [0, 1] or NaN")
         object.__setattr__(self, "inside", points)  # not an assignment, which a frozen dataclass refuses
+
+    def _close_arrays(self) -> None:
+        """Makes the arrays read-only: metrics, objectives and figures of users are handed the record itself."""
+        for name in (*ARRAYS, INSIDE):
+            view = getattr(self, name).view()  # whoever made the array may still write to it
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
 
     def _check_values(self) -> None:
         import numpy as np

@@ -8,7 +8,9 @@ user stays one.
 import importlib
 import inspect
 import linecache
+import math
 import platform
+import reprlib
 import signal
 import sys
 import threading
@@ -183,6 +185,27 @@ def in_one_line(error: BaseException) -> str:
     except BaseException:  # noqa: BLE001  its message may be of its own making, too
         text = f"{type(error).__name__}, which has no message"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def number(value: Any, what: str, finite: bool = False) -> float:
+    """Returns as a float what foreign code returned; what: which code it is, in words.
+
+    Raises ForeignError where it is no number, or where it must be finite and is not.
+
+    >>> number(1, "metric worst")
+    1.0
+    >>> number("high", "metric worst")
+    Traceback (most recent call last):
+    trainers.plugins.calls.ForeignError: metric worst must return a number, got 'high'
+    """
+    try:
+        found = None if isinstance(value, (str, bytes)) else float(value)  # which would read a text
+    except Exception:  # noqa: BLE001  of a foreign type, whose conversion may raise anything
+        found = None
+    if found is not None and (not finite or math.isfinite(found)):
+        return found
+    got = " ".join(reprlib.repr(value).split())  # an array has several lines
+    raise ForeignError(f"{what} must return a {'finite ' if finite else ''}number, got {got}")
 
 
 def place(error: BaseException, source: Source) -> str:

@@ -23,6 +23,13 @@ def none(accuracies):
 
 def fails(accuracies):
     return accuracies["x"]
+
+def text(accuracies):
+    return "0.5"
+
+def changes(accuracies):
+    accuracies[:] = 0
+    return 0.5
 """
 
 
@@ -111,7 +118,15 @@ def test_bad_input_is_one_line(own, small_study, objective, message):
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(("name", "message"), [("none", "must return a finite number"), ("fails", "IndexError")])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("none", "must return a finite number"),
+        ("fails", "IndexError"),
+        ("text", "objective own_objectives:text must return a finite number, got '0.5'"),
+        ("changes", "objective own_objectives:changes failed with ValueError: assignment destination is read-only"),
+    ],
+)
 def test_a_function_that_fails_is_one_line(own, epsearch, small_options, name, message):
     answered = epsearch("run", *small_options, "--quiet", "--repeats", "1", "--objective", f"own_objectives:{name}")
     assert answered.status == 2 and message in answered.err and answered.err.strip().count("\n") == 0, answered.err

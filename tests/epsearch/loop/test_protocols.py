@@ -270,6 +270,63 @@ def test_a_value_that_was_never_trained_is_refused(study, store, monkeypatch):
         finish(loop, fake_matrices(matrix))
 
 
+PROPOSALS = {
+    "return question.candidates[:1]": "proposes 0 again, which it has tried",
+    "return (1.5,)": "must propose values in 0…1, got 1.5",
+    "return (math.nan,)": "each value of propose of protocol own_protocols:own must return a finite number, got nan",
+    "return ('a',)": "each value of propose of protocol own_protocols:own must return a finite number, got 'a'",
+    "return 0.5": "propose of protocol own_protocols:own must return a tuple of numbers, got 0.5",
+    "pass": "propose of protocol own_protocols:own must return a tuple of numbers, got None",
+    "1 / 0": "propose of protocol own_protocols:own failed with ZeroDivisionError: division by zero, at own_protocols",
+}
+CHOICES = {
+    "choose(self, question, trials): return 'high'": "choose of protocol own_protocols:own must return a finite number",
+    "choose(self, question, trials): return {}[0]": "choose of protocol own_protocols:own failed with KeyError: 0, at",
+    "score(self, trial): return 'high'": "score of protocol own_protocols:own must return a number, got 'high'",
+    "score(self, trial): 1 / 0": "score of protocol own_protocols:own failed with ZeroDivisionError",
+}
+FAULTY = {
+    **{f"propose(self, question, trials): {code}": line for code, line in PROPOSALS.items()},
+    **CHOICES,
+    "needs(self, question): 1 / 0": "needs of protocol own_protocols:own failed with ZeroDivisionError",
+}
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A function that writes the user's protocol, a class with this function."""
+    monkeypatch.chdir(tmp_path)
+    head = "import math\nfrom epsearch.protocols.protocol import Protocol, View\nclass Own(Protocol):\n    def "
+    tail = '\nown = Own("own", "", View())\n'
+    yield lambda function: (tmp_path / "own_protocols.py").write_text(head + function + tail, encoding="utf-8")
+    registry.PLUGGED.clear()
+
+
+@pytest.mark.parametrize("function", FAULTY)
+def test_a_protocol_that_fails_is_one_line(function, own, study, store):
+    own(function)
+    with pytest.raises(UsageError) as refusal:
+        finish(make(study(protocols="own_protocols:own"), store), fake_matrices(matrix))
+    text = str(refusal.value)
+    assert FAULTY[function] in text and "own_protocols:own" in text and "\n" not in text, text
+
+
+def test_a_value_error_of_a_choice_stands_in_the_report(own, study, store):
+    own("choose(self, question, trials): raise ValueError('none of these')")
+    loop = make(study(protocols="own_protocols:own,default"), store)
+    finish(loop, fake_matrices(matrix))
+    assert "none of these" in results(loop)["own_protocols:own"].remark
+
+
+def test_a_protocol_of_ones_own_that_works_is_that_of_epsearch(own, study, store):
+    """Behind its guard it proposes, scores and chooses as the same rule of ours."""
+    own("score(self, trial): return float(trial.accuracies.mean())")
+    loop = make(study(protocols="own_protocols:own,end-of-training"), store)
+    finish(loop, fake_matrices(matrix))
+    mine, ours = (results(loop)[name] for name in ("own_protocols:own", "end-of-training"))
+    assert mine.choices == ours.choices != {}
+
+
 @pytest.mark.slow
 def test_choices_follow_the_view(study, store):
     """By hand: learned alone favours ε = 0, all tasks so far ε = 1."""
@@ -385,6 +442,10 @@ def test_what_cannot_choose_is_refused_in_one_line(study, options, line):
         study(**options)
     text = str(refusal.value)
     assert "\n" not in text and len(text.split()) <= 25
+
+
+def test_names_may_have_blanks_after_their_commas(study):
+    assert study(protocols="first-2, end-of-training").protocols == ("first-2", "end-of-training")
 
 
 def test_misleading_is_what_acts_by_replaying_the_same_task(study, store):

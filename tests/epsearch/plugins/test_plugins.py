@@ -3,7 +3,9 @@
 import json
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -14,9 +16,11 @@ from epsearch.plugins import names
 from epsearch.plugins.loading import Plugin, load_expected, load_plugin
 from epsearch.plugins.registration import add_plugins
 from epsearch.session.session import open_store, train
+from results.figures import added
 from results.metrics import METRICS
 from tests.epsearch.test_cli import one_line
 from tests.support import others
+from tests.support.synthetic import record
 from trainers.plugins.calls import ForeignError
 
 OTHERS = Path(others.__file__).read_text(encoding="utf-8")
@@ -239,6 +243,49 @@ def test_a_metric_that_fails_is_named_and_loses_nothing(mine, epsearch, small_op
         "mine.py:",
     )
     assert epsearch(*told, "--json").json["effort"]["trained"] == 0
+
+
+def metric_of(text, mine, measured):
+    """What a metric whose function returns an expression of `record` says of a run; it has raised."""
+    mine(OTHERS.replace("record.accuracies[-1].min()", text))
+    with pytest.raises(PluginError) as refusal, add_plugins({"add_metrics": ("mine:worst",)}):
+        METRICS["worst"].of(measured)
+    return str(refusal.value)
+
+
+@pytest.mark.parametrize("array", ["accuracies", "initial", "within", "violations", "inside"])
+def test_a_metric_cannot_change_a_run(array, mine):
+    run = record()
+    said = metric_of(f"record.{array}.fill(0)", mine, run)
+    assert said.startswith("metric mine:worst failed with ValueError: assignment destination is read-only, at mine.py:")
+    assert np.array_equal(run.accuracies, record().accuracies, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "got"),
+    [("'0.5'", "'0.5'"), ("None", "None"), ("record.accuracies", "array([[")],
+    ids=("text", "none", "array"),
+)
+def test_a_metric_that_returns_no_number_is_one_line(text, got, mine):
+    said = metric_of(text, mine, record())
+    assert said.startswith(f"metric mine:worst must return a number, got {got}") and "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("part", "line", "needed"),
+    [
+        ("draw", "return go.Figure(go.Bar(y=numbers)).update_layout(height=300)", "a Plotly figure"),
+        ("caption", 'return "What is left of the first task, in each member of the search."', "text"),
+        ("tables", 'return {"first_task": pd.DataFrame({"first": numbers})}', "tables by name"),
+    ],
+)
+def test_a_figure_that_returns_something_else_is_one_line(part, line, needed, mine):
+    assert line in OTHERS
+    mine(OTHERS.replace(line, "return 7"))
+    said = f"{part} of figure mine:first_task must return {needed}, got a int"
+    with pytest.raises(PluginError, match=said), add_plugins({"add_figures": ("mine:first_task",)}):
+        ((figure, numbers),) = added.numbers(SimpleNamespace(search=[record()])).values()
+        getattr(figure, part)(numbers)
 
 
 class TestEntryPoints:

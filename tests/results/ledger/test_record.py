@@ -42,6 +42,18 @@ def test_same_result_takes_tuples_for_lists() -> None:
     assert same_result(first, dataclasses.replace(first, content={"hidden": [256, 256]}))
 
 
+@pytest.mark.parametrize("name", ["accuracies", "initial", "within", "violations", "inside"])
+def test_nobody_can_change_the_arrays_of_a_record(name: str) -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(replaced(), name)[:] = 0
+
+
+def test_whoever_made_an_array_may_go_on_with_it() -> None:
+    own = record().accuracies.copy()
+    replaced(accuracies=own)
+    own[0, 0] = 0.0
+
+
 def replaced(**change: object) -> RunRecord:
     return dataclasses.replace(record(), **change)  # type: ignore[arg-type]
 
