@@ -1,5 +1,6 @@
 """Guards of protocols and strategies of users: whatever these raise, or return of a wrong type, is one line."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -161,4 +162,6 @@ def _is_value(parameter: Parameter, value: Any) -> bool:
         return value in parameter.choices
     assert parameter.low is not None and parameter.high is not None
     typed = isinstance(value, int if parameter.whole else (int, float)) and not isinstance(value, bool)
-    return typed and bool(parameter.low <= value <= parameter.high)
+    # An end that went through a logarithm may be off by a rounding.
+    at_an_end = typed and any(math.isclose(value, end, rel_tol=1e-12) for end in (parameter.low, parameter.high))
+    return typed and (at_an_end or bool(parameter.low <= value <= parameter.high))

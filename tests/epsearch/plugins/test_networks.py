@@ -95,7 +95,7 @@ def test_on_images(tmp_path, epsearch):
 
 
 WRONG = {
-    ("--network", "nets:drop"): "without dropout",
+    ("--network", "nets:drop"): "another output for the same batch in training; leave out dropout",
     ("--network", "nets:wrong"): "network nets:wrong failed on a batch",
     ("--network", "nets:fails"): "KeyError: 'lost'",
     ("--network", "nets:smal"): "did you mean 'small'?",

@@ -1,11 +1,14 @@
 """Strategies of others that fail, leave the space, or would never end."""
 
+import math
 from pathlib import Path
 
 import pytest
 
 from epsearch.failures.errors import UsageError
+from epsearch.plugins import guards
 from results.ledger.store import Store
+from search_spaces.space import Parameter, Space
 from tests.support import others
 from tests.support.drive import fake, finish, make
 
@@ -54,3 +57,12 @@ def test_a_strategy_that_fails_is_one_line(fault, tmp_path, monkeypatch, small_s
         finish(make(small_study(strategy="mine:ENDS", points=3, repeats=2), store), SCORES)
     said = str(refusal.value)
     assert line in said and "strategy mine:ENDS" in said and "\n" not in said, said
+
+
+@pytest.mark.parametrize("parameter", [Parameter("lr", 0.01, 0.3, log=True), Parameter("epsilon", 0.0, 1.0)])
+def test_an_end_may_be_off_by_a_rounding(parameter):
+    """As one is that went through a logarithm."""
+    space = Space((parameter,))
+    assert guards._lies_in(space, (math.nextafter(parameter.high, 2),))
+    assert not guards._lies_in(space, (parameter.high * (1 + 1e-9),))
+    assert not guards._lies_in(space, (parameter.low - 1e-9,))
