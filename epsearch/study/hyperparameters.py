@@ -8,7 +8,7 @@ from typing import Any
 
 from epsearch.failures.errors import UsageError, as_usage_error, brief
 from epsearch.study import limits
-from epsearch.study.parsers import digits, hyperparameter, one_of, split_list, word
+from epsearch.study.parsers import digits, hyperparameter, split_list, word
 from results.points import COLUMNS
 from search_spaces.space import Parameter, Space, Value
 from trainers.hyperparameters import Hyperparameter, anything
@@ -37,7 +37,10 @@ def search_declaration(name: str, method: str | None = None) -> Hyperparameter:
     if method is not None and declaration(method).takes_any:
         return anything(identifier(name))
     declarations = hyperparameters() if method is None else _of_method(method)
-    declared = declarations[one_of(name, "hyperparameter", declarations)]
+    if name not in declarations:
+        of_method = "" if method is None else f"method {method!r}: "
+        raise UsageError(of_method + unknown("hyperparameter", name, declarations))
+    declared = declarations[name]
     return replace(declared, low=declared.smallest_searched, all_for_none=False)
 
 
