@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from os.path import isfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,7 +55,7 @@ def resolve(kind: str, value: object, ours: Collection[str]) -> str:
 
 def _unknown(kind: str, text: str, known: Collection[str]) -> str:
     """Returns one line for a name that nobody knows; a file of the user's that has it was meant."""
-    if text.isidentifier() and (Path.cwd() / f"{text}.py").is_file():
+    if text.isidentifier() and isfile(f"{text}.py"):  # of pathlib it would raise for names of any length
         return f"no {kind} {text!r}; for what {text}.py has, give module:attribute, like {text}:NAME"
     if not known:
         return f"no {kind} {brief(text)}; give module:attribute"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # a list of studies is printed without what other commands ne
     from trainers.streams.images.inspection import Inspection
 
 
-LONGEST_STATE = 40
+LONGEST_STATE = 60
 """Letters of a state and its detail that fit into a list."""
 UNREADABLE = "unreadable"
 
