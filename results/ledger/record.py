@@ -196,7 +196,7 @@ class RunRecord:
     def _close_arrays(self) -> None:
         """Makes the arrays read-only: metrics, objectives and figures of users are handed the record itself."""
         for name in (*ARRAYS, INSIDE):
-            view = getattr(self, name).view()  # whoever made the array may still write to it
+            view = getattr(self, name).view()  # the maker of the array may still write to it
             view.flags.writeable = False
             object.__setattr__(self, name, view)
 

@@ -199,11 +199,11 @@ def number(value: Any, what: str, finite: bool = False) -> float:
     trainers.plugins.calls.ForeignError: metric worst must return a number, got 'high'
     """
     try:
-        found = None if isinstance(value, (str, bytes)) else float(value)  # which would read a text
+        result = None if isinstance(value, (str, bytes)) else float(value)  # which would read a text
     except Exception:  # noqa: BLE001  of a foreign type, whose conversion may raise anything
-        found = None
-    if found is not None and (not finite or math.isfinite(found)):
-        return found
+        result = None
+    if result is not None and (not finite or math.isfinite(result)):
+        return result
     got = " ".join(reprlib.repr(value).split())  # an array has several lines
     raise ForeignError(f"{what} must return a {'finite ' if finite else ''}number, got {got}")
 
