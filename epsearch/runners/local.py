@@ -31,7 +31,8 @@ class Threads:
     """Threads that train jobs; only the thread that made them calls the loop.
 
     workers: jobs at a time; niceness: of the threads; train: trains a job, `execute` by default. If the block is left
-    by an error, running jobs end at their next report, and others do not begin.
+    by an error, running jobs end at their next report, and others do not begin; those that finish all the same are
+    stored where the training was stopped.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Threads:
         self.workers, self._monitor, self._train = workers, monitor, train or execute
         self._pool, self._stop = ThreadPoolExecutor(workers, initializer=add_niceness, initargs=(niceness,)), Event()
         self._running: dict[Future[JobResult], int] = {}
+        self._loop: Loop | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -52,6 +54,18 @@ class Threads:
         if kind is not None:
             self._stop.set()
         self._pool.shutdown(cancel_futures=True)
+        if kind is not None and issubclass(kind, (Interrupted, KeyboardInterrupt)):
+            self._store_finished()
+
+    def _store_finished(self) -> None:
+        """Stores what ended, and was not collected, when the training was stopped: it would be trained again."""
+        for future in self._running:
+            if self._loop is not None and not future.cancelled() and future.exception() is None:
+                self._hand_over(self._loop, future.result())
+
+    def _hand_over(self, loop: Loop, result: JobResult) -> None:
+        loop.tell([result])
+        self._monitor.update(loop, [result.number])
 
     @property
     def busy(self) -> bool:
@@ -79,10 +93,9 @@ class Threads:
         """
         if not self._running:
             return
+        self._loop = loop
         for future in wait(self._running, seconds, FIRST_COMPLETED).done:
-            result = _result(future, self._running.pop(future))
-            loop.tell([result])
-            self._monitor.update(loop, [result.number])
+            self._hand_over(loop, _result(future, self._running.pop(future)))
 
     def _progress(self, job: Job, steps: int, work: float) -> None:
         if self._stop.is_set() or self._monitor.stopping:

@@ -10,6 +10,7 @@ import threading
 import time
 from contextlib import closing, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -363,6 +364,26 @@ def test_interrupting_the_local_runner_stops_its_threads(small_study, monkeypatc
     finally:
         signal.signal(signal.SIGINT, before)
     assert ledger(study)
+
+
+@pytest.mark.parametrize("error", [Interrupted, KeyboardInterrupt])
+def test_what_finishes_while_a_training_is_stopped_is_stored(error):
+    """A thread that has reported its last step trains to its end; its member would be trained again."""
+    stored, loop_of_tests = [], SimpleNamespace()
+    loop_of_tests.tell = stored.extend
+
+    def train(job, progress):
+        if job.number == 0:
+            raise Interrupted
+        assert threads._stop.wait(HANGS)
+        return job
+
+    monitor = SimpleNamespace(stopping=False, update=lambda loop, ended: None)
+    with pytest.raises(error), local.Threads(3, monitor, train=train) as threads:
+        threads.begin([SimpleNamespace(number=number) for number in range(error is not Interrupted, 3)])
+        threads.collect(loop_of_tests, None if error is Interrupted else 0.0)
+        raise error
+    assert sorted(job.number for job in stored) == [1, 2]
 
 
 @pytest.mark.slow
