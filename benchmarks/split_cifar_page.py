@@ -11,7 +11,7 @@ import numpy as np
 from charts import Range, curves, table
 from machine import Figures
 from parabola_page import best_by_curve, with_error
-from split_cifar import METHODS, Member, Sizes, Studies, member_of, record_of
+from split_cifar import METHODS, Member, Sizes, Studies, member_of, record_of, replay
 
 from epsearch.loop.table import Row, row_label
 from results import metrics
@@ -74,7 +74,7 @@ def scores_of(members: list[Figures], seeds: int) -> Scores:
 def section(figures: Figures) -> tuple[str, dict[str, str]]:
     """Returns (Markdown, {name of a plot: SVG}): the search on three tasks; the evaluation as far as it is there."""
     scores = scores_of(figures["members"], figures["sizes"]["seeds"])
-    text, plots = [state(figures["members"])], {}
+    text, plots = [f"{state(figures['members'])} {choice_of_the_paper(figures)}".strip()], {}
     if scores.whole.sum() > 1:
         whole = scores.only(scores.whole)
         plots["parabola-cifar.svg"] = figure(whole)
@@ -94,11 +94,18 @@ ABOUT = (
 
 def state(members: list[Figures]) -> str:
     """Says how much of the search and of the evaluation is trained."""
-    phases = Counter((one["phase"], one["method"]) for one in members)
+    phases = Counter((one["phase"], one["method"]) for one in members if not one.get("moved"))
     search = sum(count for (phase, _), count in phases.items() if phase == "cv")
     evaluated = [f"{method_label(name)} {count}" for (phase, name), count in phases.items() if phase == "eval"]
     evaluation = f"of the evaluation {', '.join(evaluated)}" if evaluated else "none of the evaluation"
     return f"Of the search {count_text(search, 'member')} are trained, {evaluation}; the same command goes on."
+
+
+def choice_of_the_paper(figures: Figures) -> str:
+    """Says which value the paper's search names, once it is complete; "" before."""
+    stored = {member_of(one): record_of(one) for one in figures["members"]}
+    _, choice = replay(Studies("data", Sizes(**figures["sizes"])).searches[0], stored)
+    return "" if choice is None else f"The paper's search is complete, and names ε = {choice:.4g}."
 
 
 def rounding(members: list[Figures]) -> str:

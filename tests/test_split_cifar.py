@@ -65,6 +65,21 @@ def test_entries_from_before_moved_starts_are_not_moved():
     assert split_cifar.member_of(old) == Member("cv", "soft_agem", 0.25, 1, moved=False)
 
 
+@pytest.mark.slow
+def test_the_page_names_the_choice_of_a_complete_search(studies):
+    figures = {"sizes": SIZES._asdict(), "members": all_members(studies)}
+    named = float(
+        re.fullmatch(
+            r"The paper's search is complete, and names ε = (\S+)\.", split_cifar_page.choice_of_the_paper(figures)
+        )[1]
+    )
+    assert named == pytest.approx(
+        replay(studies.searches[0], {split_cifar.member_of(one): record_of(one) for one in figures["members"]})[1],
+        abs=1e-3,
+    )
+    assert split_cifar_page.choice_of_the_paper(figures | {"members": figures["members"][:4]}) == ""
+
+
 def test_a_diverged_member_has_no_score(studies):
     lost = Member("cv", "soft_agem", 0.25, 1)
     first = list(missing(studies, []))[:10]
@@ -134,7 +149,7 @@ def searched(accuracy, values=GRID, seeds=(0, 1)):
 def test_the_page_says_that_the_curve_rises_where_it_does():
     noise = np.random.default_rng(0).normal(0, 0.002, 2 * len(GRID))
     text, plots = searched(lambda value, seed: 0.8 - (value - 0.5) ** 2 / 2 + noise[GRID.index(value) * 2 + seed])
-    assert "Of the search 10 members are trained, none of the evaluation" in text
+    assert "Of the search 10 members are trained, none of the evaluation" in text and "is complete" not in text
     assert "are above ε = 0, the highest mean is at ε = 0.5, and ε = 0.5 differs from ε = 0 by +12" in text
     assert "by more than chance explains" in text
     assert float(re.search(r"names ε = (\S+); its 95 % set", text)[1]) == pytest.approx(0.5, abs=0.1)
