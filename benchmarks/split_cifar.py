@@ -74,7 +74,7 @@ class Member(NamedTuple):
     """None where the method has none."""
     seed: int
     moved: bool = False
-    """Whether the start is moved by as little as rounding."""
+    """True for a start that is moved by 1e-7 of itself."""
 
 
 class Studies:

@@ -159,7 +159,7 @@ class SearchResults:
     """Method of a reference row -> its members, on the stream that scored, with the seeds of the search."""
     parameters: tuple[str, ...] = (EPSILON,)
     """Names of the searched hyperparameters."""
-    limits: Mapping[str, tuple[float, float]] = field(default_factory=lambda: {EPSILON: (0.0, 1.0)})
+    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Name of a hyperparameter -> the smallest and the largest number that a search of it may try."""
     log: tuple[str, ...] = ()
     """Names of those whose axis is logarithmic."""

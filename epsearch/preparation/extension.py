@@ -1,4 +1,4 @@
-"""What may change when a stored search is extended."""
+"""Checks the options that change when a stored search is extended."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

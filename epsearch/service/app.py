@@ -50,12 +50,12 @@ from results.ledger.store import Store
 from results.ledger.url import without_passwords
 from trainers.spelling import unknown
 
-WORDS = {
+MESSAGES = {
     "Not Found": "there is nothing at {path}",
     "Method Not Allowed": "{path} does not answer {method}",
     "There was an error parsing the body": "the body must be JSON in UTF-8, and not nested too deeply",
 }
-"""What the framework says -> the same in words of ours."""
+"""Message of the framework -> ours."""
 
 LAST_SECONDS = 2  # for answers under way when the service ends
 RETRY_SECONDS = 5  # after which a client may try again if the service is busy
@@ -199,7 +199,7 @@ def _answer_errors(app: FastAPI, settings: Settings) -> Callable[[Exception], Re
 
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> Response:
-        reason = WORDS.get(str(error.detail), "{detail}")
+        reason = MESSAGES.get(str(error.detail), "{detail}")
         place = {"path": brief(request.url.path), "method": request.method, "detail": error.detail}
         return _refusal(request, problems.of_status(error.status_code), reason.format(**place))
 

@@ -225,8 +225,8 @@ def _ask_for_token(scope: Scope, headers: Headers, root: str) -> Response:
             # A link in a report, which has no origin, sends no cookie. This page has the service's origin, and reloads.
             return HTMLResponse(RELOAD.format(escape(root + back)))
         return RedirectResponse(f"/sign-in?next={quote(back, safe='')}", status_code=303)
-    known = "the token is unknown, revoked or expired" if headers.get("authorization") else "a token is needed"
-    reason = f"{known}: Authorization: Bearer TOKEN"
+    fault = "the token is unknown, revoked or expired" if headers.get("authorization") else "a token is needed"
+    reason = f"{fault}: Authorization: Bearer TOKEN"
     return problems.answer("no-token", reason, {"WWW-Authenticate": "Bearer"})
 
 

@@ -15,7 +15,7 @@ from epsearch.status import StudyStatus
 from results.ledger.store import Store
 from results.ledger.writers.holder import here
 from tests.support import ledgers, service
-from tests.support.service import STUDY, asked, settings, until
+from tests.support.service import STUDY, client_of, settings, until
 
 SECRET = "T0PSECRET"
 
@@ -113,7 +113,7 @@ def test_a_service_sends_one_to_an_allowed_host_and_keeps_its_url_to_itself(tmp_
     monkeypatch.setattr(Scheduler, "_begin_next", lambda *of: None)
     with hook(200) as (url, came):
         own = settings(tmp_path / "runs", notify_hosts=("127.0.0.1",), url=parse("https://lab.example"))
-        with asked(own) as client, Store.open(own.storage) as store:
+        with client_of(own) as client, Store.open(own.storage) as store:
             for name in ("done", "refused"):
                 answer = client.post("/api/v1/studies", params={"notify": url}, json=STUDY | {"name": name})
                 assert answer.status_code == 201

@@ -65,7 +65,7 @@ def opened(own: Settings, works: bool) -> Iterator[FastAPI]:
 
 
 @contextmanager
-def asked(own: Settings, works: bool = False, raises: bool = True) -> Iterator[TestClient]:
+def client_of(own: Settings, works: bool = False, raises: bool = True) -> Iterator[TestClient]:
     """A client in this process; works: whether the queue is worked on; raises: here what the application raises."""
     with (
         opened(own, works) as app,

@@ -133,6 +133,7 @@ def study(
         chosen_score=value,
         baseline=(0.0,),
         domain=((0.0, 1.0),),
+        limits={"epsilon": (0.0, 1.0)},
         seeds=tuple(range(seeds)),
         eval_seeds=tuple(range(seeds)),
         rounds=tuple(rounds),

@@ -201,7 +201,7 @@ class Method:
 
     def __post_init__(self) -> None:
         if not isinstance(self.rule, RULES):
-            raise ValueError(f"method {self.title!r}: rule must be {_wanted(self.rule)}")
+            raise ValueError(f"method {self.title!r}: rule must be {_allowed_rules(self.rule)}")
         if missing := sorted(self._needed() - set(self.names)):
             raise ValueError(
                 f"method {self.title!r} needs the hyperparameters {', '.join(missing)}; declare them in own"
@@ -317,8 +317,8 @@ class Method:
         return 3 if name in self.late else 2
 
 
-def _wanted(rule: object) -> str:
-    """Returns what a rule must be instead, in words, and how to make one of a function."""
+def _allowed_rules(rule: object) -> str:
+    """Returns the types that a rule may have, in words, and how to make one of a function."""
     if isinstance(rule, FunctionType):
         return f"a Mixing or the like, got a function; wrap it: Mixing({rule.__name__})"
     *others, last = (kind.__name__ for kind in RULES if kind is not Foreign)

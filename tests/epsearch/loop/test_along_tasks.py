@@ -291,7 +291,7 @@ def test_an_extension_says_what_it_may_change_and_how_far(small_study):
 
 @pytest.mark.slow
 def test_an_extended_search_is_the_longer_one(small_study, tmp_path):
-    """What is trained again is what has no record; the choice and the evaluation are those of one search."""
+    """Only members without a record are trained; choice and evaluation are those of one search."""
     options, train = ALONG | {"tasks": 9}, fake_matrices(matrix(forgets, noise=0.01))
     short, longer = (small_study(**options | {"most_cv_tasks": most}) for most in (3, 6))
     assert (short.task_limit, short.further_tasks, longer.further_tasks) == (6, 0, 3)

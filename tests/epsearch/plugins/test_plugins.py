@@ -246,7 +246,7 @@ def test_a_metric_that_fails_is_named_and_loses_nothing(mine, epsearch, small_op
 
 
 def metric_of(text, mine, measured):
-    """What a metric whose function returns an expression of `record` says of a run; it has raised."""
+    """Returns the message of the error of a metric whose function returns an expression of `record`."""
     mine(OTHERS.replace("record.accuracies[-1].min()", text))
     with pytest.raises(PluginError) as refusal, add_plugins({"add_metrics": ("mine:worst",)}):
         METRICS["worst"].of(measured)

@@ -20,7 +20,7 @@ from epsearch.session.session import open_store, plan, train
 from tests.epsearch.test_cli import one_line
 from tests.support import own_trainers
 from tests.support.events import Recorded
-from tests.support.service import asked, settings
+from tests.support.service import client_of, settings
 from trainers.foreign import fork_servers
 from trainers.foreign.fork_servers import OFF, SWITCH
 
@@ -356,7 +356,7 @@ def test_runs_are_verified_and_noise_is_no_fault(study, epsearch):
 def test_a_service_shows_a_study_of_one(study, tmp_path):
     """Its pages and its API, the form with its options, and its plan."""
     train(study())
-    with asked(settings(tmp_path / "runs", modules=True)) as client:
+    with client_of(settings(tmp_path / "runs", modules=True)) as client:
         page = client.get("/studies/one").text
         assert "mine:softmax" in page and "No member was trained" not in page and 'class="error"' not in page
         again = unescape(re.search(r'/new\?([^"]*trainer=[^"]*)"', page)[1])

@@ -9,7 +9,7 @@ from epsearch.service.schema import NAMES, TAGS, options_of
 from epsearch.service_url import parse
 from epsearch.study.kinds import KINDS
 from tests.support import ledgers
-from tests.support.service import SECRETS, STUDY, TOKENS, asked, settings, with_a_finished_study
+from tests.support.service import SECRETS, STUDY, TOKENS, client_of, settings, with_a_finished_study
 
 API = "/api/v1"
 
@@ -21,7 +21,9 @@ def bearer(role):
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory):
     """A client of a service with tokens, which trains nothing, with a finished study and the writer's study `mine`."""
-    with asked(with_a_finished_study(tmp_path_factory.mktemp("api") / "runs", tokens=TOKENS), raises=False) as client:
+    with client_of(
+        with_a_finished_study(tmp_path_factory.mktemp("api") / "runs", tokens=TOKENS), raises=False
+    ) as client:
         assert client.post(f"{API}/studies", json=STUDY | {"name": "mine"}, headers=bearer("write")).status_code == 201
         yield client
 
@@ -74,7 +76,7 @@ def test_the_description_names_every_operation_and_what_it_needs(schema):
 
 @pytest.mark.slow
 def test_a_service_without_tokens_describes_none(tmp_path):
-    with asked(settings(tmp_path / "runs")) as client:
+    with client_of(settings(tmp_path / "runs")) as client:
         assert "security" not in client.get(f"{API}/openapi.json").json()
 
 
@@ -107,7 +109,7 @@ def test_what_the_schema_describes_is_accepted(guarded):
 
 @pytest.mark.slow
 def test_the_place_of_a_new_study_is_below_the_path_of_a_proxy(tmp_path):
-    with asked(settings(tmp_path / "runs", url=parse("https://lab.example/epsearch"))) as client:
+    with client_of(settings(tmp_path / "runs", url=parse("https://lab.example/epsearch"))) as client:
         answer = client.post(f"{API}/studies", json=STUDY | {"name": "first"})
         assert answer.status_code == 201 and answer.headers["location"] == "/epsearch/api/v1/studies/first"
 
@@ -132,7 +134,7 @@ def test_an_answer_that_has_not_changed_is_not_sent_again(guarded):
 
 @pytest.mark.slow
 def test_pages_go_on_where_the_last_one_ended(tmp_path):
-    with asked(settings(tmp_path / "runs")) as client:
+    with client_of(settings(tmp_path / "runs")) as client:
         for number in range(7):
             client.post(f"{API}/studies", json=STUDY | {"name": f"s{number}"})
         first = client.get(f"{API}/studies", params={"per_page": 3}).json()

@@ -10,7 +10,7 @@ import pytest
 from epsearch.service.access import attempts, protocol
 from epsearch.service.access.attempts import FREE, MOST_ADDRESSES, Attempts
 from tests.support.limits import HANGS
-from tests.support.service import SECRETS, TOKENS, asked, listening, settings
+from tests.support.service import SECRETS, TOKENS, client_of, listening, settings
 
 ASK = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
 
@@ -125,7 +125,7 @@ def test_wrong_tokens_are_counted_told_and_slowed(tmp_path, monkeypatch, capsys)
         return 0.0
 
     monkeypatch.setattr(Attempts, "wrong", wrong)
-    with asked(settings(tmp_path / "runs", tokens=TOKENS)) as client:
+    with client_of(settings(tmp_path / "runs", tokens=TOKENS)) as client:
         for number in range(FREE + 5):
             guess = {"authorization": f"Bearer guess-{number}"}
             assert client.get("/api/v1/studies", headers=guess).status_code == 401

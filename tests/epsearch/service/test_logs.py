@@ -18,7 +18,7 @@ from epsearch.service import logs
 from epsearch.service.access.attempts import FREE
 from results.ledger.url import LedgerUrl
 from tests.support.limits import HANGS
-from tests.support.service import SECRETS, STUDY, TOKENS, Process, asked, settings, until
+from tests.support.service import SECRETS, STUDY, TOKENS, Process, client_of, settings, until
 
 LEVELS = {"info", "warning", "error"}
 SECRET = "a-secret-of-ann-and-nobody-else"
@@ -136,7 +136,7 @@ def test_a_bug_has_its_traceback_without_passwords(tmp_path, monkeypatch, capsys
 
     with (
         logs.write_json_logs() as handler,
-        asked(settings(tmp_path / "runs", tokens=TOKENS), raises=False) as client,
+        client_of(settings(tmp_path / "runs", tokens=TOKENS), raises=False) as client,
     ):
         handler.urls.append(LedgerUrl.of(url))
         monkeypatch.setattr(client.app.state.service.studies, "page", broken)

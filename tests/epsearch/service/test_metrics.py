@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support import ledgers
-from tests.support.service import SECRETS, STUDY, TOKENS, asked, with_a_finished_study
+from tests.support.service import SECRETS, STUDY, TOKENS, client_of, with_a_finished_study
 
 NEVER = re.compile(r"(milli|micro|nano|kilo|mega|giga)|_(ms|us|minutes|hours|days|percent|kb|mb|kib|mib|count)\b")
 TYPES = ("counter", "gauge", "histogram", "summary")
@@ -23,7 +23,7 @@ def text(tmp_path_factory):
     """What a service says that has answered, refused and queued something."""
     own = with_a_finished_study(tmp_path_factory.mktemp("metrics") / "runs", tokens=TOKENS)
     right = {"authorization": f"Bearer {SECRETS['write']}"}
-    with asked(own) as client:
+    with client_of(own) as client:
         assert client.get("/api/v1/studies", headers=right).status_code == 200
         assert client.post("/api/v1/studies", json=STUDY | {"name": "waits"}, headers=right).status_code == 201
         for number in range(30):

@@ -47,7 +47,7 @@ def bearer(name):
 def client(tmp_path):
     """A service that trains nothing, with two waiting studies: ann's, and one without an owner."""
     own = service.settings(tmp_path / "runs", tokens=TOKENS)
-    with service.asked(own) as made, Store.open(own.storage) as store:
+    with service.client_of(own) as made, Store.open(own.storage) as store:
         assert made.post(API, json=STUDY | {"name": "of_ann"}, headers=bearer("ann")).status_code == 201
         given = store.queue.submissions()["of_ann"].given
         store.queue.submit("of_nobody", given | {"options": given["options"] | {"name": "of_nobody"}})
@@ -162,7 +162,7 @@ def test_people_see_themselves_and_admins_see_all(client):
 @pytest.mark.slow
 def test_a_full_queue_is_a_refusal_that_passes(tmp_path):
     own = service.settings(tmp_path / "runs", tokens=TOKENS, limits=Limits(each=1))
-    with service.asked(own) as client:
+    with service.client_of(own) as client:
         for name, status in (("first", 201), ("second", 429)):
             answer = client.post(API, json=STUDY | {"name": name}, headers=bearer("ann"))
             assert answer.status_code == status

@@ -16,7 +16,7 @@ from epsearch.service.app import application
 from epsearch.service_url import PAGES, parse
 from results.ledger.store import Store
 from tests.support import ledgers
-from tests.support.service import SECRETS, STUDY, TOKENS, asked, called, listening, settings, with_a_finished_study
+from tests.support.service import SECRETS, STUDY, TOKENS, called, client_of, listening, settings, with_a_finished_study
 
 PUBLIC = "https://lab.example/epsearch"
 PASSES = {"Host": "lab.example"}
@@ -153,7 +153,7 @@ def test_probes_use_any_address_and_programs_with_a_token_any_name(app, host):
 
 @pytest.mark.slow
 def test_without_its_url_the_refusal_names_the_host_header(tmp_path):
-    with asked(settings(tmp_path / "runs", names=("lab.example",))) as client:
+    with client_of(settings(tmp_path / "runs", names=("lab.example",))) as client:
         answer = client.post(
             "/api/v1/studies", json=STUDY, headers={"Origin": "https://lab.example", "Host": "127.0.0.1:8470"}
         )

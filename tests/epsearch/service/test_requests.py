@@ -24,7 +24,7 @@ from results.ledger.store import Store
 from tests.fuzz.test_study_files import PYTHON_SAYS, VALUES, files, wrong
 from tests.support.ledgers import NAME, query
 from tests.support.packs import OWN, own
-from tests.support.service import STUDY, asked, listening, with_a_finished_study
+from tests.support.service import STUDY, client_of, listening, with_a_finished_study
 from tests.support.service import settings as of_service
 
 API = "/api/v1"
@@ -89,7 +89,7 @@ def described():
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
     """Of a service that trains nothing."""
-    with asked(of_service(tmp_path_factory.mktemp("service") / "runs"), raises=False) as made:
+    with client_of(of_service(tmp_path_factory.mktemp("service") / "runs"), raises=False) as made:
         yield made
 
 
@@ -171,7 +171,7 @@ def numbers(folder):
 def test_mutated_studies_through_the_api(tmp_path, count, monkeypatch):
     monkeypatch.chdir(tmp_path)
     own, wrong_ones, accepted = of_service(tmp_path / "runs"), [], 0
-    with asked(own, raises=False) as client:
+    with client_of(own, raises=False) as client:
         for kind, body in mutated(count, 6, tmp_path / "study.yaml"):
             before = numbers(own.out)
             answer = client.post(f"{API}/studies", content=body, headers={"content-type": "application/json"})

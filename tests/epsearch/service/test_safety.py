@@ -17,7 +17,7 @@ from epsearch.service.safety import HEADERS
 from epsearch.service.settings import LARGEST_BODY, NOBODY, Settings
 from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
-from tests.support.service import SECRETS, STUDY, TOKENS, asked, called, settings
+from tests.support.service import SECRETS, STUDY, TOKENS, called, client_of, settings
 from trainers.foreign import declaration
 
 HOST, ORIGIN = "localhost:8470", "http://localhost:8470"
@@ -71,7 +71,7 @@ def client(tmp_path_factory):
     """Of a service without tokens, beside a secret file."""
     folder = tmp_path_factory.mktemp("service")
     (folder / "secret").write_text("what nobody may read")
-    with asked(settings(folder / "runs"), raises=False) as made:
+    with client_of(settings(folder / "runs"), raises=False) as made:
         yield made
     assert {one.name for one in folder.iterdir()} == {"secret", "runs"}
 
@@ -182,7 +182,7 @@ def test_a_cookie_is_worth_a_token_where_a_page_of_ours_sends_it(closed):
 
 @pytest.mark.slow
 def test_the_secret_signs_in_and_out(tmp_path):
-    with asked(settings(tmp_path / "runs", tokens=TOKENS)) as client:
+    with client_of(settings(tmp_path / "runs", tokens=TOKENS)) as client:
         page = client.get("/?a=b", headers={"accept": "text/html"}, follow_redirects=False)
         assert (page.status_code, page.headers["location"]) == (303, "/sign-in?next=%2F%3Fa%3Db")
         assert client.get("/api/v1/studies", headers={"accept": "text/html"}).status_code == 401
@@ -198,6 +198,11 @@ def test_the_secret_signs_in_and_out(tmp_path):
         assert client.get("/api/v1/studies").status_code == 401
         client.cookies.set(COOKIE, cookie.partition("=")[2].partition(";")[0])
         assert client.get("/api/v1/studies").status_code == 401, "the session has ended, not only the cookie"
+        client.cookies.clear()
+        for secret, fault in ((None, "a token is needed"), ("wrong" * 9, "the token is unknown, revoked or expired")):
+            sent = {} if secret is None else {"authorization": f"Bearer {secret}"}
+            detail = client.get("/api/v1/studies", headers=sent).json()["detail"]
+            assert detail == f"{fault}: Authorization: Bearer TOKEN"
 
 
 @pytest.mark.parametrize("place", ["https://evil.example", "//evil.example", "/\\evil.example", "x", "/a\nb", "/\x00"])
@@ -283,10 +288,10 @@ def test_weights_of_this_machine_are_not_for_clients(client, pretrained):
 def test_code_of_this_machine_runs_only_where_that_is_allowed(tmp_path):
     given = STUDY | {"dataset": "tests.support.toy_streams:digits"}
     for dataset in (given["dataset"], "Folder:/etc", " folder:/etc", "os:system", "x:"):
-        with asked(settings(tmp_path / "runs")) as client:
+        with client_of(settings(tmp_path / "runs")) as client:
             answer = client.post("/api/v1/studies", json=given | {"dataset": dataset})
             assert answer.status_code == 422 and "--allow-modules" in answer.json()["detail"], dataset
-    with asked(settings(tmp_path / "allowed", modules=True)) as client:
+    with client_of(settings(tmp_path / "allowed", modules=True)) as client:
         answer = client.post("/api/v1/studies", json=given)
         assert (answer.status_code, answer.json()["dataset"]) == (201, given["dataset"]), answer.text
 
@@ -330,7 +335,7 @@ def test_folders_of_images_lie_below_those_of_the_service(tmp_path):
     (inside / "circle").symlink_to(inside / "circle")
     (inside / "mine").symlink_to(inside / "birds")
     plain = {"kind": "run", "runner": "local", "device": "cpu"}
-    with asked(settings(tmp_path / "runs", roots=(inside,)), raises=False) as client:
+    with client_of(settings(tmp_path / "runs", roots=(inside,)), raises=False) as client:
         for name in ("birds", str(inside / "birds"), "mine", "./birds", "x/../birds"):
             answer = client.post("/api/v1/studies", json=plain | {"dataset": f"folder:{name}"})
             assert answer.status_code == (201 if name == "birds" else 200), answer.text  # it is one study
@@ -340,7 +345,7 @@ def test_folders_of_images_lie_below_those_of_the_service(tmp_path):
             text = json.dumps(plain | {"dataset": f"folder:{name}"})
             answer = client.post("/api/v1/studies", content=text, headers={"content-type": "application/json"})
             assert answer.status_code == 422 and "below the folders of images" in answer.json()["detail"], answer.text
-    with asked(settings(tmp_path / "runs")) as client:
+    with client_of(settings(tmp_path / "runs")) as client:
         answer = client.post("/api/v1/studies", json=plain | {"dataset": f"folder:{inside / 'birds'}"})
         assert answer.status_code == 422 and "started without --images" in answer.json()["detail"]
 

@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
 from epsearch.service.work.scheduler import Scheduler
 from tests.support.ledgers import NAME
 from tests.support.limits import HANGS
-from tests.support.service import STUDY, asked, listening, with_a_finished_study
+from tests.support.service import STUDY, client_of, listening, with_a_finished_study
 
 pytestmark = pytest.mark.service
 
@@ -30,7 +30,7 @@ MEASURES = r"/plan$"  # seconds of the machine for every study that could be tra
 def schema(tmp_path_factory):
     """Of a service that listens: its ledger has a finished, a queued and a cancelled study; nothing is trained."""
     own = with_a_finished_study(tmp_path_factory.mktemp("service") / "runs")
-    with asked(own) as client:
+    with client_of(own) as client:
         for name in ("waiting", "cancelled"):
             assert client.post("/api/v1/studies", json=STUDY | {"name": name}).status_code == 201
         client.post("/api/v1/studies/cancelled/cancel")

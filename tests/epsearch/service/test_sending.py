@@ -10,7 +10,7 @@ from epsearch.service.web.advice import on_page
 from epsearch.service.work import job, processes
 from epsearch.service.work.processes import LARGEST_LOG, LOG, output
 from tests.support import ledgers
-from tests.support.service import STUDY, asked, settings, with_a_finished_study
+from tests.support.service import STUDY, client_of, settings, with_a_finished_study
 
 
 def test_folders_of_the_machine_are_named_by_their_options(tmp_path):
@@ -30,7 +30,7 @@ def test_folders_of_the_machine_are_named_by_their_options(tmp_path):
 @pytest.mark.slow
 def test_no_answer_has_a_folder_of_the_machine(tmp_path):
     own = with_a_finished_study(tmp_path / "runs")
-    with asked(own, raises=False) as client:
+    with client_of(own, raises=False) as client:
         client.post("/api/v1/studies", json=STUDY | {"name": "waiting"})
         (own.out / "waiting").mkdir()
         (own.out / "waiting" / LOG).write_text(f"epsearch: cannot read {own.data_dir}/MNIST\n")

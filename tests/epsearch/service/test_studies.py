@@ -24,7 +24,7 @@ ANN, BEN, ADMINISTRATOR = (Token(name, role, "") for name, role in (("ann", WRIT
 @pytest.fixture
 def client(tmp_path):
     """Of a service that trains nothing; "mine" waits behind "first"."""
-    with service.asked(service.settings(tmp_path / "runs")) as made:
+    with service.client_of(service.settings(tmp_path / "runs")) as made:
         for name in ("first", "mine"):
             assert made.post(f"{API}?priority=3", json=STUDY | {"name": name}).status_code == 201
         yield made
@@ -127,7 +127,7 @@ def test_what_has_ended_is_submitted_again_by_anybody_and_resumed(client):
 @pytest.mark.slow
 def test_an_extension_that_waits_is_not_replaced(tmp_path):
     own = service.with_a_finished_study(tmp_path / "runs")
-    with service.asked(own) as client:
+    with service.client_of(own) as client:
         name = service.ledgers.NAME
         first = client.post(f"{API}/{name}/extend?priority=2", json={"seeds": 3})
         assert (first.status_code, first.json()["note"], first.json()["state"]) == (200, "", "queued")
@@ -162,6 +162,17 @@ def test_of_two_who_submit_at_once_one_is_told_that_the_other_was_first(tmp_path
         (first,) = (one for one in told if not one.startswith("busy: "))
         assert store.queue.submissions()["mine"].submitter == first and len(told) == 6
         assert [one.who for one in store.queue.audited(10)] == [first]
+
+
+def test_an_extension_that_changes_nothing_is_not_queued(tmp_path):
+    own = service.with_a_finished_study(tmp_path / "runs")
+    with service.client_of(own) as client:
+        name = service.ledgers.NAME
+        for options in ({}, {"seeds": client.get(f"{API}/{name}").json()["config"]["seeds"]}):
+            answer = client.post(f"{API}/{name}/extend", json=options).json()
+            assert answer["state"] == "finished"
+            assert answer["note"].endswith("no option differs from its own; nothing to train")
+        assert not client.get("/api/v1/audit").json()
 
 
 def labelled(client, **labels):

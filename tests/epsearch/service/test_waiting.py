@@ -24,7 +24,7 @@ from tests.support.service import (
     STUDY,
     TOKENS,
     Process,
-    asked,
+    client_of,
     listening,
     settings,
     until,
@@ -98,7 +98,7 @@ def test_plans_of_all_tokens_together_are_bounded():
 @pytest.mark.slow
 def test_a_plan_that_failed_frees_its_place(tmp_path, monkeypatch):
     monkeypatch.setattr(planning.sys, "executable", "/bin/false")
-    with asked(settings(tmp_path / "runs")) as client:
+    with client_of(settings(tmp_path / "runs")) as client:
         for _ in range(3 * MOST):
             assert client.post(f"{API}/plan", json=STUDY).status_code == 503
 
@@ -221,7 +221,7 @@ def test_findings_that_take_long_keep_nobody_from_lists(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_ready_says_when_the_out_folder_takes_no_write(tmp_path, monkeypatch):
     own = settings(tmp_path / "runs")
-    with asked(own, works=True) as client:
+    with client_of(own, works=True) as client:
         assert client.get("/ready").status_code == 200
         real = readiness.probe
 
@@ -239,7 +239,7 @@ def test_ready_says_when_the_out_folder_takes_no_write(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_ready_says_when_the_ledger_takes_no_write(tmp_path, monkeypatch):
     own = settings(tmp_path / "runs")
-    with asked(own, works=True) as client:
+    with client_of(own, works=True) as client:
         store = client.app.state.service.studies.store
         store.limit_waits(0.1)
         with closing(sqlite3.connect(own.out / "epsearch.sqlite")) as held:
@@ -265,7 +265,7 @@ def test_a_full_disk_is_told_by_ready(tmp_path):
     if made.returncode:
         pytest.skip("no file system can be mounted here")
     try:
-        with asked(settings(place / "runs"), works=True) as client:
+        with client_of(settings(place / "runs"), works=True) as client:
             assert client.get("/ready").status_code == 200
             with (place / "filler").open("wb", buffering=0) as file:
                 while True:

@@ -15,7 +15,7 @@ from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
 from tests.support import ledgers
 from tests.support.ledgers import finished
-from tests.support.service import STUDY, asked, settings
+from tests.support.service import STUDY, client_of, settings
 
 OF_LEDGER = ("", "-wal", "-shm", "-journal", ".v2", ".v2.part", ".v3-wal")
 REFUSED = {
@@ -48,7 +48,7 @@ TAKEN += ["epsearch", "a-", "a..b", "my.strategies", "epsearch.sqlite-walk", "x"
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
-    with asked(settings(tmp_path_factory.mktemp("service") / "runs")) as made:
+    with client_of(settings(tmp_path_factory.mktemp("service") / "runs")) as made:
         yield made
 
 
@@ -131,7 +131,7 @@ def test_a_study_that_has_such_a_name_can_be_read_and_deleted_but_not_trained(tm
     taken = epsearch("import", tmp_path / "one.zip", "--out", tmp_path / "other")
     assert taken.status == 2 and "a study's name" in taken.err
     assert epsearch("import", tmp_path / "one.zip", "--out", tmp_path / "other", "--name", "fine").status == 0
-    with asked(settings(out)) as client:
+    with client_of(settings(out)) as client:
         assert client.get(f"/api/v1/studies/{name}").json()["members"] > 0
         assert client.post(f"/api/v1/studies/{name}/extend", json={"seeds": 3}).status_code == 422
     assert epsearch("delete", "--yes", "--out", out, "--", name).status == 0
