@@ -126,6 +126,13 @@ def test_the_level_of_tasks_to_come_is_covered_where_seeds_share_them():
     assert 0.9 <= held / 200 <= 1
 
 
+def test_tasks_of_its_own_for_every_seed_are_in_the_noise_between_seeds_already():
+    """An estimate without bias of no common variance is below 0, and so no width, about as often as not."""
+    rng = np.random.default_rng(5)
+    widths = [extrapolation._of_tasks(rng.normal(0.5, 0.08, (3, 6)), 10) for _ in range(200)]
+    assert 0.3 < np.mean(np.array(widths) == 0) < 0.8
+
+
 def test_a_diverged_member_takes_its_value_out_and_nothing_else():
     a, _ = members(5, 0.75, noise=0.003)
     without = Extrapolation.fit(np.delete(X, 2, axis=0), np.delete(a, 2, axis=0), 17)
