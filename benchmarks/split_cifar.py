@@ -117,9 +117,12 @@ def missing(studies: Studies, members: Sequence[dict[str, Any]]) -> Iterator[Mem
 
 
 def evaluated(methods: Sequence[str], choice: float | None) -> Iterator[Member]:
-    """Returns the members of the evaluation; choice: the value that a search names, None before."""
+    """Returns the members of the evaluation; choice: the value that a search names, None before.
+
+    ε = 0 is A-GEM, which is trained once.
+    """
     for method in methods:
-        values = [PRINTED, *([] if choice is None else [choice])] if method == "soft_agem" else [None]
+        values = [PRINTED, *([choice] if choice else [])] if method == "soft_agem" else [None]
         yield from (Member("eval", method, value, seed) for value in values for seed in SEEDS)
 
 

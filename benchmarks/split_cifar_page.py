@@ -103,9 +103,14 @@ def state(members: list[Figures]) -> str:
 
 def choice_of_the_paper(figures: Figures) -> str:
     """Says which value the paper's search names, once it is complete; "" before."""
-    stored = {member_of(one): record_of(one) for one in figures["members"]}
-    _, choice = replay(Studies("data", Sizes(**figures["sizes"])).searches[0], stored)
+    choice = choice_of(figures)
     return "" if choice is None else f"The paper's search is complete, and names ε = {choice:.4g}."
+
+
+def choice_of(figures: Figures) -> float | None:
+    """Returns the value that the paper's search names; None before it is complete."""
+    stored = {member_of(one): record_of(one) for one in figures["members"]}
+    return replay(Studies("data", Sizes(**figures["sizes"])).searches[0], stored)[1]
 
 
 def rounding(members: list[Figures]) -> str:
@@ -218,7 +223,17 @@ def evaluation(figures: Figures) -> tuple[str, dict[str, str]]:
         return "No member of the evaluation is trained yet.", {}
     comparison = TableResults("split-cifar", "split_cifar", tuple(rows), {}, {}, (), comparable=True)
     sheet = comparison_sheet(comparison, comparison_table(comparison))
-    return as_markdown(sheet).partition("\n\n")[2].strip(), {}  # the page has a heading of its own
+    text = as_markdown(sheet).partition("\n\n")[2].strip()  # the page has a heading of its own
+    return f"{text}\n\n{row_of_the_choice(figures)}".strip(), {}
+
+
+def row_of_the_choice(figures: Figures) -> str:
+    """Says which row has the value that the paper's search names; "" before it is complete."""
+    choice = choice_of(figures)
+    if choice is None:
+        return ""
+    row = "the row of A-GEM" if choice == 0 else "a row of its own"
+    return f"The value that the search on three tasks names, ε = {choice:.4g}, has {row}."
 
 
 COMMAND = "uv run python benchmarks/split_cifar.py --data-dir FOLDER"

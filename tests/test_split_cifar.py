@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 import split_cifar
 import split_cifar_page
-from split_cifar import METHODS, SEEDS, Member, Sizes, Studies, Waiting, missing, record_of, replay, write
+from split_cifar import METHODS, SEEDS, Member, Sizes, Studies, Waiting, member_of, missing, record_of, replay, write
+
+from epsearch.loop.content import known_as
 
 SIZES = Sizes(examples_per_task=20, tasks=5, points=5, repeats=2, seeds=2)
 
@@ -40,7 +42,7 @@ def test_the_first_round_comes_first_and_each_member_once(studies):
     values = (0.0, 0.25, 0.5, 0.75, 1.0)
     assert first[:10] == [Member("cv", "soft_agem", value, seed) for value in values for seed in (0, 1)]
     assert len(first) == len(set(first))
-    members = [split_cifar.member_of(one) for one in all_members(studies)]
+    members = [member_of(one) for one in all_members(studies)]
     assert len(members) == len(set(members))
     assert {one.method for one in members if one.phase == "eval"} == set(METHODS)
     moved = [one for one in members if one.moved]
@@ -52,7 +54,7 @@ def test_the_first_round_comes_first_and_each_member_once(studies):
 @pytest.mark.slow
 def test_the_value_that_a_search_names_is_evaluated(studies):
     stored = all_members(studies)
-    known = {split_cifar.member_of(one): record_of(one) for one in stored}
+    known = {member_of(one): record_of(one) for one in stored}
     for study in studies.searches:
         open_members, named = replay(study, known)
         assert open_members == []
@@ -60,9 +62,28 @@ def test_the_value_that_a_search_names_is_evaluated(studies):
         assert Member("eval", "soft_agem", named, 0) in known
 
 
+def test_the_choice_of_a_gem_is_trained_once(studies):
+    """ε = 0 has A-GEM's arithmetic and values, so it has the same record."""
+    at_zero, a_gem = (studies.learner(Member("eval", *of, 1)) for of in (("soft_agem", 0.0), ("agem", None)))
+    assert known_as(at_zero) == known_as(a_gem)
+    chosen = [(one.method, one.epsilon) for one in split_cifar.evaluated(("soft_agem", "agem"), 0.0)]
+    assert chosen == [("soft_agem", 0.5)] * 3 + [("agem", None)] * 3
+
+
+@pytest.mark.parametrize(("best", "row"), [(0.0, "ε = 0, has the row of A-GEM."), (0.5, "has a row of its own.")])
+def test_the_page_says_which_row_has_the_choice(studies, best, row):
+    members = []
+    while open_members := replay(studies.searches[0], {member_of(one): record_of(one) for one in members})[0]:
+        known = {member_of(one) for one in members}
+        members += [entry(one, 0.9 - abs(one.epsilon - best) / 2) for one in open_members if one not in known]
+    figures = {"sizes": SIZES._asdict(), "members": members}
+    assert split_cifar_page.row_of_the_choice(figures).endswith(row)
+    assert split_cifar_page.row_of_the_choice(figures | {"members": members[:4]}) == ""
+
+
 def test_entries_from_before_moved_starts_are_not_moved():
     old = {name: value for name, value in entry(Member("cv", "soft_agem", 0.25, 1)).items() if name != "moved"}
-    assert split_cifar.member_of(old) == Member("cv", "soft_agem", 0.25, 1, moved=False)
+    assert member_of(old) == Member("cv", "soft_agem", 0.25, 1, moved=False)
 
 
 @pytest.mark.slow
@@ -74,7 +95,7 @@ def test_the_page_names_the_choice_of_a_complete_search(studies):
         )[1]
     )
     assert named == pytest.approx(
-        replay(studies.searches[0], {split_cifar.member_of(one): record_of(one) for one in figures["members"]})[1],
+        replay(studies.searches[0], {member_of(one): record_of(one) for one in figures["members"]})[1],
         abs=1e-3,
     )
     assert split_cifar_page.choice_of_the_paper(figures | {"members": figures["members"][:4]}) == ""
@@ -120,7 +141,7 @@ def test_a_second_run_trains_what_the_first_has_not(monkeypatch, tmp_path, studi
     fresh = {"sizes": SIZES._asdict(), "seeds": list(SEEDS), "numeric_path": split_cifar.PATH}
     write(file, {**fresh, "members": stored})
     split_cifar.make(file, str(tmp_path), SIZES, 2, float("inf"))
-    assert not set(trained) & {split_cifar.member_of(one) for one in stored}
+    assert not set(trained) & {member_of(one) for one in stored}
     assert len(trained) == len(set(trained))
     again = json.loads(file.read_text(encoding="utf-8"))
     assert len(again["members"]) == len(trained) + 4
