@@ -60,7 +60,7 @@ def send(url: str, content: Mapping[str, Any]) -> str:
         time.sleep(pause)
         try:
             answer = httpx.post(url, json=dict(content), timeout=SECONDS, trust_env=not is_loopback(host))
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             why = f"{host} does not answer: {type(error).__name__}"
             continue
         if answer.status_code < 300:

@@ -1,7 +1,9 @@
 """Deletes studies, and cleans members, events and files that no study uses."""
 
+import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -64,7 +66,7 @@ def clean(storage: LedgerUrl, out: Path, older_than: float, sure: Callable[[Remo
         before = (datetime.now(UTC) - timedelta(seconds=older_than)).isoformat()
         runs, unreadable = _unused(before, store, storage, out)
         limit = time.time() - older_than
-        files = tuple(file for file in _cached_tasks() if file.stat().st_mtime < limit)
+        files = tuple(file for file, changed in _cached_tasks() if changed < limit)
         removal = Removal((), runs, 0, unreadable, store.count_events(older_than), files)
         if not (removal.runs or removal.events or removal.files):
             return removal
@@ -90,9 +92,12 @@ def _unused(before: str, store: Store, storage: LedgerUrl, out: Path) -> tuple[f
     return frozenset() if unreadable else frozenset(store.runs_before(before) - used), unreadable
 
 
-def _cached_tasks() -> list[Path]:
-    folder = cache_folder() / LEARNERS
-    return [file for file in folder.rglob("*") if file.is_file()] if folder.is_dir() else []
+def _cached_tasks() -> Iterator[tuple[Path, float]]:
+    """Yields the files of cached tasks, and when they were changed; studies remove some meanwhile."""
+    for file in (cache_folder() / LEARNERS).rglob("*"):
+        with suppress(FileNotFoundError):
+            if stat.S_ISREG((facts := file.stat()).st_mode):
+                yield file, facts.st_mtime
 
 
 def _used(store: Store, rows: list[StudyRow], storage: LedgerUrl, out: Path) -> tuple[frozenset[str], tuple[str, ...]]:

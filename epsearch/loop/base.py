@@ -58,6 +58,7 @@ class Loop(ABC):
         self.reused = 0  # members that were stored before
         self.stored: list[RunRecord] = []  # members trained since
         self.certificates: dict[str, Certificate] = {}
+        self.new_certificates = 0  # those that were not stored before
         self.imports: list[float] = []  # seconds in which workers have imported a plug-in trainer
         self.saved = 0  # member-steps saved, as members share their first task
         self.notify: Callable[[str], object] = str  # called with lines for the user, after results are stored

@@ -27,6 +27,6 @@ def check_claim(loop: Loop) -> None:
     evaluated = sum(record.phase == "eval" for record in loop.records.values())
     if getattr(loop.study, "claim", None) is not None and evaluated:
         raise UsageError(
-            f"claim must be stored before the evaluation, of which {count_text(evaluated, 'member')} are in the "
-            "ledger; choose other --seeds or --out"
+            f"claim must be stored before the evaluation; the ledger has {count_text(evaluated, 'member')} of it "
+            "already; choose other --seeds or --out"
         )

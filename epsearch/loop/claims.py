@@ -1,7 +1,7 @@
 """Claims of a loop: the open jobs that this study may train, and the jobs that failed."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,7 @@ class Claims:
         self._without: set[str] = set()  # keys that were taken out of a job
         self._last_read = 0.0
 
-    def of(self, pools: Iterable[dict[int, Job]], most: int) -> list[Job]:
+    def of(self, pools: Sequence[dict[int, Job]], most: int) -> list[Job]:
         """Returns the jobs that may be trained, including those returned before.
 
         most: the largest number of jobs if members are claimed. pools: open jobs by number, in order; members of other
@@ -50,7 +50,7 @@ class Claims:
                 if new and (len(jobs) >= most or not self.begins(pool[number]) or not self._claim(pool, number)):
                     continue
                 jobs.append(pool[number])
-        if self._failed and not jobs:
+        if self._failed and all(number in self._failed for pool in pools for number in pool):
             raise self._failure()
         return jobs
 

@@ -363,6 +363,7 @@ class SearchLoop(Loop):
         else:
             certificate = certificates.compare(record, result)
         self.certificates[certificate.key] = certificate
+        self.new_certificates += 1
         self._store.certify([certificate], self.summary())
 
     def _searched(self) -> tuple[RunRecord, ...]:

@@ -61,7 +61,8 @@ def build(kind: type[AnyStudy], options: Mapping[str, Any], config: Path | None 
     try:
         return replace(study, name=study_name(f"{prefix}{within}{end}", "name"))
     except UsageError:  # a folder of images may have any name
-        return replace(study, name=f"data{within if within[0] in '.-' else f'-{within}'}{end}")
+        joint = "" if within[:1] in ("", ".", "-") else "-"
+        return replace(study, name=f"data{joint}{within}{end}")
 
 
 def check_name(name: str, out: Path, storage: LedgerUrl) -> None:

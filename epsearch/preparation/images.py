@@ -40,7 +40,6 @@ class DecodedImages(NamedTuple):
 
 
 @as_usage_error(DataError)
-@as_usage_error(DataError)
 def check_present(study: Study) -> None:
     """Raises UsageError where a published dataset is missing and cannot be downloaded."""
     name, data_dir = study.dataset, study.data_dir
@@ -48,6 +47,7 @@ def check_present(study: Study) -> None:
         sources.find(name, data_dir)  # its error says which files are required, and where
 
 
+@as_usage_error(DataError)
 def decode_for(study: Study, listener: Listener) -> None:
     """Decodes the images of a study, unless the cache has them; pixels need no decoding.
 

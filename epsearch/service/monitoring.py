@@ -13,6 +13,7 @@ from epsearch.service.access.limits import READERS, WATCHERS, Quota, ThreadedRou
 from epsearch.service.problems import REFUSED
 from epsearch.service.routes import Name, Service, api_router, token_of
 from epsearch.service.streams import encode, last_event
+from results.ledger.errors import StoreError
 
 STREAMS_OF_ONE = 100  # open at a time, of one token; all tabs of a browser share one
 MOST_STREAMS = 500  # of MOST_CONNECTIONS
@@ -34,7 +35,8 @@ def _events(api: APIRouter, service: Service) -> None:
     quota = Quota("streams", STREAMS_OF_ONE, MOST_STREAMS)
 
     async def encoded(study: str | None, last: int | None, token: str) -> AsyncIterator[bytes]:
-        with suppress(Unavailable), quota.acquire(token, RETRY_SECONDS):  # refused by `check` before, but for a race
+        # Refused by `check` before, but for a race; a client connects again if the ledger fails.
+        with suppress(Unavailable, StoreError), quota.acquire(token, RETRY_SECONDS):
             async for event in service.streams.events(study, last):
                 yield encode(event)
 

@@ -7,17 +7,19 @@ Inside, paths are those of a service without a proxy, and HEAD is GET without th
 
 import asyncio
 import http.cookies
+import re
 from collections.abc import Callable
 from html import escape
 from urllib.parse import quote
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from epsearch.failures.errors import UsageError, brief
+from epsearch.failures.lines import one_line
 from epsearch.service import problems
 from epsearch.service.access.attempts import Attempts
 from epsearch.service.access.permissions import ReadOnly
@@ -57,6 +59,8 @@ HEADERS = {
 }
 
 
+OUTCOME = re.compile(r"/api/v1/studies/[^/]+/outcome")
+"""Path of the answer that has a path of the client."""
 TOO_LARGE = f"a body may have at most {LARGEST_BODY:,} bytes"
 
 
@@ -85,10 +89,9 @@ class Guard:
             send = _without_body(send)
         headers, begun = Headers(scope=scope), False
 
-        clients_path = scope["path"].endswith("/outcome") and b"path=" in scope["query_string"]
-        if not clients_path:
-            tagged = scope["method"] == "GET" and scope["path"].startswith("/api/")
-            send = Sender(send, self._hide, headers.get("if-none-match", "") if tagged else None)
+        own = QueryParams(scope["query_string"]).get("path", "") if OUTCOME.fullmatch(scope["path"]) else ""
+        tagged = scope["method"] == "GET" and scope["path"].startswith("/api/")
+        send = Sender(send, self._hide, one_line(own), headers.get("if-none-match", "") if tagged else None)
 
         async def sent(message: Message) -> None:
             nonlocal begun

@@ -1,6 +1,7 @@
 """Sends answers: without paths of this machine, and with an ETag of what programs read."""
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Callable
@@ -17,7 +18,10 @@ OWN_COPY = "private, no-cache"
 WITH_PATHS = ("text/html", "text/plain", "text/event-stream", "application/json", "application/problem+json")
 """Media types in which a path may stand."""
 
-Hide = Callable[[bytes], bytes]
+BREAKS = rb"(?:\s|\x1b\[[\d;]*m)*"  # between letters of a path that a narrow terminal breaks
+
+Hide = Callable[[bytes, str], bytes]
+"""Hides the paths of a service in text, but for the client's own one; "" for none."""
 
 
 def hide_paths(settings: Settings) -> Hide:
@@ -33,19 +37,28 @@ def hide_paths(settings: Settings) -> Hide:
             if word == "IMAGES":  # as clients name folders of images: below the roots
                 words[b"folder:" + os.fsencode(path) + b"/"] = b"folder:"
     ends = {word: b"" if word.endswith(b"/") else rb"(?![\w.-])" for word in words}
-    pattern = re.compile(b"|".join(re.escape(word) + ends[word] for word in sorted(words, key=len, reverse=True)))
-    return lambda text: pattern.sub(lambda match: words[match[0]], text)
+    patterns = {word: re.escape(word) + ends[word] for word in words}
+
+    def hide(text: bytes, own: str) -> bytes:
+        forms = {own, json.dumps(own, ensure_ascii=False)[1:-1]} - {""}
+        kept = {form.encode(): BREAKS.join(re.escape(letter).encode() for letter in form) for form in forms}
+        # The longest first: a client that names `/` as its own path would else see all others.
+        alternatives = sorted({**kept, **patterns}.items(), key=lambda item: len(item[0]), reverse=True)
+        pattern = re.compile(b"|".join(alternative for _, alternative in alternatives))
+        return pattern.sub(lambda match: words.get(match[0], match[0]), text)
+
+    return hide
 
 
 class Sender:
     """Sends one answer to a request.
 
-    hide: replaces paths. tags: the header If-None-Match, with which an answer of the same content becomes 304; None
-    for an answer that gets no ETag.
+    hide: replaces paths, but for `own`, that of the client. tags: the header If-None-Match, with which an answer of
+    the same content becomes 304; None for an answer that gets no ETag.
     """
 
-    def __init__(self, send: Send, hide: Hide, tags: str | None) -> None:
-        self._send, self._hide = send, hide
+    def __init__(self, send: Send, hide: Hide, own: str, tags: str | None) -> None:
+        self._send, self._hide, self._own = send, hide, own
         self._known = None if tags is None else {tag.strip().removeprefix("W/") for tag in tags.split(",")}
         self._start: Message | None = None
         self._hides = False
@@ -61,7 +74,7 @@ class Sender:
                 return
         elif message["type"] == "http.response.body":
             if self._hides and message.get("body"):
-                message = {**message, "body": self._hide(message["body"])}
+                message = {**message, "body": self._hide(message["body"], self._own)}
             if self._start is not None:
                 message = self._with_headers(self._start, message)
                 await self._send(self._start)

@@ -56,11 +56,11 @@ class Streams:
 
         Yields None now and then, as a sign of life. Ends with the service, and for a client that is too slow.
         """
-        queue = asyncio.Queue[Event | None]()
+        queue, read = asyncio.Queue[Event | None](), self._store.events.read
         self._studies[queue] = study
         try:
             last = after if after is not None else await run_in_threadpool(self._store.events.last)
-            while after is not None and (missed := await run_in_threadpool(self._missed, study, last)):
+            while after is not None and (missed := await run_in_threadpool(read, study, last, MOST_MISSED)):
                 for event in missed:
                     if self._over.is_set():
                         return
@@ -77,11 +77,6 @@ class Streams:
                     yield new
         finally:
             self._studies.pop(queue, None)
-
-    def _missed(self, study: str | None, after: int) -> list[Event]:
-        if study is None:
-            return self._store.events.read(None, after, MOST_MISSED)
-        return self._store.events.read(study, after, MOST_MISSED)
 
     def _poll(self) -> None:
         """Hands new events to the event loop, in a thread."""

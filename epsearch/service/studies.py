@@ -170,11 +170,12 @@ class Studies:
         options = {option: value for option, value in study.shown().items() if option not in SERVER_SET}
         request = {"kind": study.kind, "options": options, "extend": extend}
         earlier = self.store.queue.submission(name)
-        if earlier is not None:
+        # One that was trained from a command line has no submission: whoever made one would own its results.
+        if earlier is not None or history.find(self.store, name) is not None:
             try:
-                check_change(name, earlier.submitter, who)
+                check_change(name, self.owner(name), who)
             except NotOwner:
-                if earlier.open and is_same(earlier, study, extend, self.settings):
+                if earlier is not None and earlier.open and is_same(earlier, study, extend, self.settings):
                     return self._unchanged(name)
                 raise
         # The URL, which may be a secret, is in no log.

@@ -48,8 +48,9 @@ def confirm(loop: Loop, store: Store, config: Mapping[str, Any], listener: Liste
         store.add([loop.records[key] for key in lacking], None)  # the summary follows
         store.certify(loop.certificates[key] for key in certificates)
         sum_up(loop, store.study(name))
-        count = count_text(len(lacking), "result")
-        listener(Warned(f"the ledger lacked {count} of study {name!r} at the end; they are stored again"))
+        count = len(lacking) + len(certificates)
+        what = f"{count_text(count, 'result')} of study {name!r}" if count else f"the description of study {name!r}"
+        listener(Warned(f"the ledger lacked {what} at the end, stored again now"))
     CONFIRMED.set()
 
 
@@ -62,7 +63,7 @@ def save(loop: Loop, store: Store, config: Mapping[str, Any], listener: Listener
     with suppress(StoreError, Interrupted):
         confirm(loop, store, config, listener)
         return
-    if len(loop.records) <= loop.reused:
+    if len(loop.records) <= loop.reused and not loop.new_certificates:
         return
     for folder in (loop.study.out / loop.study.name, Path(gettempdir())):
         file = folder / SAVED

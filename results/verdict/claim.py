@@ -69,9 +69,7 @@ def in_brief(stored: StoredClaim) -> str:
 def sentences(stored: StoredClaim) -> tuple[str, ...]:
     """Returns the answer, how it was tested, and what weakens it."""
     if stored.earlier:
-        earlier = (
-            f"{count_text(stored.earlier, 'member')} of the evaluation are older than the claim: it is not tested."
-        )
+        earlier = f"The evaluation has {count_text(stored.earlier, 'member')} older than the claim: it is not tested."
         return f"Claim {in_brief(stored)}.", earlier
     power = f"; {_power(stored, excess(stored))}" if answer(stored) != OPEN else ""
     tested = f"Stored before the evaluation, with the hash {stored.digest}. Two-sided sign-flip test at 5 %{power}."

@@ -93,6 +93,7 @@ def test_it_is_sent_three_times_at_most_and_follows_no_redirect(answers, count, 
 
 def test_a_host_that_does_not_answer_costs_a_line():
     assert notice.send(f"http://127.0.0.1:1/{SECRET}", {}) == "127.0.0.1 does not answer: ConnectError"
+    assert notice.send(f"http://127.0.0.1:1/{SECRET}\x01", {}) == "127.0.0.1 does not answer: InvalidURL"
 
 
 @pytest.mark.slow

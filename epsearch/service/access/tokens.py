@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import logging
 import os
+import re
 import secrets
 import time
 from collections.abc import Iterable, Mapping
@@ -26,7 +27,7 @@ CHOICES = f"{READ}, {WRITE} or {ADMIN}"
 SHORTEST = 16  # characters of a secret that is set by hand
 COOKIE = "epsearch_session"
 UNTIL = "until="
-PUNCTUATION = str.maketrans("-.", "__")  # besides letters and digits of names
+NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 FORM = "NAME ROLE sha256:HASH"
 
 
@@ -151,7 +152,7 @@ def make(name: str, role: str, file: Path, seconds: float | None = None) -> str:
 
     seconds: until it expires, None for never. Raises UsageError.
     """
-    if not all(part.translate(PUNCTUATION).isidentifier() for part in name.split("/", 1)):
+    if not NAME.fullmatch(name):
         raise UsageError(f"the name of a token must be of letters, digits, -, _ and ., or two such parts, got {name!r}")
     if role not in ROLES:
         raise UsageError(f"role must be {CHOICES}, got {role!r}")

@@ -30,7 +30,7 @@ class LogCache:
         newest = self._store.events.newest(name, *KINDS)
         with self._lock:
             last, lines = self._logs.pop(name, (0, deque(maxlen=LINES)))
-            if newest is None or (lines and newest.id < lines[-1][0].id):  # deleted meanwhile
+            if newest is None or (last < newest.id and not self._has(name, last)):  # a new study of this name
                 last, lines = 0, deque(maxlen=LINES)
             while newest is not None and last < newest.id and (new := self._store.events.read(name, last, AT_ONCE)):
                 last = new[-1].id
@@ -39,6 +39,10 @@ class LogCache:
             if len(self._logs) > CACHED:
                 del self._logs[next(iter(self._logs))]
             return list(reversed(lines))
+
+    def _has(self, name: str, number: int) -> bool:
+        """Returns whether an event is stored: those of a study that was deleted are not."""
+        return any(event.id == number for event in self._store.events.read(name, number - 1, 1))
 
 
 def _text(event: Event) -> str:

@@ -99,7 +99,8 @@ class Scheduler:
                 self._store.leases.cancel(name)
             elif waits(current.state, current.held) and name not in self._processes:
                 waiting.append(submission)
-        if waiting and not self._over.is_set() and monotonic() >= self._until:
+        # A trouble is over also where the studies that waited for its end were cancelled.
+        if (waiting or self._trouble) and not self._over.is_set() and monotonic() >= self._until:
             owners = (submissions[name].submitter if name in submissions else "" for name in busy)
             self._begin_next(waiting, Counter(owners))
 

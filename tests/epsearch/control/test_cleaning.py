@@ -61,6 +61,14 @@ def test_kept_tasks_go_when_they_are_old(storage, tmp_path):
     assert clean(storage, tmp_path, AN_HOUR, lambda removal: pytest.fail("there is nothing to ask about")).files == ()
 
 
+def test_a_task_that_a_study_removes_meanwhile_ends_nothing(storage, tmp_path):
+    Store.open(storage).close()
+    folder = cache_folder() / LEARNERS
+    folder.mkdir(parents=True)
+    (folder / "gone").symlink_to(folder / "nowhere")  # is listed, and is no file that can be read
+    assert clean(storage, tmp_path, AN_HOUR, lambda removal: pytest.fail("there is nothing to ask about")).files == ()
+
+
 def test_a_study_that_was_cancelled_is_deleted(store, storage, tmp_path):
     store.save_study("mine", {})
     store.leases.acquire("mine", here())

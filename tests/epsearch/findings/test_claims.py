@@ -66,7 +66,7 @@ def test_a_claim_about_the_chosen_value_and_the_baseline(epsearch, tmp_path):
 def test_a_claim_after_the_evaluation_is_refused(epsearch, tmp_path):
     """Also of a study that began: under its own name, under another one, and where the plan is asked alone."""
     assert epsearch(*comparison(tmp_path, name="one")).status == 0
-    line = "claim must be stored before the evaluation, of which 6 members are in the ledger"
+    line = "claim must be stored before the evaluation; the ledger has 6 members of it already"
     for command in (comparison(tmp_path, name="two", claim="er > agem"), ["plan", *comparison(tmp_path)[:-1]]):
         again = epsearch(*command, *(["--claim", "er > agem"] if command[0] == "plan" else []))
         assert again.status == 2 and line in again.err and len(again.err.splitlines()) == 1
@@ -93,7 +93,7 @@ def test_a_claim_that_a_tuning_hides_is_answered_as_too_late(epsearch, tmp_path,
     assert done.status == 0, done.err
     assert done.json["claim"]["earlier"] > 0 and done.json["claim"]["answer"] == "stored too late"
     page = (tmp_path / "two" / "comparison.html").read_text(encoding="utf-8")
-    assert "are older than the claim: it is not tested." in page
+    assert "older than the claim: it is not tested." in page
 
 
 @pytest.mark.slow

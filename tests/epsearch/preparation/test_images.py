@@ -271,6 +271,9 @@ class TestDatasets:
         assert answer.status == 1 and "1: train/bat/0.png" in answer.out
         one_line(epsearch("run", "--dataset", folder, *SEARCH), "1 of 64 images cannot be decoded: train/bat/0.png")
         one_line(epsearch("datasets", "prepare", folder), "train/bat/0.png")
+        few = {"tasks": 4, "cv_tasks": 2, "classes_per_task": 2, "memory": 2, "image_size": 16}
+        with pytest.raises(UsageError, match="1 of 64 images cannot be decoded"):
+            images.decode_for(build(Search, few | {"dataset": folder}), Recorded())
         assert epsearch("run", "--dataset", folder, *SEARCH, "--skip-corrupt", "--quiet").status == 0
 
     def test_what_has_no_images(self, epsearch):
@@ -302,6 +305,7 @@ def _without(options, name):
     [
         (["--dataset", "folder:nowhere"], ["nowhere"]),
         (["--dataset", "folder:"], ["dataset must be a name, folder:PATH or module:factory"]),
+        (["--dataset", "folder:/"], ["no class folders in /"]),
         (["--dataset", "split_cub", "--data-dir", "nowhere"], ["no CUB-200-2011 under", "nowhere", "CUB_200_2011"]),
         (
             ["--dataset", "FOLDER", "--tasks", "9"],

@@ -16,6 +16,7 @@ from epsearch.service.work.scheduler import Scheduler
 from results.ledger.store import Store
 from results.ledger.writers.queue import Limits, Submission, in_turn
 from tests.support import service
+from tests.support.ledgers import NAME
 from tests.support.limits import HANGS
 from tests.support.service import STUDY
 
@@ -116,6 +117,19 @@ def test_an_owner_stays_when_an_admin_changes_the_study(client):
 def test_somebody_else_may_ask_for_the_same_study(client):
     answer = client.post(API, json=STUDY | {"name": "of_ann"}, headers=bearer("ben"))
     assert answer.status_code == 200 and "nothing was changed" in answer.json()["note"]
+
+
+@pytest.mark.slow
+def test_a_study_of_the_command_line_is_taken_over_by_an_admin_alone(tmp_path):
+    """Its options are no secret: a submission must not make them the way to somebody else's results."""
+    own = service.with_a_finished_study(tmp_path / "runs", tokens=TOKENS)
+    with service.client_of(own) as client:
+        options = client.get(f"{API}/{NAME}", headers=bearer("ben")).json()["config"]
+        body = {name: value for name, value in options.items() if name in STUDY} | {"name": NAME, "certify": 4}
+        answer = client.post(API, json=body, headers=bearer("ben"))
+        assert answer.status_code == 403 and "only an admin may change it" in answer.json()["detail"]
+        assert states(client)[NAME] == ("finished", None)
+        assert client.post(API, json=body, headers=bearer("root")).status_code == 201
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """What leaves the service: no folder of its machine, output of processes, advice in the words of pages."""
 
+import json
 import re
 
 import pytest
@@ -24,7 +25,20 @@ def test_folders_of_the_machine_are_named_by_their_options(tmp_path):
         (f"{own.out}-more and {own.out}.txt", f"{own.out}-more and {own.out}.txt"),
         (f"{own.out}", "OUT"),
     ):
-        assert hide(text.encode()).decode() == wanted
+        assert hide(text.encode(), "").decode() == wanted
+
+
+@pytest.mark.parametrize("named", ["/", "{}", "{}/", "x", "/tmp"])
+def test_a_path_of_the_client_shows_no_other(tmp_path, named):
+    """Only what the client has named itself stays, also where a terminal or JSON writes it otherwise."""
+    own = settings(tmp_path / 'of "me"')
+    hide, text = hide_paths(own), f"at {own.out}/first, from {own.data_dir}"
+    assert str(tmp_path) not in hide(text.encode(), named.format(tmp_path.parent)).decode()
+    report = f"{own.out}/first/report.html"
+    broken = f"report  {report[:30]}\x1b[0m\n        \x1b[32m{report[30:]}"
+    for written in (report, broken, json.dumps({"report": report})):
+        answer = hide(f"{written} of {own.data_dir}".encode(), report).decode()
+        assert answer == f"{written} of DATA"
 
 
 @pytest.mark.slow
@@ -53,6 +67,9 @@ def test_no_answer_has_a_folder_of_the_machine(tmp_path):
         for answer in answers:
             assert answer.status_code == 200 and str(tmp_path) not in answer.text, answer.url
             assert int(answer.headers["content-length"]) == len(answer.content)
+        named = {"path": "elsewhere/report.html"}
+        for address in (f"/api/v1/studies/{ledgers.NAME}/outcome?format=json", "/studies/outcome"):
+            assert str(tmp_path) not in client.get(address, params=named).text
         assert answers[-1].text == "epsearch: cannot read DATA/MNIST"
 
 

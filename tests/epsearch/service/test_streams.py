@@ -11,11 +11,12 @@ import pytest
 
 from epsearch.service import streams
 from epsearch.service.streams import MOST_MISSED, MOST_WAITING, Streams
+from results.ledger.errors import StoreGone
 from results.ledger.url import LedgerUrl
 from results.ledger.writers.holder import here
 from tests.contracts.conftest import postgresql, store, url
 from tests.support.limits import HANGS
-from tests.support.service import listening, settings, until
+from tests.support.service import client_of, listening, settings, until
 
 __all__ = ["postgresql", "store", "url"]
 
@@ -265,6 +266,18 @@ def with_events(tmp_path_factory):
         store.leases.acquire("demo", here())
         note(store, 3)
         yield address
+
+
+def test_a_ledger_that_fails_as_a_stream_begins_ends_it(tmp_path, monkeypatch, capfd):
+    """The client connects again; nothing is reported as a bug."""
+    with client_of(settings(tmp_path / "runs")) as client:
+
+        def fails(*arguments):
+            raise StoreGone("the server is away")
+
+        monkeypatch.setattr(client.app.state.service.studies.store.events, "read", fails)
+        assert client.get("/api/v1/events?after=0").text == ""
+    assert "bug" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("query", ["?after=-1", "?after=x", f"?after={2**63}"])

@@ -3,6 +3,7 @@
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -113,7 +114,7 @@ def test_it_is_said_in_one_line(small_study):
     events = Harm(lambda: HARMS["its rows deleted"](study.storage.file))
     run(study, events)
     (line,) = [one for one in events.warnings if "lacked" in one]
-    assert line == "the ledger lacked 4 results of study 'mine' at the end; they are stored again"
+    assert line == "the ledger lacked 4 results of study 'mine' at the end, stored again now"
     events = Harm(lambda: HARMS["removed"](study.storage.file))
     run(study.but(name="again", seeds=(5, 6)), events)
     assert any("is not the file that it was" in one for one in events.warnings)
@@ -197,6 +198,18 @@ def test_results_that_cannot_be_stored_are_in_a_file(epsearch, small_options, mo
     assert stored
     answer = epsearch("run", *small_options, "--name", "mine", "--json")
     assert answer.json["effort"]["reused"] >= len(stored) if "effort" in answer.json else answer.status == 0
+
+
+@pytest.mark.slow
+def test_certificates_that_cannot_be_stored_are_in_a_file(small_study, broken):
+    """Also where all members were stored by an earlier run."""
+    study = small_study(**OPTIONS | {"certify": 0})
+    run(study)
+    broken()
+    with pytest.raises(StoreError):
+        run(study.but(certify=1))
+    with ZipFile(study.out / "mine" / SAVED) as saved:
+        assert len(saved.read("certificates.jsonl").splitlines()) == 1
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ def test_lost_seeds_decide_nothing():
 def test_a_claim_that_came_after_members_is_not_tested():
     one = stored(earlier=2)
     assert answer(one) == "stored too late" and in_brief(one) == "a > b + 1: stored too late"
-    assert sentences(one)[1] == "2 members of the evaluation are older than the claim: it is not tested."
+    assert sentences(one)[1] == "The evaluation has 2 members older than the claim: it is not tested."
 
 
 def test_no_answer_before_the_last_member():

@@ -270,6 +270,23 @@ def test_a_process_that_meets_a_trouble_of_the_machine_is_tried_again(worker, st
     assert state(store) == (FAILED, "cv-tasks must be at least 1")
 
 
+def test_a_trouble_is_over_where_no_study_waits_any_more(worker, store, monkeypatch):
+    clock, full = [1000.0], OSError(errno.ENOSPC, "No space left on device")
+
+    def probe(folder):
+        raise full
+
+    monkeypatch.setattr(scheduler, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(scheduler, "probe", probe)
+    submit(store, "a")
+    worker.step()
+    assert worker._trouble
+    store.leases.cancel("a")
+    clock[0] += 5
+    worker.step()
+    assert not worker._trouble
+
+
 @pytest.mark.slow
 def test_ready_says_for_what_studies_wait(worker, store, monkeypatch):
     monkeypatch.setattr(scheduler, "POLL_SECONDS", 0.01)
