@@ -22,10 +22,10 @@ import numpy as np
 from along import STAGES, Row, identity, rows, unpacked
 from machine import Figures
 
-from epsearch.loop.strategy_driver.prediction import INDIFFERENCE, search_stages
+from epsearch.loop.strategy_driver.prediction import search_stages
 from epsearch.study.kinds import Search
 from results.files import write_atomically
-from results.statistics.extrapolation import Extrapolation
+from results.statistics.extrapolation import INDIFFERENCE, Extrapolation
 from search_spaces.space import Parameter, Point, Space
 
 SEEN = (3, 4, 5, 10)

@@ -11,6 +11,11 @@ def cache_folder() -> Path:
     return Path(os.environ.get("EPSEARCH_CACHE") or user_cache_path("epsearch")).absolute()
 
 
+def learner_cache() -> Path:
+    """Returns the folder of first tasks that members share, and of the last tasks of members that were killed."""
+    return cache_folder() / "learners"
+
+
 def image_cache() -> Path:
     """Returns the folder of decoded images."""
     return cache_folder() / "images"

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from trainers.cohort import Learner
-from trainers.hyperparameters import BATCH_SIZE, STEPS, Hyperparameters, Value
+from trainers.hyperparameters import BATCH_SIZE, STEPS, Hyperparameter, Hyperparameters, Value
 from trainers.passes import steps_of_task
 
 if TYPE_CHECKING:  # forks are plain values, too
@@ -41,14 +41,16 @@ class Fork(Learner):
             before, now = (
                 values.get(hyperparameter.name) for values in (self.origin.hyperparameters, self.hyperparameters)
             )
-            # A pass that is cut offers a reservoir as many examples as the mini-batches hold.
-            fixed = hyperparameter.fixed or (
-                hyperparameter.name == BATCH_SIZE.name and self.hyperparameters.get(STEPS.name) is not None
-            )
-            if fixed and before != now:
+            if is_fixed(hyperparameter, self.hyperparameters) and before != now:
                 raise ValueError(
                     f"{hyperparameter.name} must stay the same throughout a run, got {before} and then {now}"
                 )
+
+
+def is_fixed(hyperparameter: Hyperparameter, values: Hyperparameters) -> bool:
+    """Returns whether a hyperparameter must stay the same throughout a run, whose hyperparameters have these values."""
+    # A pass that is cut offers a reservoir as many examples as the mini-batches hold.
+    return hyperparameter.fixed or (hyperparameter.name == BATCH_SIZE.name and values.get(STEPS.name) is not None)
 
 
 def fork(origin: Learner, after: int, **values: Value) -> Fork:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from epsearch.cache import cache_folder
+from epsearch.cache import learner_cache
 from epsearch.control.writable import writable_ledger
 from epsearch.events import ignore
 from epsearch.failures.errors import Interrupted
@@ -17,8 +17,6 @@ from epsearch.session.lease import acquire
 from epsearch.session.session import stored_loop
 from results.ledger.store import Store, StudyRow
 from results.ledger.url import LedgerUrl
-
-LEARNERS = "learners"  # the folder of first and last tasks, in the cache
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ def _unused(before: str, store: Store, storage: LedgerUrl, out: Path) -> tuple[f
 
 def _cached_tasks() -> Iterator[tuple[Path, float]]:
     """Yields the files of cached tasks, and when they were changed; studies remove some meanwhile."""
-    for file in (cache_folder() / LEARNERS).rglob("*"):
+    for file in learner_cache().rglob("*"):
         with suppress(FileNotFoundError):
             if stat.S_ISREG((facts := file.stat()).st_mode):
                 yield file, facts.st_mtime

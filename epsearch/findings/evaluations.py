@@ -47,7 +47,7 @@ def evaluations(loop: SearchLoop, store: Store) -> tuple[EvaluatedChoice, ...]:
 
 def _every(loop: SearchLoop, store: Store) -> Iterator[tuple[dict[str, Any], str, bool]]:
     """Yields content, time, and whether it is missing in the ledger, of every evaluation."""
-    stored = store.described("eval")
+    stored = store.contents("eval")
     yield from ((content, created, False) for content, created in stored)
     choices = {_choice(content) for content, _ in stored}
     yield from ((content, when, _choice(content) not in choices) for content, when in loop.evaluation_log.read())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from epsearch.cache import cache_folder
+from epsearch.cache import cache_folder, learner_cache
 from epsearch.gpu_check import FOREIGN, checked_gpu
 from epsearch.machine import rounding_hash, usable_cores
 from epsearch.operating_system import is_own, user_name
@@ -49,7 +49,7 @@ class Run(NamedTuple):
     """A learner and the stream it is trained on. Its result is stored as a record."""
 
     phase: str
-    """`cv` (D^CV) or `eval` (D^EV)."""
+    """One of PHASES: `cv` (D^CV), `eval` (D^EV), …"""
     learner: Learner
     order: int = 0
     """The number of the order of its tasks; 0 for the stream's own, or for that of the study."""
@@ -68,7 +68,7 @@ class Job:
     stage: str
     """Stage of the study, in words."""
     phase: str
-    """Stream: `cv` or `eval`."""
+    """Stream, one of PHASES: `cv`, `eval`, …"""
     cohort: Cohort
     architecture: Architecture
     stream: StreamRequest
@@ -341,7 +341,7 @@ def training_of(job: Job, stream: TaskStream) -> "Training":
         return plain
     # The driver removes checkpoints for all machines, once it has stored the results.
     keep = TRAINING if job.checkpoints is None else NEWEST
-    return replace(plain, folder=cache_folder() / "learners", store=job.checkpoints, keep=keep)
+    return replace(plain, folder=learner_cache(), store=job.checkpoints, keep=keep)
 
 
 def delete_checkpoints(job: Job, stream: TaskStream) -> None:

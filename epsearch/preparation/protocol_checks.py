@@ -10,8 +10,7 @@ from epsearch.protocols.registry import protocol
 from epsearch.study.kinds import OneMethod, ProtocolStudy, Search
 from results.labels import count_text
 from trainers import methods
-from trainers.forks import cut_of
-from trainers.hyperparameters import BATCH_SIZE, Hyperparameter
+from trainers.forks import cut_of, is_fixed
 from trainers.streams.base import TaskStream
 
 
@@ -24,7 +23,7 @@ def check_protocol(study: ProtocolStudy, name: str) -> None:
     if view is None:
         return
     _check_view(study, name, view)
-    if search_protocol.per_task and _is_fixed(study, declared):
+    if search_protocol.per_task and is_fixed(declared, study.hyperparameters):
         raise UsageError(f"protocol {name} cannot change {declared.name} from task to task; choose another")
 
 
@@ -101,8 +100,3 @@ def _check_tasks(study: OneMethod, name: str, tasks: int) -> None:
                 f"protocol {name} sees {count_text(tasks, 'task')}, but {chosen} of {study.method} needs {least} to "
                 "act; choose another"
             )
-
-
-def _is_fixed(study: ProtocolStudy, declared: Hyperparameter) -> bool:
-    """Returns whether a hyperparameter must stay the same throughout a run, as `trainers.forks` has it."""
-    return declared.fixed or (declared.name == BATCH_SIZE.name and study.hyperparameters.steps is not None)

@@ -26,8 +26,8 @@ from trainers.streams import present
 
 SERVER_SET = tuple(name for name, option in Study.options().items() if option.scope == PLACE)
 """Options with paths, which the service chooses: a client's would be paths of this machine."""
-TITLES = {"search": "run", "comparison": "compare", "memory study": "memory", "protocol study": "protocols"}
-"""Maps the title of a study kind to the kind's name."""
+TITLES = {"run": "search", "compare": "comparison", "memory": "memory study", "protocols": "protocol study"}
+"""Kind of study -> its title."""
 PRIORITIES = (-1000, 1000)
 TAG = re.compile(r"[\w.-]{1,40}")
 OF_THE_URL = frozenset({"notify", "priority"})
@@ -42,7 +42,7 @@ def build_study(request: Mapping[str, Any], settings: Settings) -> Study:
     """Builds the study of a request: `kind`, and options by name as in a YAML file. Raises UsageError."""
     options = {str(name).replace("-", "_"): value for name, value in request.items()}
     kind = options.pop("kind", Search.kind)
-    if isinstance(kind, str) and (meant := TITLES.get(kind.lower())):
+    if meant := next((one for one, title in TITLES.items() if title == str(kind).lower()), None):
         raise UsageError(f"no kind {kind!r}; known: {', '.join(KINDS)}; did you mean {meant!r}?")
     return build(KINDS[one_of(kind, "kind", KINDS)], check_options(options, settings) | server_options(settings))
 

@@ -86,7 +86,7 @@ class RunRecord:
     key: str
     """`content_key` of `content`, computed by the caller."""
     phase: str
-    """Which stream: "cv" (cross-validation) or "eval" (evaluation)."""
+    """Which stream, one of PHASES: of cross-validation ("cv"), of the evaluation ("eval"), …"""
     method: str
     """Our name: "soft_agem", "agem", …"""
     epsilon: float

@@ -125,8 +125,8 @@ class Store(Access):
                 )
 
     @try_again
-    def described(self, phase: str) -> list[tuple[dict[str, Any], str]]:
-        """Returns (content, time of creation) of every run on the streams of a phase, "cv" or "eval", oldest first."""
+    def contents(self, phase: str) -> list[tuple[dict[str, Any], str]]:
+        """Returns (content, time of creation) of every run on the streams of a phase of PHASES, oldest first."""
         rows = self._undamaged(schema.runs, _content, *OLDEST_RUNS, where=schema.runs.c.phase == phase)
         return [(content, row.created) for row, content in rows]
 

@@ -53,6 +53,9 @@ FLOOR = 0.005
 FEWEST_TASKS = 3
 """With two tasks nothing tells what the first task afterwards takes from what later ones take."""
 
+INDIFFERENCE = 0.01
+"""A difference of accuracies that does not matter, as in docs/along.md: a search need not go on for it."""
+
 MOST_VALUES = 100
 """Values of a fit, which takes the cube of their number; of more, neighbours count as one."""
 

@@ -12,10 +12,7 @@ from results.ledger.record import RunRecord, Unit
 from results.metrics import METRICS
 from results.points import group, point_text
 from results.search import SearchResults
-from results.statistics.extrapolation import FEWEST_TASKS, Extrapolation
-
-INDIFFERENCE = 0.01
-"""A difference of accuracies that does not matter, as in docs/along.md."""
+from results.statistics.extrapolation import FEWEST_TASKS, INDIFFERENCE, Extrapolation
 
 
 class Forecast(NamedTuple):

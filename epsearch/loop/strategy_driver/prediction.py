@@ -18,9 +18,6 @@ from search_spaces.space import Point, Space
 if TYPE_CHECKING:
     from results.statistics.extrapolation import Extrapolation
 
-INDIFFERENCE = 0.01
-"""By how much A_T of another value may be higher, in a search that need not go on."""
-
 Members = tuple[tuple[RunRecord | None, ...], ...]
 """The records of each point, one a unit; None where there is none."""
 
@@ -62,6 +59,8 @@ def search_stages(
     points: all that were tried; record_of: the record of a point and a unit with so many further tasks. A stage has a
     task more than the one before, and the values of it that may be better than its choice by more than `INDIFFERENCE`.
     """
+    from results.statistics.extrapolation import INDIFFERENCE
+
     stages, left, evaluated = list[SearchStage](), tuple(points), study.tasks - study.cv_tasks
     for more in range(study.further_tasks + 1):
         members = tuple(tuple(record_of(point, unit, more) for unit in study.units) for point in left)

@@ -19,14 +19,13 @@ from epsearch.findings.order import FIELDS, NEWEST, sort_studies
 from epsearch.plugins.registration import set_objective
 from epsearch.service import answers
 from epsearch.service.access.limits import READERS, REPORTERS, WRITERS, ThreadedRouter
-from epsearch.service.requests import SERVER_SET
-from epsearch.service.routes import Name, Service, Wanted, token_of
+from epsearch.service.requests import SERVER_SET, TITLES
+from epsearch.service.routes import PER_PAGE, Name, Service, Wanted, token_of
 from epsearch.service.studies import STATES
 from epsearch.service.web import actions, forms, help
 from epsearch.service.web.advice import on_page
 from epsearch.service.web.content import COLUMNS, MOST_MEMBERS, content
 from epsearch.service.web.log_cache import Line, LogCache
-from epsearch.service.web.rendering import KINDS as KIND_TITLES
 from epsearch.service.web.rendering import add_back_link, render
 from epsearch.service.work.processes import output
 from epsearch.status import StudyStatus
@@ -48,7 +47,6 @@ from results.metrics import METRICS
 from results.search import SearchResults
 from search_spaces.published.definition import definitions
 
-PER_PAGE = 50
 ENDED = (CANCELLED, FAILED, FINISHED, INTERRUPTED)
 MOST_CHANGES = 200
 MOST_OUTPUT = 8192  # bytes of the output of a failed study on its page
@@ -153,7 +151,7 @@ def _study(pages: APIRouter, service: Service) -> None:
             error=error,
             output=output(name, service.settings, MOST_OUTPUT) if status.state == FAILED else "",
             config=None if config is None else _yaml(config),
-            kind=KIND_TITLES.get(status.kind, "study"),
+            kind=TITLES.get(status.kind, "study"),
             log=[(event, text, answers.iso_time(event.time)) for event, text in log],
             columns=[(name, METRICS[name].display_unit) for name in COLUMNS],
             most=MOST_MEMBERS,

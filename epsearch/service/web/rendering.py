@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from epsearch import events
+from epsearch.service.requests import TITLES
 from epsearch.service.routes import token_of
 from results.html import page
 from results.labels import MISSING, dataset_label, duration_text
@@ -33,8 +34,6 @@ STATIC = {
 GZIPPED = ("plotly.js",)
 """Files that are stored and sent compressed."""
 A_YEAR = 365 * 24 * 3600
-KINDS = {"run": "search", "compare": "comparison", "memory": "memory study", "protocols": "protocol study"}
-"""Kind of study -> its title."""
 
 
 def render(request: Request, template: str, code: int = 200, **values: Any) -> HTMLResponse:
@@ -90,7 +89,11 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.globals |= {"static": lambda name: f"/static/{name}?v={_hash(name)}", "KINDS": KINDS, "MISSING": MISSING}
+    templates.globals |= {
+        "static": lambda name: f"/static/{name}?v={_hash(name)}",
+        "TITLES": TITLES,
+        "MISSING": MISSING,
+    }
     templates.globals["EVENTS"] = ",".join(events.kinds())
     templates.filters |= {
         "prose": lambda text: Markup(page.prose(html.unescape(str(text)))),

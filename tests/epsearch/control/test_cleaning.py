@@ -5,8 +5,8 @@ import os
 import pytest
 
 from epsearch import Interrupted
-from epsearch.cache import cache_folder
-from epsearch.control.removing import LEARNERS, clean, delete
+from epsearch.cache import learner_cache
+from epsearch.control.removing import clean, delete
 from epsearch.control.resuming import failed_studies
 from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
@@ -51,7 +51,7 @@ def test_nothing_is_cleaned_away_unless_somebody_is_sure(store, storage, tmp_pat
 
 def test_kept_tasks_go_when_they_are_old(storage, tmp_path):
     Store.open(storage).close()
-    folder = cache_folder() / LEARNERS / "below"
+    folder = learner_cache() / "below"
     folder.mkdir(parents=True)
     old, new = folder / "old", folder / "new"
     for file in (old, new):
@@ -63,7 +63,7 @@ def test_kept_tasks_go_when_they_are_old(storage, tmp_path):
 
 def test_a_task_that_a_study_removes_meanwhile_ends_nothing(storage, tmp_path):
     Store.open(storage).close()
-    folder = cache_folder() / LEARNERS
+    folder = learner_cache()
     folder.mkdir(parents=True)
     (folder / "gone").symlink_to(folder / "nowhere")  # is listed, and is no file that can be read
     assert clean(storage, tmp_path, AN_HOUR, lambda removal: pytest.fail("there is nothing to ask about")).files == ()

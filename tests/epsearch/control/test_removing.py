@@ -5,8 +5,8 @@ import time
 import pytest
 
 from epsearch import Interrupted, UsageError, run
-from epsearch.cache import cache_folder
-from epsearch.control.removing import LEARNERS, clean, delete
+from epsearch.cache import learner_cache
+from epsearch.control.removing import clean, delete
 from epsearch.preparation import history
 from results.ledger.store import Store
 from results.ledger.writers.holder import here
@@ -172,10 +172,10 @@ def test_members_that_no_study_has_are_cleaned_away(two, epsearch):
     execute(first.out, "DELETE FROM epsearch_studies WHERE name = 'second'")  # as a study that was lost
     assert epsearch("clean", "--older-than", "30d", "--yes").out == "there is nothing to remove\n"
     assert keys(second) and not keys(second) & removed
-    kept = list((cache_folder() / LEARNERS).rglob("*"))
+    kept = list(learner_cache().rglob("*"))
     removal = clean(first.storage, first.out, 1.0, yes)
     assert removal.runs and keys(second) == set() and removal.events
-    assert kept and not [file for file in (cache_folder() / LEARNERS).rglob("*") if file.is_file()]
+    assert kept and not [file for file in learner_cache().rglob("*") if file.is_file()]
 
 
 @pytest.mark.slow

@@ -94,7 +94,7 @@ def test_trials_of_a_constant_continue_it_bit_for_bit(study, store):
 def test_a_fork_goes_on_where_its_states_are_gone(study, store, tmp_path, monkeypatch):
     loop = make(study(protocols="chf"), store)
     finish(loop)
-    monkeypatch.setattr("epsearch.loop.jobs.cache_folder", lambda: tmp_path / "empty")
+    monkeypatch.setattr("epsearch.loop.jobs.learner_cache", lambda: tmp_path / "empty")
     for record in [one for one in loop.records.values() if "schedule" in one.content]:
         (again,) = [execute(loop._job(0, ([run_of(record)], None), 1))]
         assert str(again.value.fingerprints[0]) == record.fingerprint

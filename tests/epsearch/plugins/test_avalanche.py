@@ -143,7 +143,7 @@ def test_it_is_searched_certified_and_keyed(study, tmp_path):
     assert certificate.within(0.0), "Python's generator is seeded, too"
     assert max(record.accuracies[-1, -1] for record in loop.records.values()) > 0.3
     with open_store(study().storage) as store:
-        assert {content["method"] for content, _ in store.described("cv")} == {"avalanche:AGEM"}
+        assert {content["method"] for content, _ in store.contents("cv")} == {"avalanche:AGEM"}
     assert train(study(name="two", certify=0))[1].trained == 0
     stand_in(tmp_path / "library", "0.6.1")
     (tmp_path / "library" / "avalanche_lib-0.6.0.dist-info").rename(

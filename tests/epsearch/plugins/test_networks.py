@@ -54,7 +54,7 @@ def nets(tmp_path, monkeypatch):
 
 def keys(study):
     with open_store(study.storage) as store:
-        return [content["stream"] for content, _ in store.described("cv")]
+        return [content["stream"] for content, _ in store.contents("cv")]
 
 
 @pytest.mark.slow

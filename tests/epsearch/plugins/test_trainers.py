@@ -59,7 +59,7 @@ def study(tmp_path):
 
 def records(study):
     with open_store(study.storage) as store:
-        found = [content for phase in ("cv", "eval") for content, _ in store.described(phase)]
+        found = [content for phase in ("cv", "eval") for content, _ in store.contents(phase)]
     return found
 
 
