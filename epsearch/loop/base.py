@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from epsearch.failures.errors import TrainingFailed, UsageError
 from epsearch.ledger.evaluation_log import EvaluationLog
 from epsearch.loop.claims import Claims
-from epsearch.loop.cohorts import Kind, Order, cut, kind_of
+from epsearch.loop.cohorts import CohortRuns, Kind, cut, kind_of
 from epsearch.loop.content import content, further_tasks, measured, measures_transfer, records, run_key
 from epsearch.loop.estimates import MemberCounts
 from epsearch.loop.jobs import Job, JobResult, Prefix, Run, checkpoint_names, delete_checkpoints
@@ -170,13 +170,13 @@ class Loop(ABC):
         if self.done:
             return []
         if not self._jobs:
-            self._jobs = self._number_jobs(self._orders(self.workers))
+            self._jobs = self._number_jobs(self._stage_cohorts(self.workers))
         return self.claims.of((self._jobs, self._early_jobs), self.workers)
 
     def upcoming(self, workers: int) -> list[Job]:
         """Returns the next jobs for a number of workers, numbered from 0, without opening them."""
-        orders = [] if self.done else [*self._orders(workers), *self._early()]
-        return [self._job(number, order, workers) for number, order in enumerate(orders)]
+        cohorts = [] if self.done else [*self._stage_cohorts(workers), *self._early()]
+        return [self._job(number, cohort, workers) for number, cohort in enumerate(cohorts)]
 
     def checkpoints(self) -> set[str]:
         """Returns the names of the checkpoints of the missing members of this stage, and of early ones."""
@@ -302,11 +302,11 @@ class Loop(ABC):
         # Opened once: they are not stored while they are trained, and would be opened again.
         return self._number_jobs(self._early())
 
-    def _orders(self, workers: int) -> list[Order]:
+    def _stage_cohorts(self, workers: int) -> list[CohortRuns]:
         """Returns the cohorts of the stage, for a number of workers."""
         return self._cohorts(self.missing(), workers)
 
-    def _early(self) -> list[Order]:
+    def _early(self) -> list[CohortRuns]:
         """Returns cohorts that may be trained before their stage begins."""
         return []
 
@@ -335,7 +335,7 @@ class Loop(ABC):
         self.records.update(stored)
         self.reused += len(stored)
 
-    def _cohorts(self, runs: Sequence[Run], workers: int) -> list[Order]:
+    def _cohorts(self, runs: Sequence[Run], workers: int) -> list[CohortRuns]:
         """Cuts runs into cohorts for a number of workers."""
         return cut(runs, workers, self.study.device, self._work, self.fitting and self._fitting)
 
@@ -343,14 +343,14 @@ class Loop(ABC):
         assert self.fitting is not None
         return self.fitting(self._job(0, (runs, None), self.workers))
 
-    def _number_jobs(self, orders: Iterable[Order]) -> dict[int, Job]:
+    def _number_jobs(self, cohorts: Iterable[CohortRuns]) -> dict[int, Job]:
         """Returns new jobs by number, unique in this loop."""
-        # Orders come first in zip, so that no number is drawn after the last one.
-        return {n: self._job(n, order, self.workers) for order, n in zip(orders, self._numbers, strict=False)}
+        # Cohorts come first in zip, so that no number is drawn after the last one.
+        return {n: self._job(n, cohort, self.workers) for cohort, n in zip(cohorts, self._numbers, strict=False)}
 
-    def _job(self, number: int, order: Order, workers: int) -> Job:
+    def _job(self, number: int, cohort: CohortRuns, workers: int) -> Job:
         """Returns a job, with everything that a worker on another machine needs."""
-        runs, certify = order
+        runs, certify = cohort
         study, first = self.study, runs[0]
         further, last = further_tasks(study, first), len(study.stream_tasks(first.phase)) + first.more
         return Job(

@@ -69,7 +69,7 @@ def describe_damage(damage: Mapping[str, str]) -> dict[str, str]:
     return {f"{key} {CERTIFICATE}": f"{CERTIFICATE}: {why}" for key, why in damage.items()}
 
 
-def order(record: RunRecord, records: Mapping[str, RunRecord], runs: Mapping[str, Run]) -> Certify:
+def comparison(record: RunRecord, records: Mapping[str, RunRecord], runs: Mapping[str, Run]) -> Certify:
     """Returns what a worker needs to compare a member alone with itself in its cohort.
 
     record: of the member; records and runs: by key, of all members of the search.

@@ -10,7 +10,7 @@ from trainers.hyperparameters import Hyperparameters
 
 Kind: TypeAlias = tuple[str, int, int, Prefix | None, str, Hyperparameters]
 
-Order: TypeAlias = tuple[Sequence[Run], Certify | None]
+CohortRuns: TypeAlias = tuple[Sequence[Run], Certify | None]
 """Members to train together, and the comparison of a certificate."""
 
 ROUNDING = 1e-9  # of numbers of members that are quotients of work
@@ -28,7 +28,7 @@ def cut(
     device: str,
     work: Callable[[Run], float],
     fitting: Callable[[list[Run]], list[int]] | None = None,
-) -> list[Order]:
+) -> list[CohortRuns]:
     """Cuts runs into cohorts for a number of workers.
 
     work: FLOP of a run. A cohort has runs of one kind; those of a seed stay together, as they share its data. On a CPU

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from epsearch.loop import certificates
 from epsearch.loop.base import Loop
-from epsearch.loop.cohorts import Order
+from epsearch.loop.cohorts import CohortRuns
 from epsearch.loop.content import content
 from epsearch.loop.estimates import MemberCounts
 from epsearch.loop.jobs import Certify, Job, JobResult, Run
@@ -203,7 +203,7 @@ class SearchLoop(Loop):
         tasks = count_text(study.first_tasks or len(study.stream_tasks(self._phase)), "task")
         return tasks + (f" or up to {study.cv_tasks + study.further_tasks}" if study.further_tasks else "")
 
-    def _orders(self, workers: int) -> list[Order]:
+    def _stage_cohorts(self, workers: int) -> list[CohortRuns]:
         """Returns the cohorts of the stage without early jobs; certificates come with the evaluation."""
         early = {run for job in self._early_jobs.values() for run in job.runs} if self.evaluating else set()
         missing = [run for run in self.missing() if run not in early]
@@ -465,7 +465,7 @@ class SearchLoop(Loop):
         """
         return self.records.get(self._key(self._run(point, unit, more)))
 
-    def _early(self) -> list[Order]:
+    def _early(self) -> list[CohortRuns]:
         """Returns the baseline, to train before the search ends; on a GPU nothing, as one large cohort is faster."""
         if self.study.scores_judge or self.study.device != "cpu":
             return []
@@ -490,13 +490,13 @@ class SearchLoop(Loop):
             runs = now
             self._read(runs)
 
-    def _certifying(self) -> list[Order]:
+    def _certifying(self) -> list[CohortRuns]:
         """Returns a job for each missing certificate: a member alone, without a shared first task."""
         runs = {self._key(run): run for run in self._scored(self.driver.assigned_seeds())}
         return [
             (
                 [runs[member]],
-                PERTURBED if key != member else certificates.order(self.records[member], self.records, runs),
+                PERTURBED if key != member else certificates.comparison(self.records[member], self.records, runs),
             )
             for key, member in self._uncertified().items()
         ]

@@ -10,7 +10,7 @@ from epsearch.failures.errors import UsageError
 from epsearch.ledger.location import hide_storage
 from epsearch.loop.base import Loop
 from epsearch.loop.certificates import compare
-from epsearch.loop.cohorts import Order
+from epsearch.loop.cohorts import CohortRuns
 from epsearch.loop.content import content, records
 from epsearch.loop.estimates import MemberCounts
 from epsearch.loop.jobs import Certify, Job, JobResult, Run
@@ -101,7 +101,7 @@ class Reruns(Loop):
     def _advance(self) -> None:
         """Does nothing: there is one stage."""
 
-    def _cohorts(self, runs: Sequence[Run], workers: int) -> list[Order]:
+    def _cohorts(self, runs: Sequence[Run], workers: int) -> list[CohortRuns]:
         # A certificate's job uses no cached checkpoints, which may be damaged.
         before = {key: record.fingerprint for key, record in self._before.items()}
         return [([run], Certify((), before.get(self._key(run), ""))) for run in runs]

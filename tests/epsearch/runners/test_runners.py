@@ -371,8 +371,10 @@ def test_what_finishes_while_a_training_is_stopped_is_stored(error):
     """A thread that has reported its last step trains to its end; its member would be trained again."""
     stored, loop_of_tests = [], SimpleNamespace()
     loop_of_tests.tell = stored.extend
+    all_begun = threading.Barrier(3)  # a job that no thread has taken up yet is not trained
 
     def train(job, progress):
+        all_begun.wait(HANGS)
         if job.number == 0:
             raise Interrupted
         assert threads._stop.wait(HANGS)
@@ -381,6 +383,8 @@ def test_what_finishes_while_a_training_is_stopped_is_stored(error):
     monitor = SimpleNamespace(stopping=False, update=lambda loop, ended: None)
     with pytest.raises(error), local.Threads(3, monitor, train=train) as threads:
         threads.begin([SimpleNamespace(number=number) for number in range(error is not Interrupted, 3)])
+        if error is not Interrupted:
+            all_begun.wait(HANGS)
         threads.collect(loop_of_tests, None if error is Interrupted else 0.0)
         raise error
     assert sorted(job.number for job in stored) == [1, 2]
