@@ -58,9 +58,14 @@ MEASURES = {
 }
 
 
+def search_members(members: list[Figures]) -> list[Figures]:
+    """Returns the members of the search without those from moved starts."""
+    return [one for one in members if one["phase"] == "cv" and not one.get("moved")]
+
+
 def scores_of(members: list[Figures], seeds: int) -> Scores:
     """Returns the scores of the members of the search."""
-    own = [one for one in members if one["phase"] == "cv" and not one.get("moved")]
+    own = search_members(members)
     epsilons = tuple(sorted({one["epsilon"] for one in own}))
     scores = {name: np.full((len(epsilons), seeds), np.nan) for name in MEASURES}
     for one in own:
@@ -170,7 +175,7 @@ def best_value(scores: Scores) -> str:
 
 def prediction(members: list[Figures], epsilons: tuple[float, ...], sizes: Figures) -> str:
     """Says what the model along tasks expects at the end of the evaluation, from the same three tasks."""
-    stored = {(one["epsilon"], one["seed"]): one["accuracies"] for one in members if one["phase"] == "cv"}
+    stored = {(one["epsilon"], one["seed"]): one["accuracies"] for one in search_members(members)}
     table = [[stored[epsilon, seed] for seed in range(sizes["seeds"])] for epsilon in epsilons]
     a = np.array(table, dtype=np.float64)
     tasks = sizes["tasks"] - a.shape[-1]

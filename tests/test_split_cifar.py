@@ -198,8 +198,11 @@ def test_the_page_says_what_is_expected_after_all_tasks(gain, said):
     for one in members:
         level = 0.5 + gain * one["epsilon"] + one["seed"] / 1000
         one["accuracies"] = [[level, None, None], [level, level, None], [level] * 3]
-    text = split_cifar_page.prediction(members, GRID, SIZES._replace(tasks=20)._asdict())
+    sizes = SIZES._replace(tasks=20)._asdict()
+    text = split_cifar_page.prediction(members, GRID, sizes)
     assert said in text and "cannot tell" not in text
+    moved = [one | {"moved": True, "accuracies": [[0.9, None, None]] + [[0.9] * 3] * 2} for one in members[:2]]
+    assert split_cifar_page.prediction(members + moved, GRID, sizes) == text
 
 
 def test_values_without_all_seeds_and_diverged_ones_have_no_difference():
