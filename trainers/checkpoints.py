@@ -129,9 +129,10 @@ class Checkpoints:
             save_arrays(self._folder, self._first | _named(origin), arrays)
 
     def last(self, learner: Learner, before: int | None = None) -> tuple[int, Arrays] | None:
-        """(the last task that was kept, what was kept) of a learner whose run did not end; None where it is not.
+        """Returns (the last task kept, its checkpoint) of a learner whose run did not end; None without one.
 
-        Of a fork at least what it begins with. before: of the tasks before this one; None for all that are trained.
+        A fork has at least the checkpoint that it begins with. before: of the tasks before this one; None for all that
+        are trained.
         """
         if self._runs is None:
             return None
