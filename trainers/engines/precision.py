@@ -41,7 +41,7 @@ def set_precision(path: NumericPath) -> None:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Has torch compute with one thread, on whose number the rounding of a product may depend; sets the number back.
+    """Sets torch to one thread within the context, as the rounding of a product may depend on the number.
 
     The number belongs to the calling thread, and others that train at the same time keep theirs.
     """
