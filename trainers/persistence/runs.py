@@ -143,7 +143,7 @@ class Runs:
 
 
 def works(place: Place) -> None:
-    """The place has just been seen to work, whatever it did before."""
+    """Records that the place works, whatever it did before."""
     _LOST.pop(str(place), None)
 
 
