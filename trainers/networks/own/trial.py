@@ -154,7 +154,7 @@ class _Trial:
         return least < ROWS and not _close(self._output(ROWS, True)[:least], self._output(least, True))
 
     def least(self) -> int:
-        """Examples of the smallest batch that the module takes in training; ROWS has been seen to work."""
+        """Returns the size of the smallest batch that the module takes in training; ROWS is known to work."""
         for rows in range(1, ROWS):
             try:
                 self._step(self._net, 1, rows)
@@ -164,7 +164,7 @@ class _Trial:
         return ROWS
 
     def unbatchable(self) -> str:
-        """Why members cannot be batched, in one line; "" where they can."""
+        """Returns the reason why members cannot be batched, in one line; "" where they can."""
         alone = OwnNetwork(replace(self._net.facts, unbatchable="not to be tried"))
         try:
             with warnings.catch_warnings(record=True) as caught:
