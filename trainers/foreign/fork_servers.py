@@ -73,7 +73,7 @@ _kept = _Kept()
 
 @contextmanager
 def keep_servers() -> Iterator[None]:
-    """Within the context, in all threads, trainers are imported by servers, which end with it."""
+    """Makes servers import trainers within the context, in all threads; they end with it."""
     with _kept.lock:
         _kept.holders += 1
     try:
@@ -83,7 +83,7 @@ def keep_servers() -> Iterator[None]:
 
 
 def keep_until_exit() -> None:
-    """As `keep_servers`, until this process ends, which is a worker."""
+    """Makes servers import trainers, as `keep_servers`, until this process ends, which is a worker."""
     with _kept.lock:
         if _kept.holders:
             return

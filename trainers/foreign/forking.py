@@ -22,7 +22,7 @@ from trainers.operating_system import readable
 
 
 def main(arguments: list[str]) -> None:
-    """As the module says."""
+    """Runs the guard process of a server, as the module says."""
     control, life, parent = (int(number) for number in arguments[:3])
     folder = Path(arguments[3])
     if not process_tree.become_subreaper():

@@ -89,7 +89,7 @@ def become_subreaper() -> bool:
 
 
 def die_with_parent() -> None:
-    """This process is killed when the thread that has started it ends."""
+    """Asks Linux to kill this process when the thread that has started it ends."""
     _prctl(SET_PDEATHSIG, signal.SIGKILL)
 
 

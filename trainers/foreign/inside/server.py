@@ -122,7 +122,7 @@ def _prepare(seeds: Seeds, files: Mapping[str, str], temporary: Path) -> str:
 
 
 def _check(seeds: Seeds, files: Mapping[str, str], temporary: Path) -> str:
-    """Returns what this process has that copies would lack or share, "" for nothing. files: those open before."""
+    """Returns what copies of this process would lack or share, in words; "" for nothing. files: those open before."""
     opened = [name for end, name in _open_files().items() if files.get(end) != name]
     if threads := _threads():
         return f"starts {threads}"
@@ -163,7 +163,7 @@ def _shares_memory() -> bool:
 
 
 def _generators(source: Source) -> bool:
-    """Returns whether a module of the trainer, or what that has, has a generator, whose first state copies share."""
+    """Returns whether a module of the trainer has a generator, or a value with one: copies would share its state."""
     kinds: tuple[type, ...] = (random.Random, np.random.Generator, np.random.RandomState)
     if (torch := sys.modules.get("torch")) is not None:
         kinds += (torch.Generator,)
@@ -173,7 +173,7 @@ def _generators(source: Source) -> bool:
 
 
 def _parts(value: Any) -> list[Any]:
-    """Returns what a class, an object or a collection has, and the defaults of a function."""
+    """Returns the values in a class, an object or a collection, and the defaults of a function."""
     if isinstance(value, ModuleType):  # that of Python has one, which is seeded for each task
         return []
     if isinstance(value, (list, tuple, set, frozenset)):
