@@ -35,7 +35,7 @@ class _HeldOut(StreamWrapper):
         return self._known[seed, task]
 
     def size(self, seed: int, task: int) -> int:
-        """Returns how many training examples are left."""
+        """Returns the number of training examples that are left."""
         return int(self._stream.size(seed, task)) - len(self.held(seed, task))
 
     def order(self, seed: int, task: int) -> Labels:

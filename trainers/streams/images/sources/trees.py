@@ -80,7 +80,7 @@ class Tree(ABC):
 
     @abstractmethod
     def stamp(self, name: str) -> Stamp:
-        """Returns what changes when the file does, had without reading it. Raises DataError."""
+        """Returns a stamp that changes when the file does, without reading it. Raises DataError."""
 
     @abstractmethod
     def _list(self, folder: str) -> tuple[list[str], list[str]]:
@@ -122,7 +122,10 @@ class FolderTree(Tree):
         return self._listed[folder]
 
     def _look(self, folder: str) -> tuple[list[str], list[str]]:
-        """As `_list`, from the disk; nothing of what is hidden, or no folder. Raises DataError."""
+        """Returns folders and files as `_list`, from the disk. Raises DataError.
+
+        None of a hidden folder, or of no folder.
+        """
         if folder and any(not part or _hidden(part) for part in folder.split("/")):  # "..", if a list of images says so
             return [], []
         path = self._path / folder
@@ -208,7 +211,10 @@ def open_tree(path: Path) -> Tree:
 
 
 def _visible(name: str) -> list[str]:
-    """The folders above a member of a zip file and its own name; none where any is hidden, or there are too many."""
+    """Returns the folders above a member of a zip file and its own name.
+
+    None where any is hidden, or there are too many.
+    """
     # As unpackers do: "./a//b" is "a/b".
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
     return [] if len(parts) > DEEPEST or any(map(_hidden, parts)) else parts
