@@ -161,11 +161,11 @@ class Checkpoints:
             self._saved = time.monotonic()
 
     def names(self, trained: Iterable[Learner]) -> set[str]:
-        """Returns the names of what is kept of runs; each task has one of its own."""
+        """Returns the names of the checkpoints of runs; each task has one of its own."""
         return set() if self._runs is None else self._runs.names([describe(learner) for learner in trained])
 
     def delete(self, trained: Iterable[Learner]) -> None:
-        """Removes what is kept of runs; fork points only with "all", for which those are kept."""
+        """Removes the checkpoints of runs; fork points only with "all", for which those are kept."""
         if self._runs is not None:
             self._runs.delete([describe(learner) for learner in trained])
 
@@ -190,7 +190,7 @@ def _named(origin: Origin) -> dict[str, Any]:
 
 
 def restore(stored: list[Arrays], learners: Learners, result: CohortResult) -> None:
-    """Writes what was kept of each learner into its row."""
+    """Writes the checkpoint of each learner into its row."""
     for row, arrays in enumerate(stored):
         learners.params[row] = torch.from_numpy(arrays["params"])
         for name, array in learners.state.items():

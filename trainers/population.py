@@ -242,7 +242,7 @@ class _Run:
         self._stride = 1  # steps between two looks: as many as take a moment
 
     def train(self, done: int, starts: list[Arrays]) -> CohortResult:
-        """Trains the learners after the task `done`, −1 for none, from what was kept of it."""
+        """Trains the learners after the task `done`, −1 for none, from their checkpoints."""
         engine = self._engine
         if done >= 0:
             learners, result = self._untrained(engine.start(), self._cohort.learners)

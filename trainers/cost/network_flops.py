@@ -141,5 +141,5 @@ def _sides(net: ResNet, size: int) -> list[int]:
 
 
 def _convolution(convolution: Convolution, side: int) -> float:
-    """Returns the forward pass; side of what it puts out."""
+    """Returns the FLOP of the forward pass of an image; side: of the output."""
     return 2.0 * convolution.outputs * side**2 * convolution.kernel**2 * convolution.inputs

@@ -53,7 +53,7 @@ class Learners:
 
     @classmethod
     def of(cls, params: Tensor, seed: Tensor, own: Mapping[str, Sequence[float]], state: State) -> "Learners":
-        """Returns learners of whom nothing is counted yet."""
+        """Returns learners with no step counted yet."""
         # float64: the compiled engine reads the learners' values back as they are.
         kind = torch.float32 if params.device.type in numeric_path.WITHOUT_FLOAT64 else torch.float64
         values = {name: torch.tensor(numbers, dtype=kind, device=params.device) for name, numbers in own.items()}
@@ -79,7 +79,7 @@ class Learners:
         return shared.but(**{name: values.to(self.params.dtype) for name, values in own.items()})
 
     def reset(self) -> None:
-        """Forgets what was counted in the task before."""
+        """Forgets the counts of the task before."""
         # In place: recorded graphs and views of these arrays stay good.
         self.first_bad.fill_(-1)
         self.projected.zero_()

@@ -50,7 +50,7 @@ class _Kept:
             notify(f"each member imports {reference} anew: {self.refused[key]}")
 
     def release(self) -> None:
-        """Ends what is kept where nobody needs it any more."""
+        """Ends the kept servers where nobody needs them any more."""
         with self.lock:
             self.holders -= 1
             if self.holders:

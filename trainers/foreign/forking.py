@@ -79,7 +79,7 @@ class _Watch:
             self._tell(f"trainer {self._ended.pop(self._trainer)}")
 
     def _obey(self) -> bool:
-        """Does what epsearch says; returns False where it has closed its end."""
+        """Follows the lines that epsearch sends; returns False where it has closed its end."""
         try:
             chunk = os.read(self._life, AT_ONCE)
         except ConnectionError:

@@ -182,7 +182,7 @@ class Measuring:
         return arrays | {"digest": np.array(self._digest), "self_reported": np.array(self._self_reported)}
 
     def resume(self, task: int, arrays: Arrays) -> None:
-        """Goes on after a task, from what `arrays` returned then."""
+        """Restores the measurements after a task, from the arrays that `arrays` returned then."""
         for name in MEASURED:
             getattr(self._result, name)[0] = arrays[name]
         self._digest, self._self_reported = str(arrays["digest"]), bool(arrays["self_reported"])

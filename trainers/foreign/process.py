@@ -227,7 +227,7 @@ class Process:
         server.begin()
 
     def _heard(self) -> None:
-        """Goes on with what the guard says."""
+        """Goes on with the lines of the guard."""
         said = self._guard.lines()
         if said is None and not self._begun:
             self._lost()
@@ -347,7 +347,7 @@ class Process:
             self._logged = output_log.append(self._log, chunk)
 
     def _drain(self) -> None:
-        """Reads what it has printed by now."""
+        """Reads its output so far."""
         if self._server is not None and not self._server.loaded:
             self._print(self._server.output)
             self._server.output = b""

@@ -41,7 +41,10 @@ def write(path: Path, mark: str, content: bytes | memoryview) -> None:
 
 
 def read(path: Path, mark: str, otherwise: str) -> bytes | None:
-    """Returns the content under this mark; None without it. A damaged file is noted, with what happens otherwise."""
+    """Returns the content under this mark; None where there is none, or the file is damaged.
+
+    A damaged file is noted. otherwise: what happens then, for the note.
+    """
     try:
         return contents(path, mark)
     except (FileNotFoundError, NotADirectoryError):

@@ -119,7 +119,7 @@ def blamed(
 
 @contextmanager
 def _signals() -> Iterator[list[BaseException]]:
-    """Collects what handlers of signals raise meanwhile. They run in the main thread alone."""
+    """Collects the exceptions of signal handlers within the context. They run in the main thread alone."""
     raised: list[BaseException] = []
     before: dict[int, Callable[[int, FrameType | None], Any]] = {}
 
@@ -145,7 +145,7 @@ def _signals() -> Iterator[list[BaseException]]:
 
 
 def call_fault(function: Callable[..., object], arguments: Iterable[str]) -> str:
-    """Returns why a function cannot be called with these arguments; "" where it can, or nothing is known of it.
+    """Returns the reason why a function cannot be called with these arguments; "" where it can, or is not known.
 
     >>> call_fault(len, ["one", "other"])
     'must take (one, other), it takes (obj, /): too many positional arguments'

@@ -126,7 +126,7 @@ def both_ways(rows, examples, layers, hidden, deltas, outputs, loss):  # type: i
 
 @in_order
 def backward(layers, deltas, outputs):  # type: ignore[no-untyped-def]
-    """Fills deltas below the last, and what is passed back to active units; it is zero for the others."""
+    """Fills deltas below the last, and the gradients by active units; they are zero for the others."""
     for number in range(len(layers) - 1, 0, -1):
         _passed_back(layers[number][0], deltas[number], outputs[number - 1], deltas[number - 1])
 

@@ -36,7 +36,7 @@ LONGEST = 80  # characters of a file's name
 
 
 def serve(control: int, guard: int, folder: Path) -> None:
-    """Imports what the folder's job says, answers whether that can be copied, and makes copies until it is left.
+    """Imports the trainer of the folder's job, answers whether that can be copied, and makes copies until it is left.
 
     An answer is a line: {"process", "why", "seconds"}, where "why" follows "its import" and is "" if it can be copied,
     or None where it failed, and "seconds" are those of the import; and then {"trainer"}, the process of each copy. A
@@ -96,7 +96,7 @@ def _answer(epsearch: socket.socket, said: Mapping[str, Any]) -> None:
 
 
 def _import(job: Mapping[str, Any], temporary: Path, seeds: Seeds) -> str | None:
-    """Returns why copies cannot have the import of a trainer, in words that follow "its import"; None if it fails.
+    """Returns the reason why copies cannot have the import, in words that follow "its import"; None if it fails.
 
     It is "" if they can. Each copy reads the source from the disk again, so that none trains with changed files.
     seeds: are begun.
@@ -114,7 +114,7 @@ def _import(job: Mapping[str, Any], temporary: Path, seeds: Seeds) -> str | None
 
 
 def _prepare(seeds: Seeds, files: Mapping[str, str], temporary: Path) -> str:
-    """Imports what the first optimizer of torch imports; then as `_check`."""
+    """Imports the modules that the first optimizer of torch imports; then checks as `_check`."""
     if "torch" in sys.modules:
         with suppress(Exception):
             import_module(FIRST_STEP)
@@ -122,7 +122,10 @@ def _prepare(seeds: Seeds, files: Mapping[str, str], temporary: Path) -> str:
 
 
 def _check(seeds: Seeds, files: Mapping[str, str], temporary: Path) -> str:
-    """Returns what copies of this process would lack or share, in words; "" for nothing. files: those open before."""
+    """Returns the reason why this process cannot be copied, in words; "" where it can.
+
+    files: those open before.
+    """
     opened = [name for end, name in _open_files().items() if files.get(end) != name]
     if threads := _threads():
         return f"starts {threads}"

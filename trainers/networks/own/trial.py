@@ -124,7 +124,7 @@ class _Trial:
                 raise NetworkError(f"{self._called} gives {value} for images of this stream in {_mode(training)}")
 
     def check_randomness(self) -> None:
-        """Refuses what draws at random in a pass: members would not be the same in any cohort."""
+        """Raises NetworkError for random draws in a pass: members would not be the same in any cohort."""
         for training in (True, False):
             with GENERATORS:
                 # More than once: another thread may draw meanwhile.
@@ -210,7 +210,7 @@ class _Trial:
         return generators() != before
 
     def _step(self, net: OwnNetwork, members: int, rows: int) -> dict[str, Tensor]:
-        """Returns all that a network is asked for in training, by name."""
+        """Returns the results of all calls of a network in training, by name."""
         params, x = self._params[:members], _examples(self._inputs, rows)[None]
         statistics, into, again = net.statistics(params), torch.zeros_like(params), torch.zeros_like(params)
         weight = torch.full((1, rows, 1), 1 / rows)
