@@ -117,7 +117,10 @@ class Hyperparameter:
         return f"{'>=' if self.closed else '>'} {self.low:g}" + (f" or {self.none!r}" if self.all_for_none else "")
 
     def fault(self, defaults: bool) -> str:
-        """Returns the reason why it cannot be declared like this; "" where it can. defaults: whether it needs one."""
+        """Returns the reason why it cannot be declared, in one line; "" where it can.
+
+        defaults: whether it needs one.
+        """
         if not self.name.isidentifier():
             return f"the name of a hyperparameter must be letters, digits and _, got {self.name!r}"
         if self.per_learner and (self.choices or self.all_for_none):

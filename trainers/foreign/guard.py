@@ -91,7 +91,7 @@ class Guard:
         return self._process.wait()
 
     def below(self) -> list[Any]:
-        """Returns the processes of the trainer, with all that they have started."""
+        """Returns the processes of the trainer, with all their descendants."""
         processes = process_tree.descendants(self._process.pid)
         self._seen = {*processes, *(process for process in self._seen if process.is_running())}
         return [process for process in processes if process.pid != self.server]
@@ -101,7 +101,7 @@ class Guard:
         self.end()
 
     def end(self) -> None:
-        """Ends all that is below it, and itself."""
+        """Ends all processes below it, and itself."""
         self.life.close()
         self._process.send_signal(signal.SIGCONT)  # it may have been stopped
         try:
@@ -216,7 +216,7 @@ class ForkServer(Guard):
             self.end()
 
     def end(self) -> None:
-        """Ends the server, the guard, and all that is below it."""
+        """Ends the server, the guard, and all processes below it."""
         if self.control.fileno() < 0:  # it has been ended
             return
         self.alive = False

@@ -361,7 +361,7 @@ class Process:
             self._print(chunk)
 
     def _write(self) -> None:
-        """Sends what can be sent at once, and listens for when more can be."""
+        """Sends as much as the pipe takes at once, and listens for when it takes more."""
         try:
             while self._outgoing:
                 with memoryview(self._outgoing) as whole:

@@ -57,6 +57,6 @@ class SavedState:
         self._runs.save(self._run, task, arrays | {STATE: np.fromfile(state, np.uint8)})
 
     def delete(self) -> None:
-        """Deletes all that is kept of the run, which has ended."""
+        """Deletes the saved states of the run, which has ended."""
         if self._runs is not None:
             self._runs.delete([self._run])

@@ -238,7 +238,7 @@ class Method:
 
     @property
     def hyperparameters(self) -> tuple[Hyperparameter, ...]:
-        """All that are declared."""
+        """All declared hyperparameters."""
         return self.own if self.foreign else (*OF_EVERY_METHOD, *self.own)
 
     def declarations(self, names: Iterable[str]) -> tuple[Hyperparameter, ...]:

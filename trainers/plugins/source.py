@@ -42,7 +42,7 @@ class Source:
     """The name of each file by its path on this machine."""
 
     def name(self, path: str) -> str | None:
-        """Returns the name of one of the files, or of what lies in one of them, a zip; None of what is none of them."""
+        """Returns the name of one of the files, or of a member of one, a zip; None of any other path."""
         places = [file for file in self.paths if path == file or path.startswith(file + os.sep)]
         return self.paths[places[0]] + path[len(places[0]) :] if places else None
 
@@ -108,7 +108,7 @@ def _places(whole: str) -> list[Path]:
 
 
 def _locations(spec: ModuleSpec) -> list[str]:
-    """Returns the folders of a package, else the file of a module; none of what is built into Python."""
+    """Returns the folders of a package, else the file of a module; none of a module that is built into Python."""
     if spec.submodule_search_locations is not None:
         return list(spec.submodule_search_locations)
     return [spec.origin] if spec.has_location and spec.origin else []

@@ -108,7 +108,7 @@ class TaskStream(Protocol):
 
     @property
     def outputs(self) -> int:
-        """Outputs of the network; labels lie in 0…outputs−1."""
+        """Number of the network's outputs; labels lie in 0…outputs−1."""
 
     def size(self, seed: int, task: int) -> int:
         """Returns the number of training examples that the task shows, at least 1."""
@@ -143,7 +143,7 @@ class PixelStream(TaskStream, Protocol):
 
     @property
     def inputs(self) -> int:
-        """P, the pixels of an example."""
+        """P, the number of pixels of an example."""
 
     @property
     def largest(self) -> float:

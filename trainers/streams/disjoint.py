@@ -134,7 +134,7 @@ class _Overlap(NamedTuple):
 
 
 def overlap(cv: TaskStream, ev: TaskStream, cv_seeds: Sequence[int], ev_seeds: Sequence[int]) -> _Overlap:
-    """Compares all that the cross-validation stream shows for any of its seeds with all of the evaluation stream.
+    """Compares all examples that the cross-validation stream shows for its seeds with those of the evaluation stream.
 
     Every example is hashed as the stream gives it, unless the stream is `Permuted`; an image that occurs in several
     tasks or seeds is hashed once. Raises ValueError where a side has no seeds: there would be nothing to prove.

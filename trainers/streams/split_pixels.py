@@ -60,7 +60,7 @@ class SplitPixelsStream:
 
     @property
     def outputs(self) -> int:
-        """Outputs of the network: one a class of the images, or of a task in the domain-incremental scenario."""
+        """Number of outputs: one a class of the images, or of a task in the domain-incremental scenario."""
         return self.classes if self.scenario == DOMAIN else self.images.classes
 
     @cached_property

@@ -51,7 +51,7 @@ class _HeldOut(StreamWrapper):
         return self._stream.test(seed, task)
 
     def describe(self) -> dict[str, Any]:
-        """Returns the stream's facts, the share, and what the tests are where they are no test sets."""
+        """Returns the stream's facts, the share, and the type of the tests where they are no test sets."""
         facts = self._stream.describe() | {"validation": self._share}
         facts |= {"tests": "validation"} if self._validates else {}
         return facts | ({} if self._of_class is None else {"tests": "memory", "tests_of_class": self._of_class})

@@ -307,7 +307,7 @@ def channels_first(x: Tensor) -> Tensor:
 
 
 def _of(x: Tensor, rows: slice) -> Tensor:
-    """Returns the part of some members; all of what all have in common."""
+    """Returns the part of some members, or the whole of a tensor that all members share."""
     return x if len(x) == 1 else x[rows]
 
 

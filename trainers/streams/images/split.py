@@ -64,7 +64,7 @@ class _ClassStream(ABC):
 
     @property
     def outputs(self) -> int:
-        """Output units: one for each class of the images, unless a kind of stream has more."""
+        """Number of output units: one for each class of the images, unless a kind of stream has more."""
         return len(self._images.classes)
 
     @property
@@ -208,7 +208,7 @@ class ReoccurringStream(_ClassStream):
 
     @property
     def outputs(self) -> int:
-        """Output units: a block of all classes for each task of the stream."""
+        """Number of output units: a block of all classes for each task of the stream."""
         return len(self.tasks) * len(self._images.classes)
 
     def _check_classes(self, needed: int) -> None:

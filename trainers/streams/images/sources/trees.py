@@ -57,7 +57,10 @@ class Tree(ABC):
         return self._list(self._full(under))[0]
 
     def files(self, under: str) -> list[str]:
-        """Returns sorted names of the files directly in a folder, as `folders` does: of all that is no folder."""
+        """Returns sorted names of the files directly in a folder, as `folders` does.
+
+        All entries count that are no folder.
+        """
         return self._list(self._full(under))[1]
 
     def images(self, folder: str) -> list[str]:
@@ -197,7 +200,7 @@ class _ZipTree(Tree):
 
 
 def open_tree(path: Path) -> Tree:
-    """Returns the folder or zip file at a path, which is told by what it is, not by its name.
+    """Returns the folder or zip file at a path, whatever its name.
 
     Raises DataError where there is neither, or a zip file that cannot be read.
     """
