@@ -127,7 +127,7 @@ class FolderTree(Tree):
     def _look(self, folder: str) -> tuple[list[str], list[str]]:
         """Returns folders and files as `_list`, from the disk. Raises DataError.
 
-        None of a hidden folder, or of no folder.
+        Both are empty for a hidden folder, and where there is none.
         """
         if folder and any(not part or _hidden(part) for part in folder.split("/")):  # "..", if a list of images says so
             return [], []
@@ -216,7 +216,7 @@ def open_tree(path: Path) -> Tree:
 def _visible(name: str) -> list[str]:
     """Returns the folders above a member of a zip file and its own name.
 
-    None where any is hidden, or there are too many.
+    [] where any is hidden, or there are too many.
     """
     # As unpackers do: "./a//b" is "a/b".
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
