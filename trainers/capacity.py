@@ -59,7 +59,10 @@ def _try(train: Callable[[int, list[int]], Part], done: int, rows: list[int]) ->
 
 
 def out_of_memory(error: BaseException | None) -> bool:
-    """Or whether the error that it came from was: the end of a graph's recording raises one of its own."""
+    """Returns True if an error, or one in its context, says that memory is exhausted.
+
+    The end of a graph's recording raises an error of its own.
+    """
     while error is not None:
         if isinstance(error, MemoryError) or any(words in str(error).lower() for words in OUT_OF_MEMORY):
             return True

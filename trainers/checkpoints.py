@@ -129,9 +129,10 @@ class Checkpoints:
             save_arrays(self._folder, self._first | _named(origin), arrays)
 
     def last(self, learner: Learner, before: int | None = None) -> tuple[int, Arrays] | None:
-        """(the last task that was kept, what was kept) of a learner whose run did not end; None where it is not.
+        """Returns (the last task kept, its checkpoint) of a learner whose run did not end; None without one.
 
-        Of a fork at least what it begins with. before: of the tasks before this one; None for all that are trained.
+        A fork has at least the checkpoint that it begins with. before: of the tasks before this one; None for all that
+        are trained.
         """
         if self._runs is None:
             return None
@@ -160,11 +161,11 @@ class Checkpoints:
             self._saved = time.monotonic()
 
     def names(self, trained: Iterable[Learner]) -> set[str]:
-        """Returns the names of what is kept of runs; each task has one of its own."""
+        """Returns the names of the checkpoints of runs; each task has one of its own."""
         return set() if self._runs is None else self._runs.names([describe(learner) for learner in trained])
 
     def delete(self, trained: Iterable[Learner]) -> None:
-        """Removes what is kept of runs; fork points only with "all", for which those are kept."""
+        """Removes the checkpoints of runs; fork points only with "all", for which those are kept."""
         if self._runs is not None:
             self._runs.delete([describe(learner) for learner in trained])
 
@@ -189,7 +190,7 @@ def _named(origin: Origin) -> dict[str, Any]:
 
 
 def restore(stored: list[Arrays], learners: Learners, result: CohortResult) -> None:
-    """Writes what was kept of each learner into its row."""
+    """Writes the checkpoint of each learner into its row."""
     for row, arrays in enumerate(stored):
         learners.params[row] = torch.from_numpy(arrays["params"])
         for name, array in learners.state.items():

@@ -50,7 +50,7 @@ class Learner:
 
     @classmethod
     def of(cls, method: str, seed: int, **values: Value) -> "Learner":
-        """With the defaults of the hyperparameters that are not given.
+        """Returns a learner, with the defaults of the hyperparameters that are not given.
 
         >>> Learner.of("agem", seed=0, lr=0.03, memory_batch=None)
         Learner(method='agem', hyperparameters=Hyperparameters(lr=0.03, batch_size=10, epochs=1, steps=None, \
@@ -60,7 +60,7 @@ optimizer='sgd', momentum=0.0, weight_decay=0.0, lr_factor=1.0, memory=25, memor
 
     @property
     def declared(self) -> methods.Method:
-        """What its method is."""
+        """The declaration of its method."""
         return methods.method(self.method)
 
     @property
@@ -110,7 +110,7 @@ class Cohort:
 
     @property
     def declared(self) -> methods.Method:
-        """What that is."""
+        """The declaration of their method."""
         return self.learners[0].declared
 
     @cached_property
@@ -119,7 +119,7 @@ class Cohort:
         return self.learners[0].shared
 
     def part(self, rows: Sequence[int]) -> "Cohort":
-        """Some of the learners."""
+        """Returns a cohort of some of the learners."""
         return Cohort(tuple(self.learners[row] for row in rows))
 
 
@@ -142,9 +142,10 @@ _PLUGGED: dict[str, Plugged] = {}  # by this process
 
 
 def plug(name: str, factory: Callable[[Any, int], Any], source: Source | None = None) -> None:
-    """From now on `Architecture(name)` is this network, in this process; one of the same name is replaced.
+    """Registers a network as `Architecture(name)` in this process; replaces one of the same name.
 
-    source: where kept runs are to be known by it, and errors to name its lines. Raises ValueError for a name of ours.
+    source: the files by which kept runs identify the network, and whose lines errors name. Raises ValueError for a name
+    of ours.
     """
     if name in NETWORKS:
         raise ValueError(f"network {name!r} is one of the package's own; choose another name")
@@ -152,7 +153,7 @@ def plug(name: str, factory: Callable[[Any, int], Any], source: Source | None = 
 
 
 def unplug(name: str) -> None:
-    """There is no such network any more, or there never was one."""
+    """Removes a registered network, if there is one of that name."""
     _PLUGGED.pop(name, None)
 
 
@@ -270,7 +271,7 @@ class CohortResult:
 
     @classmethod
     def empty(cls, learners: int, tasks: int, points: int = 0) -> "CohortResult":
-        """Nothing measured yet; points: P of `inside`."""
+        """Returns a result without any measurement; points: P of `inside`."""
         import numpy as np
 
         return cls(

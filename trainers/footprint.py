@@ -83,7 +83,10 @@ def _draws(method: Method) -> tuple[int, bool]:
 
 
 def bytes_of(cohort: Cohort, stream: TaskStream, architecture: Architecture, path: NumericPath) -> int:
-    """Of the whole cohort, on the device that trains it, with the images that all tasks share where they go there."""
+    """Returns the bytes of a cohort on the device that trains it.
+
+    The images that all tasks share are included where they go there.
+    """
     count, seeds = len(cohort.learners), len({learner.seed for learner in cohort.learners})
     first = min(cohort.learners, key=lambda learner: learner.seed)
     stream = union_of(first.declared, first.hyperparameters, stream)
@@ -99,7 +102,10 @@ def bytes_of(cohort: Cohort, stream: TaskStream, architecture: Architecture, pat
 
 
 def bytes_of_images(stream: TaskStream, path: NumericPath) -> int:
-    """Of images that a GPU has once for all cohorts of a process; 0 where they stay on the host, or are there."""
+    """Returns the bytes of images that a GPU has once for all cohorts of a process.
+
+    0 where they stay on the host, or are on the GPU already.
+    """
     pixels = getattr(stream, "pixels", None)
     return 0 if path.device == "cpu" or pixels is None or on_device(pixels, path.device) else int(pixels.nbytes)
 

@@ -66,7 +66,7 @@ def fork(origin: Learner, after: int, **values: Value) -> Fork:
 
 
 def line_of(learner: Learner) -> list[Learner]:
-    """Returns the learner, and whom it goes on from, the newest first.
+    """Returns the learner and its origins, the newest first.
 
     >>> one = Learner.of("van", seed=3)
     >>> line_of(fork(one, 4, lr=0.02))[1:] == [one]

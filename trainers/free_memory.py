@@ -7,7 +7,7 @@ SAFE = 0.9  # the share of free memory that is taken
 
 
 def free_bytes(path: NumericPath) -> int | None:
-    """Memory that is free for a cohort on the path's device; None where the system does not tell."""
+    """Returns the bytes that are free for a cohort on the path's device; None where the system does not tell."""
     if path.device == "cpu":
         free = available_memory()
         return None if free is None else int(SAFE * free)

@@ -73,7 +73,7 @@ class Hyperparameter:
 
     @property
     def title(self) -> str:
-        """For people.
+        """The name as people write it.
 
         >>> LR.title, BATCH_SIZE.title
         ('learning rate', 'batch size')
@@ -82,7 +82,7 @@ class Hyperparameter:
 
     @property
     def short(self) -> str:
-        """For a narrow column: the letter by which papers know it, else the name.
+        """The name for a narrow column: the letter by which papers know it, else `name`.
 
         >>> LR.short
         'lr'
@@ -117,7 +117,10 @@ class Hyperparameter:
         return f"{'>=' if self.closed else '>'} {self.low:g}" + (f" or {self.none!r}" if self.all_for_none else "")
 
     def fault(self, defaults: bool) -> str:
-        """Returns why it cannot be declared like this, in one line; "" where it can. defaults: whether it needs one."""
+        """Returns the reason why it cannot be declared, in one line; "" where it can.
+
+        defaults: whether it needs one.
+        """
         if not self.name.isidentifier():
             return f"the name of a hyperparameter must be letters, digits and _, got {self.name!r}"
         if self.per_learner and (self.choices or self.all_for_none):
@@ -146,7 +149,10 @@ class Hyperparameters(SimpleNamespace):
 
     @classmethod
     def of(cls, declared: Iterable[Hyperparameter], values: Mapping[str, Value]) -> "Hyperparameters":
-        """Exactly those declared: as given, else the default. Raises ValueError where a value is missing or wrong."""
+        """Returns exactly the declared hyperparameters: as given, else the default.
+
+        Raises ValueError where a value is missing or wrong.
+        """
         declarations = tuple(declared)
         made = cls(**{hyperparameter.name: hyperparameter.default for hyperparameter in declarations} | dict(values))
         made.check(declarations)
@@ -202,7 +208,7 @@ def is_reference(value: Any) -> bool:
 
 
 def anything(name: str) -> Hyperparameter:
-    """One of which nothing is declared."""
+    """Returns a hyperparameter of which only the name is declared."""
     return Hyperparameter(name, "", low=-LARGEST)
 
 

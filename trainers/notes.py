@@ -25,7 +25,7 @@ def notify(line: str) -> None:
 
 @contextmanager
 def redirect_notes(listener: Listener) -> Iterator[None]:
-    """Within the context, notes of this thread go to the listener.
+    """Passes notes of this thread to the listener, within the context.
 
     >>> lines: list[str] = []
     >>> with redirect_notes(lines.append):

@@ -33,7 +33,7 @@ class NumericPath:
 
     @classmethod
     def parse(cls, text: str) -> "NumericPath":
-        """From its name, as `str` writes it. Raises ValueError."""
+        """Returns the path of a name, as `str` writes it. Raises ValueError for any other text."""
         plain = text.removesuffix("-subtracted")
         device, _, rest = plain.partition("-")
         precision, _, rest = rest.partition("-")
@@ -53,7 +53,10 @@ class NumericPath:
 
     @property
     def one_seed_at_a_time(self) -> bool:
-        """Seeds have their own data: in a cache there is room for one's, on a GPU all are trained together."""
+        """True if seeds are trained one after another.
+
+        Seeds have their own data: a CPU's cache has room for that of one seed; on a GPU all are trained together.
+        """
         return self.device == "cpu"
 
     @property

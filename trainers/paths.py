@@ -91,5 +91,5 @@ def _cohorts(plan: Mapping[Learner, set[int]]) -> Iterator[Cohort]:
 
 
 def _depth(learner: Learner) -> int:
-    """Returns how many forks there were on a learner's way."""
+    """Returns the number of forks on a learner's way."""
     return len(line_of(learner)) - 1

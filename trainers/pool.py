@@ -22,7 +22,10 @@ from trainers.streams.competing import competing_outputs, taught
 
 
 def slots(stream: TaskStream, seed: int, method: Method, values: Hyperparameters) -> int:
-    """Slots of the episodic memory: as many as are asked for, but no more than there are examples to fill them."""
+    """Returns the number of slots of the episodic memory.
+
+    As many as are asked for, but no more than there are examples to fill them.
+    """
     if method.memory is None:
         return 0
     per_task: int = values.memory * stream.classes
@@ -33,7 +36,7 @@ def slots(stream: TaskStream, seed: int, method: Method, values: Hyperparameters
 
 
 def smallest_batch(stream: TaskStream, seed: int, method: Method, values: Hyperparameters, together: bool) -> int:
-    """Examples of the smallest batch that passes through a network on its own while it is trained.
+    """Returns the size of the smallest batch that passes through a network on its own in training.
 
     together: whether reference batches pass with the mini-batches.
     """
@@ -77,7 +80,7 @@ class Pool:
 
     @property
     def stored(self) -> int:
-        """Examples that stand in the memory's slots."""
+        """Number of examples in the memory's slots."""
         return sum(self._parts)
 
     def load_task(self, task: int) -> tuple[Segment, ...]:

@@ -75,7 +75,7 @@ class Training:
 
     @property
     def trained_tasks(self) -> int:
-        """How many tasks are trained. Raises ValueError where these are none, or more than there are."""
+        """Number of trained tasks. Raises ValueError where it is less than one, or more than the stream has."""
         tasks = len(self.stream.tasks)
         until = tasks if self.until is None else self.until
         if not 1 <= until <= tasks:
@@ -84,7 +84,7 @@ class Training:
 
     @property
     def whole_tasks(self) -> int:
-        """How many tasks are trained to their ends; raises as `trained_tasks`."""
+        """Number of tasks that are trained to their ends; raises as `trained_tasks`."""
         return self.trained_tasks - (self.last_steps is not None)
 
     @property
@@ -160,7 +160,7 @@ def train_rest(
     progress: Progress | None = None,
     engine_of: EngineOf = make_engine,
 ) -> CohortResult:
-    """`train_cohort` of learners that go on after a task, from what was kept of it."""
+    """Trains the remaining tasks of learners, as `train_cohort`, from the checkpoints `starts`."""
     training = training.of(cohort)
     stream, architecture, path, ticker = training.stream, training.architecture, training.chosen, _Ticker(progress)
     points = _points(cohort, training)
@@ -242,7 +242,7 @@ class _Run:
         self._stride = 1  # steps between two looks: as many as take a moment
 
     def train(self, done: int, starts: list[Arrays]) -> CohortResult:
-        """Trains the learners after the task `done`, −1 for none, from what was kept of it."""
+        """Trains the learners after the task `done`, −1 for none, from their checkpoints."""
         engine = self._engine
         if done >= 0:
             learners, result = self._untrained(engine.start(), self._cohort.learners)
@@ -382,7 +382,7 @@ class _Run:
         self._point += 1
 
     def _measure_before(self, learners: Learners, result: CohortResult, task: int) -> None:
-        """The start of the learning curve; and, for FWT, the untrained network on every task."""
+        """Measures the start of the learning curve and, for FWT, the untrained network on every task."""
         if not self._transfer:
             return
         if task:
@@ -396,7 +396,7 @@ class _Run:
                 result.initial[:, tested] = self._tested(learners, tested)
 
     def _measure_after(self, learners: Learners, result: CohortResult, task: int) -> None:
-        """Accuracy on every task seen, and for FWT and LCA on the next one before its first step."""
+        """Measures accuracy on every task seen, and for FWT and LCA on the next one before its first step."""
         for tested in range(min(task + 2, self._tasks) if self._transfer else task + 1):
             result.accuracies[:, task, tested] = self._tested(learners, tested)
         diverged = result.diverged_task >= 0
@@ -404,13 +404,19 @@ class _Run:
         result.violations[diverged, task] = np.nan
 
     def _tested(self, learners: Learners, task: int) -> NDArray[np.float64]:
-        """The engine's accuracies; many tests in a row must not keep who asks for progress from stopping them."""
+        """Returns the engine's accuracies, and reports progress.
+
+        The caller can stop the training there, also between many tests in a row.
+        """
         accuracies = self._engine.accuracy(learners, task)
         self._ticker.add(task, 0)
         return accuracies
 
     def _note_divergence(self, learners: Learners, result: CohortResult, task: int, last: int) -> None:
-        """A learner that is not finite at the task's end diverged in its last step, unless an earlier loss said so."""
+        """Records the first step at which each learner has diverged.
+
+        A learner that is not finite at the task's end diverged in its last step, unless an earlier loss said so.
+        """
         finite = torch.isfinite(learners.params).all(dim=1).cpu().numpy()
         first_bad = learners.first_bad.cpu().numpy()
         first_bad = np.where((first_bad < 0) & ~finite, last, first_bad)

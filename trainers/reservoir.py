@@ -26,10 +26,11 @@ class Reservoir:
     def segments(
         self, task: int, batches: list[Indices], draw: int | None, first_pass: int | None = None
     ) -> tuple[Segment, ...]:
-        """The task's steps: each draws up to `draw` stored examples (None: all), then offers its own to the memory.
+        """Returns the task's steps: each draws stored examples, then offers its own to the memory.
 
-        first_pass: steps of the first pass over the task, None for all. Later ones offer nothing: copies of the same
-        images would fill the memory, where every example is to be stored with the same probability.
+        draw: the largest number of stored examples that a step draws, None for all. first_pass: steps of the first pass
+        over the task, None for all. Later ones offer nothing: copies of the same images would fill the memory, where
+        every example is to be stored with the same probability.
         """
         replay_rng, memory_rng = generator(self._seed, "replay", task), generator(self._seed, "reservoir", task)
         steps = []
@@ -55,7 +56,10 @@ class Reservoir:
         return Segment(np.stack([step[0] for step in steps]), len(taken), parts, read, written)
 
     def settle(self) -> tuple[Indices, Indices]:
-        """(slots whose example has changed, the rows where the new ones stand); from now on they stand in the slots."""
+        """Returns (slots whose example has changed, the rows where the new ones are).
+
+        From now on the new examples count as being in the slots.
+        """
         # Such slots point behind the memory, never at each other, so that they can be copied in any order.
         changed = np.flatnonzero(self._rows != np.arange(self._slots))
         rows = self._rows[changed]

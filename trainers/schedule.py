@@ -38,12 +38,12 @@ class Segment:
 
     @property
     def reference(self) -> int:
-        """Examples of all reference batches of a step."""
+        """Number of examples in all reference batches of a step."""
         return sum(self.parts)
 
 
 def training_order(seed: int, task: int, available: int, count: int) -> Indices:
-    """Which training examples the task shows, in order: one shuffle, cut to the wanted number."""
+    """Returns the training examples that the task shows, in order: one shuffle, cut to the wanted number."""
     return generator(seed, "order", task).permutation(available)[:count]
 
 
@@ -59,7 +59,7 @@ def memory_choice(seed: int, task: int, labels: Indices, per_class: int) -> Indi
 
 
 def reference_batches(seed: int, task: int, stored: int, batch: int | None, steps: int) -> Indices:
-    """Memory slots [steps, B] that form the reference batch of each step.
+    """Returns the memory slots [steps, B] that form the reference batch of each step.
 
     All stored examples when they are no more than `batch` (or batch is None), else a fresh uniform draw without
     replacement over all previous tasks together (A-GEM, Algorithm 2).

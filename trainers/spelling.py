@@ -29,7 +29,9 @@ def unknown(kind: str, value: object, allowed: Iterable[str]) -> str:
 
 
 def did_you_mean(name: str, names: Iterable[str], otherwise: str = "") -> str:
-    """Returns what ends a line about a name: the nearest known one, whatever its case; `otherwise` where none is near.
+    """Returns a hint for a line about an unknown name: the nearest known one, whatever its case.
+
+    `otherwise` where none is near.
 
     >>> did_you_mean("agme", ["agem", "van"]), did_you_mean("x", ["agem"], "it has agem"), did_you_mean("x", ["agem"])
     ("; did you mean 'agem'?", '; it has agem', '')

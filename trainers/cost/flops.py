@@ -67,7 +67,7 @@ def run_flop(
 
 
 def examples_of_tests(seed: int, stream: TaskStream) -> list[int]:
-    """Returns how many examples test each task."""
+    """Returns the number of test examples of each task."""
     alike = hasattr(stream, "permutation_hash")  # with the same images, whose pixels take long to move
     counts = [len(stream.test(seed, task).labels) for task in (stream.tasks[:1] if alike else stream.tasks)]
     return counts * len(stream.tasks) if alike else counts
@@ -159,7 +159,10 @@ def _reservoir(
 
 
 def works_of(learner: Learner, stream: TaskStream, architecture: Architecture) -> list[Work]:
-    """Of the network at each of the stream's tasks. Raises ValueError where the method has no form for it."""
+    """Returns the work of the network at each of the stream's tasks.
+
+    Raises ValueError where the method cannot train the network.
+    """
     architecture.check(learner.declared)
     net, count = make_network(architecture, stream), len(stream.tasks)
     size = cast(ImageStream, stream).pixels.shape[1] if isinstance(net, ResNet) else 0
@@ -174,7 +177,10 @@ def works_of(learner: Learner, stream: TaskStream, architecture: Architecture) -
 
 
 def training_flop(learner: Learner, stream: TaskStream, works: list[Work]) -> tuple[float, ...]:
-    """Of the steps of each task, and of what a method does at its end; works: of the network at each task."""
+    """Returns the FLOP of each task's steps, and of a method's work at the task's end.
+
+    works: of the network at each task.
+    """
     rule, steps = learner.declared.rule, steps_of(learner, stream)
     stream = union_of(learner.declared, learner.hyperparameters, stream)
     flop = []
@@ -222,7 +228,7 @@ class LaterSteps(NamedTuple):
 
     @property
     def work(self) -> float:
-        """FLOP of all of them, with the tests."""
+        """FLOP of all later steps, with the tests."""
         return self.steps * self.each + self.tests
 
 
@@ -233,7 +239,7 @@ def later_steps(
     transfer: bool,
     measure: tuple[int, int] | None = None,
 ) -> LaterSteps:
-    """Of a learner on a stream; transfer, measure: as for `Training`."""
+    """Returns the later steps of a learner on a stream; transfer, measure: as for `Training`."""
     works, later = works_of(learner, stream, architecture), slice(min(1, len(stream.tasks) - 1), None)
     steps = sum(steps_of(learner, stream)[later])
     rule, fixed = learner.declared.rule, float(OVERHEAD)

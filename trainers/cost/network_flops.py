@@ -30,18 +30,19 @@ class Work(NamedTuple):
     """Of a batch's backward pass besides."""
 
     def plus(self, forward: float, backward: float = 0.0) -> "Work":
-        """With more to do for each example."""
+        """Returns the work with so much more for each example."""
         return self._replace(forward=self.forward + forward, backward=self.backward + backward)
 
     def trained(self, examples: float, batches: float) -> float:
-        """Both passes of so many examples in so many batches."""
+        """Returns the FLOP of both passes of so many examples in so many batches."""
         return examples * (self.forward + self.backward) + batches * (self.fixed_forward + self.fixed_backward)
 
 
 def work_of(net: Network, size: int = 0) -> Work:
-    """Of a network, without the padding of its layers; size: side of the images of a residual one.
+    """Returns the work of a network, without the padding of its layers.
 
-    One of a user's was counted by torch, in passes of tiny batches.
+    size: side of the images of a residual network. The work of a user's network was counted by torch, in passes of tiny
+    batches.
 
     >>> work = work_of(MLP((784, 256, 256, 10)))
     >>> work.forward == 2 * (784 * 256 + 256 * 256 + 256 * 10), work.backward == 2 * work.forward - 2 * 784 * 256
@@ -53,14 +54,17 @@ def work_of(net: Network, size: int = 0) -> Work:
 
 
 def mlp_work(sizes: Sequence[int]) -> Work:
-    """Of a multilayer perceptron; its images need no gradient."""
+    """Returns the work of a multilayer perceptron; its images need no gradient."""
     first, *later = (2.0 * k * n for k, n in pairwise(sizes))
     # Backward, each layer makes the gradient of its weights, and all but the first that of their inputs.
     return Work(first + sum(later), first + 2 * sum(later))
 
 
 def column_works(net: MLP | ResNet, count: int, size: int = 0) -> list[Work]:
-    """Of each column of a progressive network: `forward` runs all columns before it, too, which have no gradient."""
+    """Returns the work of each column of a progressive network.
+
+    `forward` runs all columns before it, too, which have no gradient.
+    """
     if isinstance(net, ResNet):
         return [_resnet_column(ResNetColumns(net, count), number, size) for number in range(count)]
     return [_mlp_column(MLPColumns(net.sizes, count), number) for number in range(count)]
@@ -77,7 +81,10 @@ def _resnet(net: ResNet, size: int) -> Work:
 
 
 def _head(net: ResNet) -> Work:
-    """The logits; a joint embedding makes its classes once a batch, of which the attributes need no gradient."""
+    """Returns the work of the logits.
+
+    A joint embedding makes its classes once a batch, of which the attributes need no gradient.
+    """
     logits = 2.0 * net.widths[-1] * net.head.outputs
     if isinstance(net.head, Linear):
         return Work(logits, 2 * logits)
@@ -87,7 +94,11 @@ def _head(net: ResNet) -> Work:
 
 
 def _mlp_column(net: MLPColumns, number: int) -> Work:
-    """Earlier columns stop before their outputs. Layer l > 1 takes the units of all columns, its gradient its own."""
+    """Returns the work of a column of a progressive perceptron.
+
+    Earlier columns stop before their outputs. Layer l > 1 takes the units of all columns; only those of its own column
+    have a gradient.
+    """
     first, *later = (2.0 * k * n for k, n in pairwise(net.sizes))
     earlier = sum(first + (column + 1) * sum(later[:-1]) for column in range(number))
     laterals = number * sum(later)
@@ -95,7 +106,10 @@ def _mlp_column(net: MLPColumns, number: int) -> Work:
 
 
 def _resnet_column(net: ResNetColumns, number: int, size: int) -> Work:
-    """Laterals have the gradient of their weights alone; earlier columns stop before their logits."""
+    """Returns the work of a column of a progressive residual network.
+
+    Laterals have the gradient of their weights alone; earlier columns stop before their logits.
+    """
     alone, sides = _resnet(net.net, size), _sides(net.net, size)
     *earlier, last = (_laterals(Laterals(net.net, column), sides) for column in range(number + 1))
     stopped = sum(alone.forward - _head(net.net).forward + sum(stages) for *stages, _ in earlier)
@@ -103,7 +117,10 @@ def _resnet_column(net: ResNetColumns, number: int, size: int) -> Work:
 
 
 def _laterals(laterals: Laterals, sides: list[int]) -> list[float]:
-    """Forward passes of the laterals of the stem, the stages and the logits; an image feeds all at once."""
+    """Returns the FLOP of the laterals' forward passes for one image: of the stem, the stages and the logits.
+
+    An image passes through the laterals of all earlier columns at once.
+    """
     widths, number = laterals.net.widths, laterals.number
     if not number:
         return [0.0] * (LOGITS + 1)
@@ -113,7 +130,7 @@ def _laterals(laterals: Laterals, sides: list[int]) -> list[float]:
 
 
 def _sides(net: ResNet, size: int) -> list[int]:
-    """Of the maps that the stem's convolution and the four stages put out."""
+    """Returns the sides of the maps that the stem's convolution and the four stages put out."""
     # Rounded up: padded convolutions put out one value for every place where a stride begins.
     stem = -(-size // net.stem.stride)
     sides, side = [stem], -(-stem // 2) if net.large else stem  # a pool halves what a large stem puts out
@@ -124,5 +141,5 @@ def _sides(net: ResNet, size: int) -> list[int]:
 
 
 def _convolution(convolution: Convolution, side: int) -> float:
-    """Returns the forward pass; side of what it puts out."""
+    """Returns the FLOP of the forward pass of an image; side: of the output."""
     return 2.0 * convolution.outputs * side**2 * convolution.kernel**2 * convolution.inputs

@@ -99,7 +99,10 @@ def measure(cohort: Cohort, training: Training, seconds: float, at_once: int, ta
 
 
 def steady_task(cohort: Cohort, stream: TaskStream, architecture: Architecture) -> int:
-    """The later task, counted from 0, whose steps have the FLOP nearest to the mean of all later ones'; 0 of one."""
+    """Returns the later task whose steps have the FLOP nearest to the mean of all later ones'.
+
+    Tasks are counted from 0; 0 where there is no later one.
+    """
     learner = cohort.learners[0]
     training, steps = training_flop(learner, stream, works_of(learner, stream, architecture)), steps_of(learner, stream)
     later = [task for task in range(1, len(steps)) if steps[task]]  # joint training may train at some tasks alone
@@ -138,7 +141,7 @@ def share_of(threads: Sequence[Sequence[EngineCall]]) -> float:
 
 
 def _part(call: EngineCall, begin: float, end: float) -> float:
-    """Its steps within a window."""
+    """Returns the number of a call's steps within a window."""
     shared = max(0.0, min(call.end, end) - max(call.begin, begin))
     return call.steps * shared / (call.end - call.begin)
 

@@ -47,7 +47,7 @@ def make_engine(
 
 
 def way_of(architecture: Architecture, stream: TaskStream, path: NumericPath) -> str:
-    """Returns how members of an own network are trained on a path, in words for a report; "" for our networks.
+    """Returns in words, for a report, how members of an own network are trained; "" for our networks.
 
     Raises as `make_network` does.
     """

@@ -53,7 +53,7 @@ class Learners:
 
     @classmethod
     def of(cls, params: Tensor, seed: Tensor, own: Mapping[str, Sequence[float]], state: State) -> "Learners":
-        """Nothing is counted yet."""
+        """Returns learners with no step counted yet."""
         # float64: the compiled engine reads the learners' values back as they are.
         kind = torch.float32 if params.device.type in numeric_path.WITHOUT_FLOAT64 else torch.float64
         values = {name: torch.tensor(numbers, dtype=kind, device=params.device) for name, numbers in own.items()}
@@ -61,13 +61,13 @@ class Learners:
         return cls(params, seed, values, bad, projected, state)
 
     def part(self, rows: slice) -> "Learners":
-        """Some of the learners, as views: what is trained of them is trained of these."""
+        """Returns some of the learners, as views: training the part trains these."""
         own, state = ({name: array[rows] for name, array in arrays.items()} for arrays in (self.own, self.state))
         return Learners(self.params[rows], self.seed[rows], own, self.first_bad[rows], self.projected[rows], state)
 
     @property
     def arrays(self) -> tuple[Tensor, ...]:
-        """All that a step reads or changes of them."""
+        """All tensors that a step reads or changes."""
         return (self.params, *self.state.values(), self.first_bad, self.projected, self.seed, *self.own.values())
 
     def values(self, shared: Hyperparameters, of_rate: float = 1.0) -> Hyperparameters:
@@ -79,7 +79,7 @@ class Learners:
         return shared.but(**{name: values.to(self.params.dtype) for name, values in own.items()})
 
     def reset(self) -> None:
-        """Forgets what was counted in the task before."""
+        """Forgets the counts of the task before."""
         # In place: recorded graphs and views of these arrays stay good.
         self.first_bad.fill_(-1)
         self.projected.zero_()
@@ -116,7 +116,7 @@ class Engine(ABC):
         """Returns the parameters [S, D] of the untrained networks, one of each seed, on the device."""
 
     def state(self, params: Tensor) -> State:
-        """Returns what is kept of untrained networks [M, D] besides them: arrays of a rule and of the optimizer."""
+        """Returns the state of untrained networks [M, D]: arrays of the rule and of the optimizer."""
         of_rule = self._rule.start(params) if isinstance(self._rule, Penalty) else {}
         if isinstance(self._rule, Losses):
             of_rule = self._rule.start(params, self._pools[0].slots, self._stream.outputs)
@@ -132,7 +132,7 @@ class Engine(ABC):
 
     @property
     def reference(self) -> bool:
-        """Whether some of the loaded task's steps have a reference batch."""
+        """True if some of the loaded task's steps have a reference batch."""
         return self._without < self.steps
 
     @abstractmethod
@@ -188,7 +188,7 @@ class FixedEngine(Engine):
         return start_rows(self._net, self._seeds, self._stream.tasks, self._pretrained).to(self._device)
 
     def state(self, params: Tensor) -> State:
-        """Returns what is kept of untrained networks [M, D] besides them, also the spans of every layer's inputs."""
+        """Returns the state of untrained networks [M, D], also the spans of every layer's inputs."""
         if not isinstance(self._rule, Subspaces):
             return super().state(params)
         lengths = lengths_of(cast(MLP, self._net).widths, scenario_of(self._stream))
@@ -209,7 +209,7 @@ class FixedEngine(Engine):
             self._rule.end_task(learners.state, TaskEnd(first, learners.params, real, examples, values, sensitivities))
 
     def _grow(self, learners: Learners, rule: Subspaces) -> None:
-        """Adds what every layer has as inputs to its span."""
+        """Adds every layer's inputs to its span."""
         set_precision(self._path)
         net, largest = cast(MLP, self._net), cast(PixelStream, self._stream).largest
         # One by one: a member's rounding, and so its span, is the same in any cohort.
@@ -223,11 +223,11 @@ class FixedEngine(Engine):
 
     @abstractmethod
     def _sensitivities(self, learners: Learners) -> Iterator[Tensor]:
-        """As `TaskEnd.sensitivities` says; one buffer for all: who asks is done with it at the next."""
+        """Yields the gradients of `TaskEnd.sensitivities`, in one buffer: each overwrites the one before."""
 
 
 def parts(length: int, size: int) -> list[slice]:
-    """So many rows in consecutive parts of `size`, the last of which may be short.
+    """Returns consecutive slices of `size` that cover `length` rows; the last one may be short.
 
     >>> parts(5, 2)
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]

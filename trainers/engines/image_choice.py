@@ -21,7 +21,7 @@ BATCH_PIXELS = 2**16  # of the images of one measured step
 
 @cache
 def fastest_image_path(network: str, size: int) -> NumericPath:
-    """For images of size × size. Takes seconds, once a process.
+    """Measures and returns the fastest path for images of size × size. Takes seconds, once a process.
 
     One after another is kept unless the other is clearly faster: a member is then the same in any cohort, bit for bit.
     """

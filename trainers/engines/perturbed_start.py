@@ -21,7 +21,10 @@ SIZE = 1e-7
 def make_moved(
     cohort: Cohort, seeds: tuple[int, ...], stream: TaskStream, architecture: Architecture, path: NumericPath
 ) -> Engine:
-    """An engine like that of `make_engine`, whose untrained networks are moved; data, order and memory are the same."""
+    """Returns an engine as `make_engine`, whose untrained networks are perturbed.
+
+    Data, order and memory are the same.
+    """
     engine = make_engine(cohort, seeds, stream, architecture, path)
     start = engine.start
     engine.start = lambda: perturb(start(), seeds)  # type: ignore[method-assign]

@@ -31,9 +31,10 @@ SLOW = 1e-6  # a learning rate at which the network stays as it is
 
 @cache
 def fastest_path(inputs: int, hidden: tuple[int, ...], density: float) -> NumericPath:
-    """For images of `inputs` pixels, of which the share `density` is not zero, and hidden layers of so many units.
+    """Measures and returns the fastest path for images of `inputs` pixels and hidden layers of so many units.
 
-    Takes a second, once a process, besides compiling what is not in Numba's cache yet.
+    density: the share of pixels that are not zero. Takes a second, once a process, besides compiling what is not in
+    Numba's cache yet.
     """
     if find_spec("numba") is None:
         return NumericPath()
@@ -46,7 +47,10 @@ def fastest_path(inputs: int, hidden: tuple[int, ...], density: float) -> Numeri
 
 
 def _fastest_first_layer(inputs: int, width: int, density: float) -> NumericPath:
-    """Whose products, and whether all pixels: three quarters of the arithmetic of a step that makes everything."""
+    """Returns the fastest path for the first layer alone: whose products, and whether all pixels.
+
+    The layer has three quarters of the arithmetic of a step that makes everything.
+    """
     shapes = ((ROWS, inputs), (inputs, width), (width,), (ROWS, width), (inputs, width))
     x, weight, bias, out, g_ref = (torch.rand(shape) for shape in shapes)
 
@@ -81,7 +85,10 @@ def _sparse_layer(inputs: int, width: int, density: float) -> Callable[[], None]
 
 
 def _step(path: NumericPath, inputs: int, hidden: tuple[int, ...], density: float) -> Callable[[], None]:
-    """A step of A-GEM of an untrained network, about half of whose units are active; a third is after some tasks."""
+    """Returns a step of A-GEM of an untrained network, about half of whose units are active.
+
+    A third is active after some tasks.
+    """
     from trainers.engines.compiled.lazy import make_passes
 
     net, rule, rng = MLP((inputs, *hidden, CLASSES)), cast(Mixing, AGEM.rule), np.random.default_rng(0)
@@ -101,7 +108,7 @@ def _step(path: NumericPath, inputs: int, hidden: tuple[int, ...], density: floa
 
 
 def _images(inputs: int, density: float) -> NDArray[np.uint8]:
-    """Made-up ones of that density, [ROWS, inputs]."""
+    """Returns made-up images of that density, [ROWS, inputs]."""
     rng = np.random.default_rng(0)
     bright = rng.integers(1, 256, (ROWS, inputs), dtype=np.uint8)
     return np.where(rng.random((ROWS, inputs)) < density, bright, np.uint8(0))
@@ -109,7 +116,7 @@ def _images(inputs: int, density: float) -> NDArray[np.uint8]:
 
 @torch.no_grad()
 def seconds(ways: dict[str, Callable[[], None]], turns: int = TURNS) -> dict[str, float]:
-    """Median seconds of each on one thread, as workers train, in full float32.
+    """Returns the median seconds of each on one thread, as workers train, in full float32.
 
     They take turns, so that what else the machine does meets all alike; the first turn, which compiles, does not count.
     """

@@ -41,7 +41,7 @@ def set_precision(path: NumericPath) -> None:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Has torch compute with one thread, on whose number the rounding of a product may depend; sets the number back.
+    """Sets torch to one thread within the context, as the rounding of a product may depend on the number.
 
     The number belongs to the calling thread, and others that train at the same time keep theirs.
     """
@@ -56,7 +56,7 @@ def one_thread() -> Iterator[None]:
 
 
 def _switches(path: NumericPath) -> Iterator[tuple[str, Any, str]]:
-    """Yields (name, switch, what it has to be) of all that this version of torch has; those before 2.9 have none."""
+    """Yields (name, switch, its wanted value) of all that this version of torch has; those before 2.9 have none."""
     on_gpu = path.precision if path.precision == "tf32" else EXACT
     for library, part, mode in (
         ("cuda", "matmul", on_gpu),

@@ -97,9 +97,10 @@ def check(
 
 
 def make_noise_tasks(like: TaskStream, network: Architecture, scenarios: tuple[str, ...] = SCENARIOS) -> TaskStream:
-    """Three small tasks of noise, with inputs of the size of another stream's and a head of the same kind.
+    """Returns three small tasks of noise, with inputs and a head like those of another stream.
 
-    In its scenario, or the first of these, with two classes a task at least.
+    The inputs have the same size, and the head is of the same kind. The scenario is the stream's, or the first of
+    `scenarios`, with two classes a task at least.
     """
     rng = np.random.default_rng(0)
     scenario = scenario_of(like) if scenario_of(like) in scenarios else scenarios[0]
@@ -143,7 +144,7 @@ def in_float64(engine: Engine) -> Engine:
 
 
 def _cohort(learner: Learner, network: Architecture) -> Cohort:
-    """Two learners of the method, with values that are known to tell faults from rounding."""
+    """Returns two learners of the method, with values that are known to tell faults from rounding."""
     own, rate = learner.hyperparameters, 1.0 if network.perceptron else IMAGE_RATE
     sizes = WEIGHTS | (SIZES if network.perceptron else SIZES | IMAGE_SIZES)
     tried = (sizes | {"lr": lr * rate, "epsilon": epsilon} for lr, epsilon in LEARNERS)
@@ -159,7 +160,7 @@ def _untrained(engine: Engine, cohort: Cohort) -> Learners:
 
 
 def _against(engine: Engine, exact: Engine, cohort: Cohort, most: int) -> tuple[list[float], list[float]]:
-    """Differences of the steps that project nothing, and of those that do, by member and step."""
+    """Returns the differences of the steps that project nothing, and of those that do, by member and step."""
     learners, differences = _untrained(engine, cohort), ([], [])  # type: tuple[Learners, tuple[list[float], list[float]]]
     for task in TASKS:
         for each in (engine, exact):

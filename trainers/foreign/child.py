@@ -20,7 +20,7 @@ from trainers.operating_system import readable
 
 
 def main(arguments: list[str]) -> None:
-    """As the module says."""
+    """Runs the guard process, as the module says."""
     requests, answers, life, parent = (int(number) for number in arguments[:4])
     process_tree.become_subreaper()
     memory = SharedMemory()

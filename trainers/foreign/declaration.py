@@ -36,12 +36,12 @@ class Declaration:
     """Hashes of the files that it is made of, as `trainers.plugins.source` names them."""
 
     def facts(self) -> dict[str, Any]:
-        """JSON-able; `Declaration.of` is the inverse."""
+        """Returns the fields as JSON-able values; `Declaration.of` is the inverse."""
         return asdict(self)
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> "Declaration":
-        """From what `facts` has returned. Raises TypeError or KeyError for anything else."""
+        """Returns the declaration of which `facts` were taken. Raises TypeError or KeyError for anything else."""
         values = {field.name: facts[field.name] for field in fields(cls)}
         if values["parameters"] is not None:
             values["parameters"] = tuple(Hyperparameter(**_tuples(parameter)) for parameter in values["parameters"])
@@ -49,7 +49,7 @@ class Declaration:
 
 
 def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """As they were before JSON made lists of tuples."""
+    """Returns the fields with tuples in place of the lists that JSON makes of them."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
 
 

@@ -50,7 +50,7 @@ class _Kept:
             notify(f"each member imports {reference} anew: {self.refused[key]}")
 
     def release(self) -> None:
-        """Ends what is kept where nobody needs it any more."""
+        """Ends the kept servers where nobody needs them any more."""
         with self.lock:
             self.holders -= 1
             if self.holders:
@@ -73,7 +73,7 @@ _kept = _Kept()
 
 @contextmanager
 def keep_servers() -> Iterator[None]:
-    """Within the context, in all threads, trainers are imported by servers, which end with it."""
+    """Makes servers import trainers within the context, in all threads; they end with it."""
     with _kept.lock:
         _kept.holders += 1
     try:
@@ -83,7 +83,7 @@ def keep_servers() -> Iterator[None]:
 
 
 def keep_until_exit() -> None:
-    """As `keep_servers`, until this process ends, which is a worker."""
+    """Makes servers import trainers, as `keep_servers`, until this process ends, which is a worker."""
     with _kept.lock:
         if _kept.holders:
             return

@@ -22,7 +22,7 @@ from trainers.operating_system import readable
 
 
 def main(arguments: list[str]) -> None:
-    """As the module says."""
+    """Runs the guard process of a server, as the module says."""
     control, life, parent = (int(number) for number in arguments[:3])
     folder = Path(arguments[3])
     if not process_tree.become_subreaper():
@@ -79,7 +79,7 @@ class _Watch:
             self._tell(f"trainer {self._ended.pop(self._trainer)}")
 
     def _obey(self) -> bool:
-        """Does what epsearch says; returns False where it has closed its end."""
+        """Follows the lines that epsearch sends; returns False where it has closed its end."""
         try:
             chunk = os.read(self._life, AT_ONCE)
         except ConnectionError:

@@ -91,17 +91,17 @@ class Guard:
         return self._process.wait()
 
     def below(self) -> list[Any]:
-        """Returns the processes of the trainer, with all that they have started."""
+        """Returns the processes of the trainer, with all their descendants."""
         processes = process_tree.descendants(self._process.pid)
         self._seen = {*processes, *(process for process in self._seen if process.is_running())}
         return [process for process in processes if process.pid != self.server]
 
     def leave(self, reusable: bool) -> None:
-        """Its trainer is no longer needed. reusable: whether nothing has gone wrong."""
+        """Ends the guard, whose trainer is no longer needed. reusable: whether nothing has gone wrong."""
         self.end()
 
     def end(self) -> None:
-        """Ends all that is below it, and itself."""
+        """Ends all processes below it, and itself."""
         self.life.close()
         self._process.send_signal(signal.SIGCONT)  # it may have been stopped
         try:
@@ -180,7 +180,7 @@ class ForkServer(Guard):
         self._tell("begin")
 
     def imported(self, process: int) -> None:
-        """The import is over. process: the server."""
+        """Tells the guard that the import is over. process: the server."""
         self.server, self.loaded = process, True
         self._tell("imported")
 
@@ -216,7 +216,7 @@ class ForkServer(Guard):
             self.end()
 
     def end(self) -> None:
-        """As of any guard; the server ends, too."""
+        """Ends the server, the guard, and all processes below it."""
         if self.control.fileno() < 0:  # it has been ended
             return
         self.alive = False
@@ -225,7 +225,7 @@ class ForkServer(Guard):
         super().end()
 
     def _prepared(self) -> bool:
-        """After a declaration, asks for what learners need besides; returns whether the server is there."""
+        """Asks for the other imports of learners after a declaration; returns whether the server is there."""
         if self._declares:
             self._declares = self.loaded = False
             self.server = 0

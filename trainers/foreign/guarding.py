@@ -45,7 +45,10 @@ def silence() -> None:
 
 
 def end(guard: int, memory: SharedMemory, but: int = 0) -> None:
-    """Ends all that is below the guard, but a server, if there is one; orphans are below it where it adopts them."""
+    """Ends all processes below the guard, but a server, if there is one.
+
+    Orphans are below it where it adopts them.
+    """
 
     def others(tidying: bool = True) -> list[Any]:
         return [process for process in process_tree.descendants(guard, tidying) if process.pid != but]

@@ -35,11 +35,11 @@ class StreamView:
 
     @property
     def outputs(self) -> int:
-        """Labels lie in 0…outputs−1."""
+        """Number of outputs: labels lie in 0…outputs−1."""
         return self._stream.outputs
 
     def facts(self) -> tuple[dict[str, Any], list[NDArray[Any]]]:
-        """(what a trainer may know of the stream, arrays: the task [outputs] of each output, the mean of images).
+        """Returns (facts of the stream for a trainer, arrays: the task [outputs] of each output, the mean of images).
 
         The tasks of outputs are left out in the domain-incremental scenario, the mean for pixels.
         """
@@ -88,7 +88,7 @@ class StreamView:
 
 
 def _shape(stream: "TaskStream") -> list[int]:
-    """Of one input, as a trainer gets it."""
+    """Returns the shape of one input, as a trainer gets it."""
     if hasattr(stream, "pixels"):
         _, height, width, channels = cast("ImageStream", stream).pixels.shape
         return [channels, height, width]

@@ -54,7 +54,7 @@ class Measuring:
         return f"in task {self.done + 1}" if self.done + 1 < self._tasks else "after its last task"
 
     def read(self, task: int) -> None:
-        """Training examples are asked for. Raises Refused where that would be reading ahead."""
+        """Records that training examples are asked for. Raises Refused where that would be reading ahead."""
         if not 0 <= task < self._tasks:
             raise Refused(f"there is no task {task}; the stream has tasks 0…{self._tasks - 1}")
         if task > self.done + 1:
@@ -66,9 +66,9 @@ class Measuring:
         self._read = True
 
     def begin(self, task: int, batches: int | None) -> list[tuple[int, int]]:
-        """A report begins, instead of any that was not ended; (task, rows) of the tests to take, none if it is ignored.
+        """Begins a report, instead of any that was not ended; returns (task, rows) of the tests to take.
 
-        Raises Refused where it is not this report's turn.
+        There are none if the report is ignored. Raises Refused where it is not this report's turn.
         """
         self._open = None
         if batches is not None:
@@ -89,12 +89,12 @@ class Measuring:
         return [(test, len(self._view.test_labels(test))) for test in tests]
 
     def tested(self, task: int) -> None:
-        """Test inputs are asked for. Raises Refused where no report that is open needs them."""
+        """Checks a request for test inputs. Raises Refused where no report that is open needs them."""
         if self._open is None or task not in self._open.tests:
             raise Refused("test inputs are for reports alone")
 
     def predicted(self, task: int, first: int, labels: NDArray[np.int64]) -> None:
-        """Predicted labels of a part of a test set. Raises Refused."""
+        """Scores predicted labels of a part of a test set. Raises Refused for labels that cannot be."""
         self.tested(task)
         report = self._opened()
         (_, examples), hits = self._view.test(task, first), report.hits[task]
@@ -111,7 +111,10 @@ class Measuring:
             report.accuracies[task] = float(accuracies(np.concatenate(hits)[None], every[None], self._balanced)[0])
 
     def self_reported(self, row: NDArray[np.float64]) -> bool:
-        """Accuracies that the trainer gives itself; whether all that are asked for are finite. Raises Refused."""
+        """Takes accuracies that the trainer gives itself; returns whether all that are asked for are finite.
+
+        Raises Refused for numbers that cannot be.
+        """
         report, within = self._opened(), self._opened().batches is not None
         begin = report.task + 1 if within else 0
         least = 1 if within else self._tasks if report.task < 0 else report.task + 1
@@ -131,7 +134,7 @@ class Measuring:
         return True
 
     def end(self) -> bool:
-        """The open report is over; whether it was that of a task. Raises Refused where something of it lacks."""
+        """Ends the open report; returns whether it was that of a task. Raises Refused where it lacks predictions."""
         report = self._opened()
         if lacking := [test for test in report.tests if test not in report.accuracies]:
             raise Refused(f"the report of task {report.task} lacks predictions for task {lacking[0]}")
@@ -159,7 +162,7 @@ class Measuring:
         return True
 
     def diverge(self) -> None:
-        """The task that is being trained has diverged, and ends the run."""
+        """Records that the task in training has diverged, which ends the run."""
         self._result.diverged_task[0], self._result.diverged_step[0] = self.done + 1, 0
         self._digest = hashlib.sha256(f"{self._digest} diverged".encode()).hexdigest()
 
@@ -169,7 +172,7 @@ class Measuring:
         return f"{self.done + 1} of {self._tasks}" if self.done + 1 < self._tasks else ""
 
     def result(self) -> CohortResult:
-        """As far as it has come."""
+        """Returns the result so far."""
         self._result.fingerprints[0] = self._digest[:16]
         return replace(self._result, note=SELF_REPORTED if self._self_reported else "")
 
@@ -179,7 +182,7 @@ class Measuring:
         return arrays | {"digest": np.array(self._digest), "self_reported": np.array(self._self_reported)}
 
     def resume(self, task: int, arrays: Arrays) -> None:
-        """Goes on after a task, from what `arrays` returned then."""
+        """Restores the measurements after a task, from the arrays that `arrays` returned then."""
         for name in MEASURED:
             getattr(self._result, name)[0] = arrays[name]
         self._digest, self._self_reported = str(arrays["digest"]), bool(arrays["self_reported"])

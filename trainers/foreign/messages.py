@@ -56,7 +56,7 @@ class Message(NamedTuple):
         return value
 
     def array(self, kind: str) -> NDArray[Any]:
-        """Its only array, of this type and one dimension. Raises Malformed."""
+        """Returns the only array, of this type and one dimension. Raises Malformed."""
         if len(self.arrays) != 1 or self.arrays[0].dtype.name != kind or self.arrays[0].ndim != 1:
             raise Malformed(f"it does not hold one array [n] of {kind}")
         return self.arrays[0]
@@ -113,7 +113,7 @@ def _open(described: bytes, content: bytes) -> Message:
 
 
 def plain(text: str, most: int = 1000) -> str:
-    r"""A text from outside as a part of one line: what steers a terminal is escaped, its end is kept if it is long.
+    r"""Returns a text from outside as a part of one line: control characters are escaped, long texts cut to their end.
 
     >>> plain("a\x1b[2J\nb"), plain("0123456789", 4)
     ('a\\x1b[2J\\nb', '…6789')

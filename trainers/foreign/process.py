@@ -152,7 +152,7 @@ class Process:
 
     @property
     def folder(self) -> Path:
-        """A folder of this process alone."""
+        """The folder of this process alone."""
         return self._guard.folder
 
     def _start(self, folder: Path | None = None) -> None:
@@ -162,7 +162,7 @@ class Process:
         self._handed_over()
 
     def _take(self, server: ForkServer) -> None:
-        """Has a server copied, now or once it has imported the trainer."""
+        """Takes a server and has it copied, now or once it has imported the trainer."""
         self._guard = server
         for end in (server.life, server.control, *(() if server.loaded else (server.printed,))):
             self._selector.register(end, selectors.EVENT_READ)
@@ -192,7 +192,7 @@ class Process:
         self._start(server.folder)
 
     def _handed_over(self) -> None:
-        """The process of the trainer is there, and has its ends of the pipes."""
+        """Closes the pipes' ends of the trainer's process, which has them now, and sends what waits."""
         for end in self._ends:
             os.close(end)
         self._ends, self._begun = (), True
@@ -227,7 +227,7 @@ class Process:
         server.begin()
 
     def _heard(self) -> None:
-        """Goes on with what the guard says."""
+        """Goes on with the lines of the guard."""
         said = self._guard.lines()
         if said is None and not self._begun:
             self._lost()
@@ -252,7 +252,7 @@ class Process:
                     return
 
     def _lost(self) -> None:
-        """The server has ended; its copy, if there is one, goes on."""
+        """Records that the server has ended; a copy of it goes on."""
         assert self._server is not None
         self._server.alive = False
         if not self._begun:
@@ -302,7 +302,7 @@ class Process:
             self._progress(tasks)
 
     def _wait(self) -> bool:
-        """Until something comes, or can be sent, or the limits are to be looked at; whether anything did."""
+        """Waits until something comes, or can be sent, or the limits are due; returns whether anything did."""
         ready = self._selector.select(REPORT_SECONDS / 2 if self._status is None else 0)
         for key, _ in ready:
             if key.fd not in self._selector.get_map():  # no longer, since one of the others
@@ -347,7 +347,7 @@ class Process:
             self._logged = output_log.append(self._log, chunk)
 
     def _drain(self) -> None:
-        """Reads what it has printed by now."""
+        """Reads its output so far."""
         if self._server is not None and not self._server.loaded:
             self._print(self._server.output)
             self._server.output = b""
@@ -361,7 +361,7 @@ class Process:
             self._print(chunk)
 
     def _write(self) -> None:
-        """Sends what can be sent at once, and listens for when more can be."""
+        """Sends as much as the pipe takes at once, and listens for when it takes more."""
         try:
             while self._outgoing:
                 with memoryview(self._outgoing) as whole:
@@ -391,7 +391,7 @@ class Process:
 
     @property
     def seconds(self) -> float:
-        """Since its start."""
+        """Seconds since its start."""
         return time.monotonic() - self._started
 
     def weigh(self) -> None:
@@ -425,7 +425,7 @@ def environment(device: str, threads: int) -> dict[str, str]:
 
 
 def _ending(status: int) -> str:
-    """Returns how a process ended, in words.
+    """Returns in words how a process ended.
 
     >>> _ending(3), _ending(-9)
     ('ended by itself with status 3', 'was killed by signal 9 (SIGKILL)')

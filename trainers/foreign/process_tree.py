@@ -51,7 +51,10 @@ def highest(processes: Iterable[psutil.Process]) -> int:
 
 
 def end(listed: Callable[[], list[psutil.Process]]) -> None:
-    """Kills what is found, as often as there is more: all are stopped first, so that none starts others meanwhile."""
+    """Kills the listed processes, again while there are more.
+
+    All are stopped first, so that none starts others meanwhile.
+    """
     stopped: set[psutil.Process] = set()
     while more := [process for process in listed() if process not in stopped]:
         for process in more:
@@ -89,7 +92,7 @@ def become_subreaper() -> bool:
 
 
 def die_with_parent() -> None:
-    """This process is killed when the thread that has started it ends."""
+    """Asks Linux to kill this process when the thread that has started it ends."""
     _prctl(SET_PDEATHSIG, signal.SIGKILL)
 
 

@@ -124,7 +124,7 @@ def train(
 
 
 def _common(request: Request, run: Run) -> dict[str, Any]:
-    """Returns all that a run depends on."""
+    """Returns the facts on which a run depends."""
     return {
         "version": PROTOCOL_VERSION,
         "trainer": request.reference,

@@ -36,7 +36,10 @@ class SavedState:
         return self._runs is not None
 
     def newest(self, state: Path) -> tuple[int, Arrays] | None:
-        """(the last task that was kept undamaged, what was kept besides the state, which is written into the file)."""
+        """Returns (the last task kept undamaged, its arrays besides the state); writes the state into the file.
+
+        None where nothing is kept.
+        """
         newest = None if self._runs is None else self._runs.newest(self._run)
         if newest is None:
             return None
@@ -45,7 +48,7 @@ class SavedState:
         return task, arrays
 
     def save(self, task: int, state: Path, arrays: Arrays) -> None:
-        """Keeps what the trainer has saved into the file, if it has, and what it had reported by then."""
+        """Keeps the state that the trainer has saved into the file, if it has, and its reports by then."""
         if self._runs is None or not state.is_file() or state.is_symlink():
             return
         if (size := state.stat().st_size) > MOST:
@@ -54,6 +57,6 @@ class SavedState:
         self._runs.save(self._run, task, arrays | {STATE: np.fromfile(state, np.uint8)})
 
     def delete(self) -> None:
-        """The run has ended: nothing of it is kept any more."""
+        """Deletes the saved states of the run, which has ended."""
         if self._runs is not None:
             self._runs.delete([self._run])

@@ -96,7 +96,7 @@ def hyperparameters() -> dict[str, Hyperparameter]:
 
 
 def optimizer_fault(method: Method, values: Hyperparameters) -> str:
-    """Returns why a method cannot have these values of an optimizer, in one line; "" where it can."""
+    """Returns the reason why a method cannot have these values of an optimizer, in one line; "" where it can."""
     if values.optimizer == "sgd":
         return ""
     if values.momentum:

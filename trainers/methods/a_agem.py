@@ -19,7 +19,7 @@ from trainers.methods.rules import (
 
 
 def mix(products: Products, values: Hyperparameters) -> Mix:
-    """g̃ = (ĝ + ĝ_ref)/2 if ĝ·ĝ_ref < 0, else g.
+    """Returns the mix g̃ = (ĝ + ĝ_ref)/2 if ĝ·ĝ_ref < 0, else g.
 
     `a_agem_scale="raw"` averages the raw gradients, (g + g_ref)/2. The threshold stays at zero: the method has no ε.
     """
@@ -30,7 +30,10 @@ def mix(products: Products, values: Hyperparameters) -> Mix:
 
 
 def needs(values: Hyperparameters) -> str:
-    """The sign of g·g_ref alone; for a unit g, where the constraint is satisfied, also whether g_ref vanishes."""
+    """Returns SIGN where the sign of g·g_ref is enough, else NORM.
+
+    A unit g, where the constraint is satisfied, also depends on whether g_ref vanishes.
+    """
     return SIGN if values.satisfied == "raw" else NORM
 
 

@@ -20,7 +20,7 @@ from trainers.methods.rules import (
 
 
 def mix(products: Products, values: Hyperparameters) -> Mix:
-    """g̃ = g if g·g_ref >= 0, else g − (g·g_ref / g_ref·g_ref) g_ref, on raw gradients."""
+    """Returns the mix g̃ = g if g·g_ref >= 0, else g − (g·g_ref / g_ref·g_ref) g_ref, on raw gradients."""
     usable = angle(products).usable
     b = -products.gr / where(usable, products.rr, 1.0)
     return choose(usable & (products.gr < 0), (1.0, b), 1.0)

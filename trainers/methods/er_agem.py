@@ -5,7 +5,10 @@ from trainers.methods.rules import MEMORY, MEMORY_BATCH, SAMPLED, Method, Mix, M
 
 
 def mix(products: Products, values: Hyperparameters) -> Mix:
-    """At the t-th task, j = g/t + (1 − 1/t) g_ref; g̃ = j if j·g_ref >= 0, else j − (j·g_ref / g_ref·g_ref) g_ref."""
+    """Returns the mix g̃ = j if j·g_ref >= 0, else j − (j·g_ref / g_ref·g_ref) g_ref.
+
+    At the t-th task, j = g/t + (1 − 1/t) g_ref.
+    """
     share = 1 / products.tasks
     along = share * products.gr + (1 - share) * products.rr
     projected = angle(products).usable & (along < 0)

@@ -14,7 +14,7 @@ ROUNDING = 100  # units in the last place
 
 
 def direction(g: Tensor, references: Tensor, values: Hyperparameters) -> tuple[Tensor, Tensor]:
-    """g̃ = g if no ⟨g, g_k⟩ < 0, else g + Gᵀv.
+    """Returns g̃ = g if no ⟨g, g_k⟩ < 0, else g + Gᵀv, and whether it was projected [M].
 
     v solves the dual: min ½ vᵀ(GGᵀ + 10⁻³·I)v + (Gg)ᵀv subject to v >= margin, where the rows of G are the g_k. Where a
     gradient is not finite, g stays.

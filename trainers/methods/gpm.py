@@ -9,7 +9,7 @@ from trainers.methods.subspaces import REPRESENTATIONS, Subspaces
 
 
 def threshold(values: Hyperparameters, layer: int, task: int) -> float:
-    """ε_th of the layer, and its growth for every task before."""
+    """Returns ε_th of the layer, with its growth for every task before."""
     first: float = values.hidden_threshold if layer else values.input_threshold
     return first + task * float(values.threshold_growth)
 

@@ -4,7 +4,7 @@ from trainers.methods.penalty import Tensor
 
 
 def inner(rows: Tensor, vector: Tensor) -> Tensor:
-    """⟨rows_k, vector⟩ of M members over all D entries: rows [M, K, D], vector [M, D] -> [M, K]."""
+    """Returns ⟨rows_k, vector⟩ of M members over all D entries: rows [M, K, D], vector [M, D] -> [M, K]."""
     import torch  # methods are declared without it
 
     if rows.is_cuda:
@@ -13,7 +13,10 @@ def inner(rows: Tensor, vector: Tensor) -> Tensor:
 
 
 def sum_in_float64(rows: Tensor, vector: Tensor) -> Tensor:
-    """The same, summed in float64: a GPU's product is one long float32 sum, or of 10 bits where tf32 is allowed."""
+    """Returns `inner`, summed in float64.
+
+    A GPU's product is one long float32 sum, or of 10 bits where tf32 is allowed.
+    """
     import torch
 
     products = [(row * vector).sum(1, dtype=torch.float64) for row in rows.unbind(1)]

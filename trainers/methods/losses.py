@@ -47,7 +47,7 @@ class Losses(NamedTuple):
 
     @property
     def draws(self) -> int:
-        """Independent draws of the memory in each step."""
+        """Number of independent draws of the memory in each step."""
         return max(term.draw for term in self.terms)
 
     @property

@@ -8,7 +8,7 @@ from trainers.methods.rules import Method
 
 
 def finish(state: State, end: TaskEnd) -> None:
-    """Ω = (1/n) Σ over mini-batches of |∇ Σ ‖logits‖²| on the task's n training examples.
+    """Sets Ω = (1/n) Σ over mini-batches of |∇ Σ ‖logits‖²| on the task's n training examples.
 
     As in A-GEM's released code Ω replaces that of earlier tasks; with penalty_form "paper" it adds to them, which makes
     a difference from the end of the second task on.

@@ -20,17 +20,18 @@ from trainers.methods.rules import (
 
 
 def mix_by_ratio(products: Products, values: Hyperparameters) -> Mix:
-    """g̃ = g + (ℓ_ref/ℓ) g_ref, or g_ref alone where ℓ <= `sensitivity`."""
+    """Returns the mix g̃ = g + (ℓ_ref/ℓ) g_ref, or g_ref alone where ℓ <= `sensitivity`."""
     learns = products.loss > values.sensitivity
     ratio = products.reference_loss / where(learns, products.loss, 1.0)
     return Mix(where(learns, 1.0, 0.0), where(learns, ratio, 1.0), products.share < 0)  # nothing is ever projected
 
 
 def mix_by_rotation(products: Products, values: Hyperparameters) -> Mix:
-    """g̃ = ‖g‖ s/‖s‖, s = ℓ ĝ + ℓ_ref ĝ_ref: g is rotated by the β at which ℓ cos β + ℓ_ref cos(θ̃ − β) is largest.
+    """Returns the mix g̃ = ‖g‖ s/‖s‖ with s = ℓ ĝ + ℓ_ref ĝ_ref.
 
-    That sum is the inner product of s and a unit vector at the angle β from g, θ̃ that of g_ref; so it is largest along
-    s. Where one of the gradients, or s, has no direction, g stays.
+    g is rotated by the β at which ℓ cos β + ℓ_ref cos(θ̃ − β) is largest. That sum is the inner product of s and a unit
+    vector at the angle β from g, θ̃ that of g_ref; so it is largest along s. Where one of the gradients, or s, has no
+    direction, g stays.
     """
     between, loss, reference = angle(products), products.loss, products.reference_loss
     square = (loss - reference) ** 2 + 2 * loss * reference * (1 + between.cosine)

@@ -104,7 +104,7 @@ class Penalty:
 
     @property
     def state_arrays(self) -> int:
-        """Arrays of the parameters' size in the state."""
+        """Number of arrays of the parameters' size in the state."""
         return 2 + len(self.arrays) + len(self.copies)
 
     def start(self, params: Tensor) -> State:
@@ -139,17 +139,17 @@ def gather_squares(state: State, step: Step, direction: Tensor) -> None:
 
 
 def gather_path(state: State, step: Step, direction: Tensor) -> None:
-    """ω += −g·Δθ, where Δθ is the step that is about to be taken, the penalty's and the optimizer's part included."""
+    """Adds −g·Δθ to ω, where Δθ is the coming step, the penalty's and the optimizer's part included."""
     state["path"].add_((direction * column(step.values.lr)).mul_(step.g))
 
 
 def refresh_fisher(state: State, values: Hyperparameters) -> None:
-    """F ← 0.1 F + 0.9 · (mean square over the last `fisher_every` steps); does not forget the squares."""
+    """Sets F ← 0.1 F + 0.9 · (mean square over the last `fisher_every` steps); does not forget the squares."""
     state["fisher"].mul_(1 - NEW_WEIGHT).add_(state["squares"], alpha=NEW_WEIGHT / values.fisher_every)
 
 
 def normalise(values: Tensor, real: Tensor) -> Tensor:
-    """Shifted and scaled to [0, 1] over each member's parameters together; padding stays zero."""
+    """Returns the values shifted and scaled to [0, 1] over each member's parameters together; padding stays zero."""
     # Padding is kept out of both: its zeros could be the lowest.
     lowest = values.where(real, math.inf).amin(dim=1, keepdim=True)
     highest = values.where(real, -math.inf).amax(dim=1, keepdim=True)

@@ -8,7 +8,7 @@ from trainers.methods.rules import Method
 
 
 def finish(state: State, end: TaskEnd) -> None:
-    """Ω += max(0, ω / ((θ − θ*)² + ξ)), summed over tasks; ω ← 0."""
+    """Adds max(0, ω / ((θ − θ*)² + ξ)) to Ω, a sum over tasks; ω ← 0."""
     moved = (end.params - state["anchor"]).square_().add_(DAMPING)
     state["importance"].add_(state["path"].div(moved).clamp_(min=0))
     state["path"].zero_()

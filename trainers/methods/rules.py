@@ -238,11 +238,11 @@ class Method:
 
     @property
     def hyperparameters(self) -> tuple[Hyperparameter, ...]:
-        """All that are declared."""
+        """All declared hyperparameters."""
         return self.own if self.foreign else (*OF_EVERY_METHOD, *self.own)
 
     def declarations(self, names: Iterable[str]) -> tuple[Hyperparameter, ...]:
-        """Of a learner whose values have these names.
+        """Returns the declarations of the hyperparameters of a learner whose values have these names.
 
         All that are declared; of a trainer, which may have declared others when the values were given, those named.
         """
@@ -266,7 +266,10 @@ class Method:
                 raise ValueError(f"{name} must be a finite number, a word, True, False or None, got {value!r}")
 
     def of(self, values: Mapping[str, Value]) -> Hyperparameters:
-        """Values as given; of a method of ours, or like ours, else the declared ones. Raises ValueError as `check`."""
+        """Returns the values: as given, else the declared default; of a trainer only as given.
+
+        Raises ValueError as `check`.
+        """
         usual = (
             {}
             if self.foreign
@@ -326,7 +329,7 @@ def _allowed_rules(rule: object) -> str:
 
 
 def where(condition: Number, then: Number, otherwise: Number) -> Number:
-    """`then` where the condition holds: never a branch per member on tensors."""
+    """Returns `then` where the condition holds, else `otherwise`; never branches per member on tensors."""
     if not hasattr(condition, "requires_grad"):  # of one learner, not a tensor of many
         return then if condition else otherwise
     import torch  # here, where there are tensors: declaring a method does without
@@ -340,7 +343,7 @@ def root(value: Number) -> Number:
 
 
 def angle(products: Products) -> _Angle:
-    """Norms and cosine, guarded in this one place: a vanishing gradient has no direction to project on."""
+    """Returns norms and cosine, guarded in this one place: a vanishing gradient has no direction to project on."""
     usable = (products.gg > SMALLEST_SQUARED_NORM) & (products.rr > SMALLEST_SQUARED_NORM)
     usable = usable & (products.rr > CANCELLED * products.residual)
     g_norm = root(where(usable, products.gg, 1.0))

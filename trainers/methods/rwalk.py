@@ -32,7 +32,7 @@ def observe(state: State, step: Step, direction: Tensor) -> None:
 
 
 def refresh(state: State, params: Tensor, values: Hyperparameters) -> None:
-    """Ω += max(0, ω / (F·(θ − θ_Δ)² + ξ)), with F before its own update; ω ← 0, θ_Δ ← θ."""
+    """Adds max(0, ω / (F·(θ − θ_Δ)² + ξ)) to Ω, with F before its own update; ω ← 0, θ_Δ ← θ."""
     paper = values.penalty_form == "paper"
     distance = (params - state["since"]).square_().mul_(state["fisher"]).mul_(0.5 if paper else 1.0)
     state["gain"].add_(state["path"].div(distance.add_(DAMPING)).clamp_(min=0))
@@ -44,7 +44,10 @@ def refresh(state: State, params: Tensor, values: Hyperparameters) -> None:
 
 
 def finish(state: State, end: TaskEnd) -> None:
-    """S from the task's Ω, which counts twice after the first task; importance F̃ + S̃, both scaled to [0, 1]."""
+    """Updates S from the task's Ω, which counts twice after the first task; importance F̃ + S̃.
+
+    Both are scaled to [0, 1].
+    """
     gain, score = state["gain"], state["score"]
     if end.first:
         gain.mul_(2)

@@ -6,7 +6,7 @@ from trainers.methods.rules import Method
 
 
 def finish(state: State, end: TaskEnd) -> None:
-    """Ω ← max(0, Ω + ω / ((θ − θ*)² + ξ)); ω ← 0."""
+    """Sets Ω ← max(0, Ω + ω / ((θ − θ*)² + ξ)); ω ← 0."""
     moved = (end.params - state["anchor"]).square_().add_(column(end.values.damping))
     state["importance"].add_(state["path"].div(moved)).clamp_(min=0)
     state["path"].zero_()

@@ -26,7 +26,7 @@ TRIGGERS = ("zero", "epsilon")
 
 
 def mix(products: Products, values: Hyperparameters) -> Mix:
-    """g̃ = g if c = ĝ·ĝ_ref >= 0, else ĝ − (c − ε) ĝ_ref, so that g̃·ĝ_ref = ε.
+    """Returns the mix g̃ = g if c = ĝ·ĝ_ref >= 0, else ĝ − (c − ε) ĝ_ref, so that g̃·ĝ_ref = ε.
 
     The projected direction has unit scale: it is not multiplied back by ‖g‖. ε = 0 is A-GEM on raw gradients.
     `trigger="epsilon"` projects when c < ε; `scale="raw"` takes g − (c − ε) g_ref; `satisfied="unit"` takes ĝ.
@@ -43,9 +43,10 @@ def mix(products: Products, values: Hyperparameters) -> Mix:
 
 
 def needs(values: Hyperparameters) -> str:
-    """The sign of g·g_ref where that alone triggers and a satisfied constraint leaves g as it is, as ε = 0 always does.
+    """Returns SIGN where the sign of g·g_ref is enough, else NORM.
 
-    The cosine and a unit g are only known with ‖g_ref‖, without which a vanishing g_ref is not seen.
+    The sign is enough where it alone triggers and a satisfied constraint leaves g as it is, as ε = 0 always does. The
+    cosine and a unit g are only known with ‖g_ref‖, without which a vanishing g_ref is not seen.
     """
     by_sign = values.trigger == "zero" and values.satisfied == "raw"
     return SIGN if by_sign or values.epsilon == 0 else NORM

@@ -59,7 +59,7 @@ class Subspaces(NamedTuple):
 
 
 def lengths_of(sizes: Sequence[int], scenario: str) -> list[int]:
-    """Returns the length of what each layer's gradient is projected off: its inputs, and the 1 that its bias is for.
+    """Returns for each projected layer the length of its inputs, with the 1 of its bias.
 
     sizes: (inputs, hidden…, outputs) of a perceptron. Task-incrementally all but the last layer: outputs of earlier
     tasks have no gradient.

@@ -5,7 +5,7 @@ from trainers.methods.rules import Method, Mix, Mixing, Products, choose
 
 
 def mix(products: Products, values: Hyperparameters) -> Mix:
-    """g̃ = g: a squared norm is never negative, so nothing is ever projected."""
+    """Returns the mix g̃ = g: a squared norm is never negative, so nothing is ever projected."""
     return choose(products.gg < 0, (1.0, 0.0), 1.0)
 
 

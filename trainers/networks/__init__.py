@@ -38,7 +38,7 @@ def make_resnet(architecture: Architecture, stream: ImageStream, subtracted: boo
 
 
 def _make_own(architecture: Architecture, stream: TaskStream, subtracted: bool) -> OwnNetwork:
-    """For streams of pixels and of images."""
+    """Makes a user's network for a stream of pixels or of images."""
     plugged = find_plugged(architecture.network)
     if not hasattr(stream, "pixels"):
         return own_network(plugged, cast(PixelStream, stream).inputs, stream.outputs, subtracted)

@@ -46,7 +46,7 @@ class Network(Protocol):
 
     @property
     def least(self) -> int:
-        """Examples of the smallest batch that it can be trained on."""
+        """Number of examples in the smallest batch that it can be trained on."""
 
     @property
     def row(self) -> int:
@@ -57,10 +57,10 @@ class Network(Protocol):
         """[row], False where a row is padding."""
 
     def init(self, rng: np.random.Generator) -> NDArray[np.float32]:
-        """One row of an untrained network."""
+        """Returns one row of an untrained network."""
 
     def statistics(self, params: Tensor) -> Statistics:
-        """Returns those of untrained networks, on the device of params [M, D]."""
+        """Returns the statistics of untrained networks, on the device of params [M, D]."""
 
     def logits(self, params: Tensor, statistics: Statistics, x: Tensor) -> Tensor:
         """Returns [M, B, outputs], as in a test."""
@@ -74,11 +74,11 @@ class Network(Protocol):
         parts: Sequence[int],
         into: Sequence[Tensor],
     ) -> Tensor:
-        """Gradients of the mean cross-entropy over consecutive parts of the batch, `parts` rows each.
+        """Writes the gradients of the mean cross-entropy over consecutive parts of the batch, `parts` rows each.
 
-        row_weight [M or 1, B, 1] = 1/rows of its part. The gradient of each part is written into its [M, D] in `into`.
-        Returns [M, len(parts) + 1]: the loss of each part, and the mean of ‖p − onehot(y)‖² over the last one. Moves
-        the statistics.
+        Each part's is written into its [M, D] in `into`. row_weight [M or 1, B, 1] = 1/rows of its part. Returns [M,
+        len(parts) + 1]: the loss of each part, and the mean of ‖p − onehot(y)‖² over the last one. Moves the
+        statistics.
         """
 
     def pull_back(
@@ -96,7 +96,10 @@ class Network(Protocol):
 
 
 def leaves_of(views: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The same memory as leaves of a graph, by which a loss can be differentiated; the views themselves stay none."""
+    """Returns the same memory as leaves of a graph, by which a loss can be differentiated.
+
+    The views themselves stay none.
+    """
     return {name: view.detach().requires_grad_() for name, view in views.items()}
 
 

@@ -23,14 +23,17 @@ class ByAutograd(ABC):
     @property
     @abstractmethod
     def layout(self) -> Layout:
-        """Of the trainable parameters."""
+        """Layout of the trainable parameters."""
 
     @abstractmethod
     def _forward(self, leaves: Views, statistics: Statistics, x: Tensor, training: bool) -> Tensor:
-        """[M, B, outputs]; training: batches are normalised by their own statistics, and the moving averages follow."""
+        """Returns the logits [M, B, outputs].
+
+        training: batches are normalised by their own statistics, and the moving averages follow.
+        """
 
     def _leaves(self, params: Tensor) -> Views:
-        """Of members [M, D], what a loss is differentiated by."""
+        """Returns the leaves of members [M, D] by which a loss is differentiated."""
         return leaves_of(self.layout.views(params))
 
     @property
@@ -57,7 +60,10 @@ class ByAutograd(ABC):
         parts: Sequence[int],
         into: Sequence[Tensor],
     ) -> Tensor:
-        """As `Network.gradients` says. Reference batches pass before the mini-batch, whose statistics weigh more."""
+        """Writes gradients and returns losses, as `Network.gradients`.
+
+        Reference batches pass before the mini-batch, whose statistics weigh more.
+        """
         x, labels, allowed = batch
         result = params.new_zeros(len(params), len(parts) + 1)
         now, *references = enumerate(zip(consecutive(parts), into, strict=True))
@@ -79,7 +85,7 @@ class ByAutograd(ABC):
     def pull_back(
         self, params: Tensor, statistics: Statistics, x: Tensor, parts: Sequence[int], pull: Pull, into: Tensor
     ) -> None:
-        """As `Network.pull_back` says; parts pass in the order of `gradients`."""
+        """Writes the gradient, as `Network.pull_back`; parts pass in the order of `gradients`."""
         leaves, outputs = self._leaves(params), dict[int, Tensor]()
         now, *references = consecutive(parts)
         with torch.enable_grad():
@@ -93,7 +99,7 @@ class ByAutograd(ABC):
     def sensitivity(
         self, params: Tensor, statistics: Statistics, x: Tensor, allowed: Tensor | None, into: Tensor
     ) -> None:
-        """As `Network.sensitivity` says; by the moving averages."""
+        """Writes the gradient, as `Network.sensitivity`, by the moving averages."""
         leaves = self._leaves(params)
         with torch.enable_grad():
             logits = self._forward(leaves, statistics, x, training=False)

@@ -15,7 +15,10 @@ BIAS_START = 0.1  # of the networks whose weights are drawn so, as in A-GEM's re
 
 
 def truncated_normal(rng: np.random.Generator, shape: tuple[int, ...]) -> Tensor:
-    """Normal with σ = 0.1, drawn anew beyond ±2σ, as TensorFlow does for A-GEM's released code; float32."""
+    """Returns normal numbers with σ = 0.1, drawn anew beyond ±2σ; float32.
+
+    TensorFlow draws them like that for A-GEM's released code.
+    """
     values = rng.standard_normal(shape, dtype=np.float32)
     while (outside := np.abs(values) > 2).any():
         values[outside] = rng.standard_normal(int(outside.sum()), dtype=np.float32)
@@ -23,7 +26,7 @@ def truncated_normal(rng: np.random.Generator, shape: tuple[int, ...]) -> Tensor
 
 
 def uniform(rng: np.random.Generator, shape: Sequence[int], bound: float) -> Tensor:
-    """Uniform in ±bound, float32."""
+    """Returns uniform numbers in ±bound, float32."""
     return torch.from_numpy((2 * rng.random(tuple(shape), dtype=np.float32) - 1) * np.float32(bound))
 
 

@@ -44,12 +44,12 @@ class Layout:
 
     @cached_property
     def _starts(self) -> tuple[int, ...]:
-        """Begins of the values of each name, and the end of the last gap; cached, as every step asks for views."""
+        """Starts of the values of each name, and the end of the last gap; cached, as every step asks for views."""
         return tuple(accumulate((pad(math.prod(shape)) for _, shape in self.shapes), initial=0))
 
 
 def pad(values: int) -> int:
-    """So many values with the gap behind them.
+    """Returns the length of so many values with the gap behind them.
 
     >>> pad(10), pad(16)
     (16, 16)

@@ -15,12 +15,14 @@ from trainers.methods.penalty import column
 
 
 def mask(logits: Tensor, allowed: Tensor | None) -> Tensor:
-    """Logits of other tasks are −∞: probability 0, and a gradient of exactly 0."""
+    """Returns the logits with −∞ at outputs that are not allowed: probability 0, and a gradient of exactly 0."""
     return logits if allowed is None else logits.masked_fill(~allowed, -torch.inf)
 
 
 def one_hot(labels: Tensor, like: Tensor) -> Tensor:
-    """[…, outputs] with 1 at each label […], of the type and the number of outputs of `like`.
+    """Returns […, outputs] with 1 at each label […], of the type and the number of outputs of `like`.
+
+    Reads no value, so that a CUDA graph can hold it.
 
     Without a look at any value, so that a CUDA graph can hold it.
     """
@@ -86,7 +88,10 @@ def taught_delta(
 
 
 def mean_square(delta: Tensor, row_weight: Tensor) -> Tensor:
-    """[M], the mean of ‖p − onehot(y)‖² over rows of delta [M, B, outputs]; row_weight [M or 1, B, 1] = 1/rows."""
+    """Returns the mean [M] of ‖p − onehot(y)‖² over rows of delta [M, B, outputs].
+
+    row_weight [M or 1, B, 1] = 1/rows.
+    """
     return (delta.square() * row_weight).sum((1, 2))
 
 

@@ -32,7 +32,7 @@ class Layer(NamedTuple):
 
 
 def layers_of(matrix: Tensor, shapes: Sequence[tuple[int, int]]) -> list[Layer]:
-    """Views into a matrix [..., D] that holds layers of these shapes (in, out), each weight in front of its bias."""
+    """Returns views into a matrix [..., D] of layers of these shapes (in, out), each weight in front of its bias."""
     arrays = torch.split(matrix, [size for k, n in shapes for size in (k * n, n)], dim=-1)
     return [
         Layer(weight.view(*weight.shape[:-1], *shape), bias)
@@ -63,7 +63,7 @@ class MLP:
         return sum((k + 1) * n for k, n in itertools.pairwise(self.widths))
 
     def init(self, rng: np.random.Generator) -> NDArray[np.float32]:
-        """One row of weights and biases [row], drawn layer by layer as `start` says."""
+        """Returns one row of weights and biases [row], drawn layer by layer as `start` says."""
         row = torch.zeros(1, self.row)
         for (k, n), (weight, bias) in zip(itertools.pairwise(self.sizes), self.layers(row), strict=True):
             weight[0, :k, :n], bias[0, :n] = LAYERS[self.start](rng, k, n)
@@ -89,7 +89,10 @@ class MLP:
         return row[0]
 
     def activations(self, layers: list[Layer], x: Tensor) -> list[Tensor]:
-        """[x, h_1, …, logits] for x [M, B, inputs]; h [M, B, width] is behind its ReLU, logits [M, B, classes]."""
+        """Returns [x, h_1, …, logits] for x [M, B, inputs].
+
+        h [M, B, width] is behind its ReLU, logits [M, B, classes].
+        """
         outputs = [x]
         for weight, bias in layers:
             outputs.append(torch.baddbmm(bias[:, None], outputs[-1], weight))
@@ -98,12 +101,12 @@ class MLP:
         return [*outputs[:-1], outputs[-1][..., : self.sizes[-1]]]
 
     def inputs(self, params: Tensor, x: Tensor) -> list[Tensor]:
-        """Returns what the layers have as inputs [M, B, in + 1], with the 1 of the bias, for x [M, B, inputs]."""
+        """Returns the inputs of the layers [M, B, in + 1], with the 1 of the bias, for x [M, B, inputs]."""
         *below, _ = self.activations(self.layers(params), x)
         return [torch.nn.functional.pad(inputs, (0, 1), value=1.0) for inputs in below]
 
     def statistics(self, params: Tensor) -> Statistics:
-        """None."""
+        """Returns {}: there are none."""
         return {}
 
     def logits(self, params: Tensor, statistics: Statistics, x: Tensor) -> Tensor:
@@ -119,7 +122,7 @@ class MLP:
         parts: Sequence[int],
         into: Sequence[Tensor],
     ) -> Tensor:
-        """As `Network.gradients` says."""
+        """Writes gradients and returns losses, as `Network.gradients`."""
         layers = self.layers(params)
         outputs = self.activations(layers, batch.x)
         of_rows, delta = entropy_delta(outputs[-1], batch.labels, batch.allowed, row_weight, self.subtracted)
@@ -132,7 +135,7 @@ class MLP:
     def pull_back(
         self, params: Tensor, statistics: Statistics, x: Tensor, parts: Sequence[int], pull: Pull, into: Tensor
     ) -> None:
-        """As `Network.pull_back` says."""
+        """Writes the gradient, as `Network.pull_back`."""
         layers = self.layers(params)
         outputs = self.activations(layers, x)
         self._backward(layers, outputs, pull(outputs[-1]), [sum(parts)], [self.layers(into)])
@@ -140,15 +143,15 @@ class MLP:
     def sensitivity(
         self, params: Tensor, statistics: Statistics, x: Tensor, allowed: Tensor | None, into: Tensor
     ) -> None:
-        """As `Network.sensitivity` says."""
+        """Writes the gradient, as `Network.sensitivity`."""
         self.pull_back(params, statistics, x, [x.shape[1]], lambda z: 2 * (z if allowed is None else z * allowed), into)
 
     def _backward(
         self, layers: list[Layer], outputs: list[Tensor], delta: Tensor, parts: Sequence[int], into: list[list[Layer]]
     ) -> None:
-        """From the gradient by the logits, delta [M, B, classes], to those by the parameters, for each part.
+        """Writes the gradients by the parameters, from that by the logits, delta [M, B, classes].
 
-        outputs: what `activations` returned; the gradient of each part of the batch is written into its layers.
+        outputs: of `activations`. The gradient of each part of the batch is written into its layers.
         """
         # The padding's gradient is zero, and so stay its parameters.
         delta = torch.nn.functional.pad(delta, (0, self.widths[-1] - self.sizes[-1]))

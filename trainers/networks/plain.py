@@ -37,7 +37,7 @@ State = dict[str, Tensor]
 def state_dict(
     architecture: Architecture, stream: TaskStream, columns: bool, params: Tensor, statistics: Tensor | None
 ) -> State:
-    """Name -> parameter or moving average of one learner.
+    """Returns the parameters and moving averages of one learner, by name.
 
     columns: whether its method grows a column for each task; params [D], statistics [S]: its row of a result, without
     statistics where the network has none.
@@ -80,7 +80,10 @@ def _layer(name: str, layer: Layer) -> State:
 
 
 def _of_resnet(net: ResNet, views: Views, averages: Views) -> State:
-    """views, averages: parameters and moving averages [1, …] by name."""
+    """Returns the state of a residual network.
+
+    views, averages: parameters and moving averages [1, …] by name.
+    """
     state = {
         name: view[0].clone() for name, view in (views | averages).items() if name.partition(".")[0] != "embedding"
     }

@@ -86,7 +86,7 @@ class ResNet(ByAutograd):
 
     @cached_property
     def layout(self) -> Layout:
-        """Of the trainable parameters."""
+        """Layout of the trainable parameters."""
         of_each = (
             (
                 (
@@ -101,7 +101,7 @@ class ResNet(ByAutograd):
 
     @cached_property
     def statistics_layout(self) -> Layout:
-        """Of batch normalisation's moving averages."""
+        """Layout of batch normalisation's moving averages."""
         kinds = ("running_mean", "running_var")
         return Layout(
             tuple(
@@ -112,7 +112,7 @@ class ResNet(ByAutograd):
         )
 
     def activations(self, size: int) -> int:
-        """Values that all convolutions put out for one image of size × size."""
+        """Returns the number of values that all convolutions put out for one image of size × size."""
         side = -(-size // self.stem.stride)
         values = self.stem.outputs * side**2
         side = -(-side // 2) if self.large else side
@@ -122,7 +122,10 @@ class ResNet(ByAutograd):
         return values
 
     def init(self, rng: np.random.Generator) -> NDArray[np.float32]:
-        """One row: kernels within ±1/√(k·C_in), k a kernel's side, as in A-GEM's released code; γ = 1, β = 0."""
+        """Returns one row: kernels within ±1/√(k·C_in), k a kernel's side; γ = 1, β = 0.
+
+        A-GEM's released code begins like that.
+        """
         row = torch.zeros(1, self.row)
         views = self.layout.views(row)
         for convolution in self._convolutions:
@@ -133,7 +136,7 @@ class ResNet(ByAutograd):
         return cast(NDArray[np.float32], row[0].numpy())
 
     def statistics(self, params: Tensor) -> Statistics:
-        """Moving averages of untrained networks: mean 0, variance 1."""
+        """Returns the moving averages of untrained networks: mean 0, variance 1."""
         matrix = params.new_zeros(len(params), self.statistics_layout.row)
         for name, view in self.statistics_layout.views(matrix).items():
             view.fill_(float(name.endswith("var")))
@@ -188,7 +191,9 @@ class Layers:
         return h.mean((2, 3)).view(len(h), self._members, -1).transpose(0, 1)
 
     def normalised(self, convolution: Convolution, x: Tensor, groups: int | None = None) -> Tensor:
-        """The convolution of x [B, groups·C_in, H, W] and its batch normalisation; the moving averages may move.
+        """Returns the convolution of x [B, groups·C_in, H, W] after batch normalisation.
+
+        The moving averages may move.
 
         groups: how many members x holds, all of them unless it is said.
         """

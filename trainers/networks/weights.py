@@ -29,7 +29,9 @@ NOT_PARAMETERS = ("running_mean", "running_var", "num_batches_tracked")
 
 
 def start_rows(net: Network, seeds: Sequence[int], tasks: Sequence[int], pretrained: str | None) -> Tensor:
-    """[S, D], the untrained network of each seed; all but its head from pretrained weights where there are some.
+    """Returns the untrained network of each seed, [S, D].
+
+    All but its head comes from pretrained weights where there are some.
 
     tasks: those of the stream, whose lowest number goes into the draw, so that D^CV and D^EV start from different ones.
     Raises DataError.
@@ -85,7 +87,9 @@ _LOADED: dict[str, dict[str, Tensor]] = {}  # by this process
 
 
 def load(pretrained: str) -> dict[str, Tensor]:
-    """Weights by their names in torchvision: those of ImageNet, downloaded if need be, or of a file. Raises DataError.
+    """Returns weights by their names in torchvision: those of ImageNet or of a file. Raises DataError.
+
+    ImageNet's are downloaded if need be.
 
     pretrained: "imagenet" or a path. The last one is kept, as every cohort of a study asks for the same.
     """
@@ -101,13 +105,13 @@ def clear_cache() -> None:
 
 
 def keep(pretrained: str, weights: dict[str, Tensor]) -> None:
-    """From now on `load` returns these: what it has returned on another machine, where the file is."""
+    """Sets the weights that `load` returns: those of another machine, where the file is."""
     _LOADED.clear()
     _LOADED[pretrained] = weights
 
 
 def _imagenet() -> dict[str, Tensor]:
-    """From torchvision, which keeps the download in torch's cache folder."""
+    """Returns the ImageNet weights from torchvision, which keeps the download in torch's cache folder."""
     advice = "give a file of them with --pretrained PATH, or train from random weights with --pretrained none"
     try:
         from torchvision.models import ResNet18_Weights
@@ -135,7 +139,7 @@ def _drop_damaged(path: Path) -> None:
 
 
 def _file(path: Path) -> dict[str, Tensor]:
-    """A state dict as torch.save writes it; every way in which it cannot be read is one line that says what to do."""
+    """Returns a state dict as torch.save writes it. Raises DataError with one line that says what to do."""
     try:
         with open_regular(path) as file:
             _check_size(path, file)
@@ -171,7 +175,10 @@ def _plain(weights: Tensor) -> bool:
 
 
 def _check_size(path: Path, file: BinaryIO) -> None:
-    """Members of a file that torch saved are not compressed; others could unpack to any size."""
+    """Raises DataError for a file that is too large, or would be once it is unpacked.
+
+    Members of a file that torch saved are not compressed; others could unpack to any size.
+    """
     size = os.fstat(file.fileno()).st_size
     if zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as archive:

@@ -41,7 +41,10 @@ def write(path: Path, mark: str, content: bytes | memoryview) -> None:
 
 
 def read(path: Path, mark: str, otherwise: str) -> bytes | None:
-    """Returns the content under this mark; None without it. A damaged file is noted, with what happens otherwise."""
+    """Returns the content under this mark; None where there is none, or the file is damaged.
+
+    A damaged file is noted. otherwise: what happens then, for the note.
+    """
     try:
         return contents(path, mark)
     except (FileNotFoundError, NotADirectoryError):
@@ -74,7 +77,10 @@ def checksum(mark: str, content: bytes | memoryview) -> bytes:
 
 
 def _begun(path: Path) -> tuple[int, Path]:
-    """A new file beside the path, locked where there are locks, which the system takes from a process that ends."""
+    """Creates a file beside the path and locks it where there are locks; returns (handle, its path).
+
+    The system takes the lock from a process that ends.
+    """
     while True:
         # In the same folder: a rename replaces a file at once only within a file system.
         handle, name = tempfile.mkstemp(UNFINISHED, f".{path.name}.", path.parent)

@@ -84,7 +84,7 @@ class Remote:
         return self._url
 
     def names(self, folder: str) -> list[str]:
-        """As `Folder.names`."""
+        """Returns the names of the files in a folder, as `Folder.names`."""
 
         def names(fs: Any, root: str) -> list[str]:
             fs.invalidate_cache()  # of listings, which others have changed since
@@ -96,12 +96,15 @@ class Remote:
         return self._within(names)
 
     def contents(self, name: str, mark: str) -> bytes:
-        """As `Folder.contents`."""
+        """Returns the content under this mark, as `Folder.contents`."""
         content: bytes = self._within(lambda fs, root: fs.cat_file(f"{root}/{name}"))
         return checked_files.open_checked(content, mark)
 
     def write(self, name: str, mark: str, content: memoryview) -> None:
-        """As `Folder.write`. Most kinds of storage replace a file at once; half a file's checksum does not fit."""
+        """Creates or replaces the file, as `Folder.write`.
+
+        Most kinds of storage replace a file at once; half a file's checksum does not fit.
+        """
         whole = b"".join((checked_files.checksum(mark, content), content))
 
         def write(fs: Any, root: str) -> None:
@@ -116,7 +119,7 @@ class Remote:
         self._within(write)
 
     def remove(self, names: Iterable[str]) -> None:
-        """As `Folder.remove`."""
+        """Removes existing files, as `Folder.remove`."""
 
         def remove(fs: Any, root: str) -> None:
             for name in names:
@@ -163,7 +166,7 @@ Place: TypeAlias = Folder | Remote
 
 
 def reason(error: OSError) -> str:
-    """Why, in words and one line."""
+    """Returns the reason of an error, in words and one line."""
     return error.strerror or first_line(error)
 
 

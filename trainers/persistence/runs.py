@@ -102,11 +102,11 @@ class Runs:
         self._list([file], before)
 
     def names(self, identities: Iterable[Mapping[str, Any]]) -> set[str]:
-        """Returns the names of what is kept of these runs, on any machine."""
+        """Returns the names of the files of these runs, on any machine."""
         return {self._path(file) for file in self._files(identities)}
 
     def delete(self, identities: Iterable[Mapping[str, Any]]) -> None:
-        """Removes what was kept of these runs on any machine; fork points only where those are kept here, too."""
+        """Removes the files of these runs on any machine; fork points only where those are kept here, too."""
         files = [file for file in self._files(identities) if self._kind in (FORK, file.kind)]
         if files:
             self._ask(lambda place: place.remove([self._path(file) for file in files]), "they stay there")
@@ -143,7 +143,7 @@ class Runs:
 
 
 def works(place: Place) -> None:
-    """The place has just been seen to work, whatever it did before."""
+    """Records that the place works, whatever it did before."""
     _LOST.pop(str(place), None)
 
 

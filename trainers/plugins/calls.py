@@ -62,7 +62,7 @@ def load(module: str, what: str, expected: Mapping[str, str] | None = None) -> t
 
 
 def forget(module: str) -> None:
-    """The next `load` of the module reads its source anew, and takes the module as it is."""
+    """Forgets the source of a module: the next `load` reads it anew, and takes the module as it is."""
     _IMPORTED.pop(whole(module), None)
 
 
@@ -79,7 +79,7 @@ def _latest(top: str, before: Source | None, now: Source) -> Source:
 
 
 def _hashes(file: str, expected: Mapping[str, str], source: Source) -> str:
-    """Both hashes of a file, and the machine, as it may be a worker that has the other one."""
+    """Returns both hashes of a file, and the machine, as it may be a worker that has the other one."""
     then, now = (hashes.get(file, "not there") for hashes in (expected, source.hashes))
     return f"SHA-256 of {file}: {then} then, {now} now on {platform.node()}"
 
@@ -119,7 +119,7 @@ def blamed(
 
 @contextmanager
 def _signals() -> Iterator[list[BaseException]]:
-    """Collects what handlers of signals raise meanwhile. They run in the main thread alone."""
+    """Collects the exceptions of signal handlers within the context. They run in the main thread alone."""
     raised: list[BaseException] = []
     before: dict[int, Callable[[int, FrameType | None], Any]] = {}
 
@@ -145,7 +145,7 @@ def _signals() -> Iterator[list[BaseException]]:
 
 
 def call_fault(function: Callable[..., object], arguments: Iterable[str]) -> str:
-    """Returns why a function cannot be called with these arguments; "" where it can, or nothing is known of it.
+    """Returns the reason why a function cannot be called with these arguments; "" where it can, or is not known.
 
     >>> call_fault(len, ["one", "other"])
     'must take (one, other), it takes (obj, /): too many positional arguments'

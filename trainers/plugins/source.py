@@ -42,7 +42,7 @@ class Source:
     """The name of each file by its path on this machine."""
 
     def name(self, path: str) -> str | None:
-        """Returns the name of one of the files, or of what lies in one of them, a zip; None of what is none of them."""
+        """Returns the name of one of the files, or of a member of one, a zip; None of any other path."""
         places = [file for file in self.paths if path == file or path.startswith(file + os.sep)]
         return self.paths[places[0]] + path[len(places[0]) :] if places else None
 
@@ -81,7 +81,7 @@ def source_of(module: str) -> Source:
 
 
 def digest(hashes: Mapping[str, str]) -> str:
-    """One hash of all files.
+    """Returns one hash of all files.
 
     >>> digest({"a.py": "01", "b.py": "23"}) == digest({"b.py": "23", "a.py": "01"}) != digest({"a.py": "01"})
     True
@@ -108,7 +108,7 @@ def _places(whole: str) -> list[Path]:
 
 
 def _locations(spec: ModuleSpec) -> list[str]:
-    """Folders of a package, else the file of a module; none of what is built into Python."""
+    """Returns the folders of a package, else the file of a module; none of a module that is built into Python."""
     if spec.submodule_search_locations is not None:
         return list(spec.submodule_search_locations)
     return [spec.origin] if spec.has_location and spec.origin else []
@@ -161,7 +161,7 @@ def _hidden(name: str, place: Path) -> bool:
 
 @lru_cache(maxsize=1024)  # a service, and a study of several plug-ins, ask for the same files again and again
 def _imported(content: bytes) -> frozenset[str]:
-    """Top-level modules that a source names in import statements; none where it is not Python."""
+    """Returns the top-level modules that a source names in import statements; none where it is not Python."""
     try:
         with warnings.catch_warnings(action="ignore"):  # Python says the same when it imports the module
             tree = ast.parse(content)

@@ -70,7 +70,7 @@ class Images:
 
     @cached_property
     def alike(self) -> NDArray[np.int64]:
-        """[P], of each pixel the first one that equals it in every image, as those do that are always black.
+        """[P], for each pixel the first one that equals it in every image, as do pixels that are always black.
 
         Two permutations that differ in such pixels alone show the same images, which `disjoint` has to know.
         """
@@ -104,14 +104,14 @@ class TaskStream(Protocol):
 
     @property
     def classes(self) -> int:
-        """Classes of one task, each of which has its quota in the memory."""
+        """Number of classes of one task, each of which has its quota in the memory."""
 
     @property
     def outputs(self) -> int:
-        """Outputs of the network; labels lie in 0…outputs−1."""
+        """Number of the network's outputs; labels lie in 0…outputs−1."""
 
     def size(self, seed: int, task: int) -> int:
-        """Training examples that the task shows, at least 1."""
+        """Returns the number of training examples that the task shows, at least 1."""
 
     def order(self, seed: int, task: int) -> Labels:
         """Returns positions [size] of the training examples that the task shows, in the order in which it does.
@@ -126,13 +126,13 @@ class TaskStream(Protocol):
         """Returns the task's whole test set."""
 
     def room(self, rows: int) -> NDArray[Any]:
-        """Zeros for the inputs of so many examples, in the shape and type of `Examples.inputs`.
+        """Returns zeros for the inputs of so many examples, in the shape and type of `Examples.inputs`.
 
         The pool of memory and current task is one such matrix, made once and filled row by row.
         """
 
     def describe(self) -> dict[str, Any]:
-        """JSON-able facts that, with a seed, determine every example of the stream.
+        """Returns JSON-able facts that, with a seed, determine every example of the stream.
 
         They are part of the content key of every result. `examples_per_task`, a number, is for estimates of time.
         """
@@ -143,7 +143,7 @@ class PixelStream(TaskStream, Protocol):
 
     @property
     def inputs(self) -> int:
-        """P, the pixels of an example."""
+        """P, the number of pixels of an example."""
 
     @property
     def largest(self) -> float:
@@ -167,7 +167,7 @@ class ImageStream(TaskStream, Protocol):
 
     @property
     def mean(self) -> NDArray[np.float32]:
-        """What is subtracted from `pixels / 255`; broadcastable to [H, W, 3]."""
+        """The mean that is subtracted from `pixels / 255`; broadcastable to [H, W, 3]."""
 
     @property
     def attributes(self) -> NDArray[np.float32] | None:

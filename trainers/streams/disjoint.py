@@ -27,7 +27,10 @@ class Permuted(Protocol):
     """
 
     def permutation_hash(self, seed: int, task: int) -> Hashes:
-        """[1], of what the task's permutation does to the images; two tasks that differ there share no example."""
+        """Returns a hash [1] of the change that the task's permutation makes to the images.
+
+        Two tasks that differ there share no example.
+        """
         ...
 
 
@@ -79,12 +82,12 @@ class _Overlap(NamedTuple):
 
     @property
     def sound(self) -> bool:
-        """Disjoint, all that is tested on is new, and permutations of tasks are their own and change the images."""
+        """True if the sides are disjoint, all tests are new, and each permutation is unique and changes the images."""
         return self.disjoint and not any(side.repeated or side.unchanged or side.known for side in (self.cv, self.ev))
 
     @property
     def known(self) -> float:
-        """The share of what a side tests on that is not new, in 0…1; the larger one of both sides."""
+        """Share of a side's tests that are not new, in 0…1; the larger one of both sides."""
         return max(side.known / max(1, side.tests) for side in (self.cv, self.ev))
 
     @property
@@ -96,7 +99,7 @@ class _Overlap(NamedTuple):
 
     @property
     def warning(self) -> str:
-        """About near-duplicates, for people; "" where there are none."""
+        """The warning about near-duplicates, for people; "" where there are none."""
         if not (self.cv.near or self.ev.near):
             return ""
         return (
@@ -131,7 +134,7 @@ class _Overlap(NamedTuple):
 
 
 def overlap(cv: TaskStream, ev: TaskStream, cv_seeds: Sequence[int], ev_seeds: Sequence[int]) -> _Overlap:
-    """Compares all that the cross-validation stream shows for any of its seeds with all of the evaluation stream.
+    """Compares all examples that the cross-validation stream shows for its seeds with those of the evaluation stream.
 
     Every example is hashed as the stream gives it, unless the stream is `Permuted`; an image that occurs in several
     tasks or seeds is hashed once. Raises ValueError where a side has no seeds: there would be nothing to prove.

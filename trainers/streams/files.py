@@ -48,7 +48,7 @@ def stamp(status: os.stat_result) -> Stamp:
 
 @contextmanager
 def open_regular(path: Path) -> Iterator[BinaryIO]:
-    """The file, to be read: never one that could be waited for without end, as a FIFO, or read without one.
+    """Opens a file to read it, for the context, unless it could be waited for or read without end, as a FIFO.
 
     Raises Unfit where it is no regular one, OSError as open does.
     """

@@ -23,7 +23,7 @@ ROWS = 2048  # of a table whose columns are hashed: what is turned at a time sta
 
 
 def hash_rows(rows: NDArray[Any]) -> Hashes:
-    """One hash [n] of each row's bytes.
+    """Returns one hash [n] of each row's bytes.
 
     >>> one, two, three = hash_rows(np.array([[1, 2], [2, 1], [1, 2]], dtype=np.uint8))
     >>> bool(one == two), bool(one == three)
@@ -33,7 +33,7 @@ def hash_rows(rows: NDArray[Any]) -> Hashes:
 
 
 def hash_columns(tables: Iterable[NDArray[np.uint8]]) -> Hashes:
-    """One hash [P] of each column of tables [n, P] that stand one above the other.
+    """Returns one hash [P] of each column of tables [n, P] that stand one above the other.
 
     The same as `hash_rows` of the transposed table, which is never made: of MNIST it would be as large as MNIST.
     """
@@ -65,7 +65,10 @@ class PixelHashes:
         self._known = np.zeros(len(pixels), np.bool_)
 
     def of(self, positions: NDArray[np.int64]) -> Hashes:
-        """Hashes [n] of the images at these positions [n], in any order; an image may be asked for twice."""
+        """Returns the hashes [n] of the images at these positions [n], in any order.
+
+        An image may be asked for twice.
+        """
         missing = np.unique(positions[~self._known[positions]])
         if len(missing) and self._file is not None:
             self._load(self._file)
@@ -74,7 +77,7 @@ class PixelHashes:
         return self._hashes[positions]
 
     def _load(self, file: Path) -> None:
-        """All hashes from the file, which is written where it does not have them.
+        """Loads all hashes from the file, or makes them and writes it where it does not have them.
 
         All, not those that are asked for: a file is replaced as a whole, and the next command asks for others.
         """
@@ -88,7 +91,7 @@ class PixelHashes:
             checked_files.write(file, self._mark, self._hashes.astype("<u8").tobytes())
 
     def _make(self, positions: NDArray[np.int64]) -> None:
-        """Positions are ascending, so that a mapped file is read in its order."""
+        """Hashes the images at these positions, which are ascending, so that a mapped file is read in its order."""
         step = max(1, CHUNK // max(1, self._pixels[:1].nbytes))
         for begin in range(0, len(positions), step):
             part = positions[begin : begin + step]
@@ -97,6 +100,6 @@ class PixelHashes:
 
 
 def _joined(digests: Iterable[bytes]) -> Hashes:
-    """Digests of BYTES each, or several of them in a row, as numbers."""
+    """Returns digests of BYTES each, or several of them in a row, as numbers."""
     # Little-endian whatever the machine, so that hashes and what is made of them can be compared between machines.
     return np.frombuffer(b"".join(digests), np.dtype("<u8")).astype(np.uint64)

@@ -68,7 +68,10 @@ def near(some: Pictures, others: Pictures) -> NDArray[np.bool_]:
 
 
 def _shrunk(images: Pixels) -> NDArray[np.float64]:
-    """[n, ROWS, COLUMNS] of images [n, H, W, 3]: means over blocks of the same size, times ROWS · COLUMNS · H · W."""
+    """Returns [n, ROWS, COLUMNS] of images [n, H, W, 3]: means over blocks, times ROWS · COLUMNS · H · W.
+
+    All blocks have the same size.
+    """
     height, width = images.shape[1:3]
     grey = images[..., 0].astype(np.float32)
     for colour in (1, 2):
@@ -79,7 +82,7 @@ def _shrunk(images: Pixels) -> NDArray[np.float64]:
 
 
 def _blocks(side: int, count: int) -> NDArray[np.float64]:
-    """[count, side]: how much of each pixel lies in each block, in parts of a pixel of which there are `count`."""
+    """Returns the share [count, side] of each pixel in each block, in parts of a pixel of which there are `count`."""
     pixels, blocks = count * np.arange(side + 1), side * np.arange(count + 1)
     ends = np.minimum(pixels[None, 1:], blocks[1:, None]) - np.maximum(pixels[None, :-1], blocks[:-1, None])
     return np.asarray(np.maximum(ends, 0), np.float64)
@@ -90,7 +93,7 @@ def _part(hashes: Hashes, low: int, width: int) -> Hashes:
 
 
 def _meeting(ours: Hashes, theirs: Hashes) -> Iterator[tuple[Labels, Labels]]:
-    """Pairs of places (in ours, in theirs) that have the same value, about PAIRS at a time."""
+    """Yields pairs of positions (in ours, in theirs) that have the same value, about PAIRS at a time."""
     order = np.argsort(theirs, kind="stable")
     first, end = (np.searchsorted(theirs[order], ours, side) for side in ("left", "right"))
     counts = end - first
@@ -114,7 +117,10 @@ def _ones(words: Hashes) -> NDArray[np.uint64]:
 
 
 def _close(some: Pictures, others: Pictures, ours: Labels, theirs: Labels) -> NDArray[np.bool_]:
-    """Which pairs of positions hold images whose pixels differ by less than DIFFERENCE; one pair of each of ours."""
+    """Returns a mask of the pairs of positions whose images' pixels differ by less than DIFFERENCE.
+
+    Of each of ours, one pair at most.
+    """
     height, width = some.pixels.shape[1:3]
     first, second = _of_few(some.pixels, ours), _of_few(others.pixels, theirs)
     # Blocks differ by no more than their pixels do: what differs there needs no closer look, which takes longer.
@@ -129,7 +135,7 @@ def _close(some: Pictures, others: Pictures, ours: Labels, theirs: Labels) -> ND
 
 
 def _of_few(pixels: Pixels, positions: Labels) -> NDArray[np.float64]:
-    """`_shrunk` of each position, made once where one comes several times."""
+    """Returns `_shrunk` of each position, made once where one comes several times."""
     different, places = np.unique(positions, return_inverse=True)
     step = max(1, CHUNK // max(1, pixels[:1].nbytes))
     parts = [_shrunk(pixels[different[begin : begin + step]]) for begin in range(0, len(different), step)]

@@ -53,7 +53,7 @@ class _MovedPixels(ABC):
 
     @abstractmethod
     def source(self, seed: int, task: int) -> NDArray[np.int64]:
-        """Returns where each pixel [P] of the task comes from; BLANK for nowhere."""
+        """Returns the pixel [P] that each pixel of the task comes from; BLANK for none."""
 
     @cached_property
     def density(self) -> float:
@@ -61,7 +61,7 @@ class _MovedPixels(ABC):
         return float(np.mean(self.images.train.inputs[:DENSITY_SAMPLE] != 0))
 
     def size(self, seed: int, task: int) -> int:
-        """Returns how many training examples the task shows: as many in every task."""
+        """Returns the number of training examples that the task shows: as many in every task."""
         return self.examples
 
     def order(self, seed: int, task: int) -> NDArray[np.int64]:
@@ -88,7 +88,7 @@ class _MovedPixels(ABC):
         return np.zeros((rows, self.inputs), dtype=np.uint8)
 
     def permutation_hash(self, seed: int, task: int) -> Hashes:
-        """Returns [1], of what the task does to the images; all tasks show the same ones."""
+        """Returns a hash [1] of the change that the task makes to the images; all tasks show the same ones."""
         return self._hash(self.source(seed, task))
 
     def describe(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class PermutedStream(_MovedPixels):
     kind, motions = "permuted pixels", "permutations"
 
     def permutation(self, seed: int, task: int) -> NDArray[np.int64]:
-        """Returns where each pixel [P] of the task comes from."""
+        """Returns the pixel [P] that each pixel of the task comes from."""
         return generator(seed, "permutation", task).permutation(self.inputs)
 
     def source(self, seed: int, task: int) -> NDArray[np.int64]:
@@ -161,7 +161,7 @@ class RotatedStream(_MovedPixels):
         return angles[task]
 
     def source(self, seed: int, task: int) -> NDArray[np.int64]:
-        """Returns where each pixel [P] comes from: the nearest one, or BLANK."""
+        """Returns the nearest pixel [P] that each pixel comes from; BLANK for none."""
         return rotation(isqrt(self.inputs), self.angle(seed, task))
 
     def permutation_hash(self, seed: int, task: int) -> Hashes:

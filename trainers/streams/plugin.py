@@ -57,7 +57,7 @@ class _OwnStream:
         self._made, self._dataset, self._source = made, dataset, source
 
     def __getattr__(self, name: str) -> Any:
-        """As the object's own. AttributeError where it has none of that name."""
+        """Returns the object's own attribute. Raises AttributeError where it has none of that name."""
         with blamed(f"{name} of {self._dataset} failed with", self._source, DataError, missing=name):
             value = getattr(self._made, name)
         if not callable(value):

@@ -60,7 +60,7 @@ class SplitPixelsStream:
 
     @property
     def outputs(self) -> int:
-        """Outputs of the network: one a class of the images, or of a task in the domain-incremental scenario."""
+        """Number of outputs: one a class of the images, or of a task in the domain-incremental scenario."""
         return self.classes if self.scenario == DOMAIN else self.images.classes
 
     @cached_property
@@ -78,7 +78,7 @@ class SplitPixelsStream:
         return units
 
     def size(self, seed: int, task: int) -> int:
-        """Returns how many training examples the task shows."""
+        """Returns the number of training examples that the task shows."""
         available = len(self._of_task[task])
         return available if self._at_most is None else min(self._at_most, available)
 

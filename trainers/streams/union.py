@@ -52,7 +52,7 @@ class JointStream(_Union):
         self._every = every
 
     def size(self, seed: int, task: int) -> int:
-        """Returns how many training examples are shown; 0 where nothing is trained."""
+        """Returns the number of training examples that are shown; 0 where nothing is trained."""
         return sum(self._stream.size(seed, self._stream.tasks[place]) for place in self._places(task))
 
     def order(self, seed: int, task: int) -> Labels:

@@ -35,7 +35,7 @@ class _HeldOut(StreamWrapper):
         return self._known[seed, task]
 
     def size(self, seed: int, task: int) -> int:
-        """Returns how many training examples are left."""
+        """Returns the number of training examples that are left."""
         return int(self._stream.size(seed, task)) - len(self.held(seed, task))
 
     def order(self, seed: int, task: int) -> Labels:
@@ -51,7 +51,7 @@ class _HeldOut(StreamWrapper):
         return self._stream.test(seed, task)
 
     def describe(self) -> dict[str, Any]:
-        """Returns the stream's facts, the share, and what the tests are where they are no test sets."""
+        """Returns the stream's facts, the share, and the type of the tests where they are no test sets."""
         facts = self._stream.describe() | {"validation": self._share}
         facts |= {"tests": "validation"} if self._validates else {}
         return facts | ({} if self._of_class is None else {"tests": "memory", "tests_of_class": self._of_class})

@@ -96,7 +96,10 @@ class BatchedEngine(FixedEngine):
                 self._advance(learners, number, len(steps), start)
 
     def _between_refreshes(self, learners: Learners, first: int, last: int) -> Iterator[tuple[int, int]]:
-        """The steps first…last−1 in pieces, perhaps empty; a penalty's refresh, which no graph holds, is in between."""
+        """Yields the steps first…last−1 in pieces, perhaps empty, and refreshes a penalty in between.
+
+        No graph holds the refresh.
+        """
         refresh, begin = self._rule.refresh if isinstance(self._rule, Penalty) else None, first
         for step in range(first, last):
             if refresh and is_due(step, self._shared.fisher_every):
@@ -165,7 +168,7 @@ class BatchedEngine(FixedEngine):
             step()
 
     def _one_step(self, learners: Learners, number: int, start: int) -> None:
-        """One step of every learner, without a look at any value: what a CUDA graph can hold."""
+        """Takes one step of every learner, without reading any value, so that a CUDA graph can hold it."""
         segment = self._segments[number]
         # The number is read on the device, so that one recorded graph takes the next steps each time it is replayed.
         rows = segment.rows.index_select(1, self._step)[:, 0]
@@ -174,7 +177,10 @@ class BatchedEngine(FixedEngine):
         self._step.add_(1)
 
     def _step_of(self, learners: Learners, segment: "_Segment", rows: Tensor, start: int) -> None:
-        """One step of those that are trained in one batch of products; rows [S, B]: each seed's batch, in its pool."""
+        """Takes one step of learners that are trained in one batch of products.
+
+        rows [S, B]: each seed's batch, in its pool.
+        """
         params, batch = learners.params, self._feed.batch(rows, learners.seed)
         if isinstance(self._rule, Losses):
             gradients = [torch.empty_like(params)]
@@ -282,7 +288,7 @@ class _Segment:
             self._read, self._source, self._slot, self._some = tensors
 
     def _slots(self, segment: Segment) -> tuple[NDArray[Any], ...]:
-        """(slots [steps, reference] that rows of the draws are read from, and what `_slots_by_step` returns)."""
+        """Returns (slots [steps, reference] that rows of the draws are read from, *`_slots_by_step`)."""
         assert segment.read is not None and segment.written is not None
         read = np.zeros((self.steps, self.reference), dtype=np.int64)
         for into, taken in zip(consecutive(self.parts), consecutive(segment.parts), strict=True):
@@ -290,7 +296,10 @@ class _Segment:
         return (read, *_slots_by_step(segment.written))
 
     def stored(self, logits: Tensor, step: Tensor, seed: Tensor) -> Tensor:
-        """Returns what is stored [M, reference, outputs] of the step's reference rows; logits [M, slots, outputs]."""
+        """Returns the stored logits [M, reference, outputs] of the step's reference rows.
+
+        logits: [M, slots, outputs].
+        """
         slots = self._read.index_select(1, step)[seed, 0]
         return logits.gather(1, slots[:, :, None].expand(-1, -1, logits.shape[2]))
 
@@ -305,7 +314,7 @@ class _Segment:
 
 
 def _slots_by_step(slots: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-    """(examples [steps, current], slots that their logits are written to, whether there are any [steps]).
+    """Returns (examples [steps, current], slots of their logits [steps, current], whether there are any [steps]).
 
     slots [steps, current]: −1 for no slot. Instead, the step's last one is written once more; slot 0 where there are
     none.
@@ -317,7 +326,9 @@ def _slots_by_step(slots: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
 
 
 def inner_products(g: Tensor, g_ref: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(‖g‖², g·g_ref, ‖g_ref‖²), [M] each, of gradients [M, D]: one global L2 inner product over all parameters.
+    """Returns (‖g‖², g·g_ref, ‖g_ref‖²), [M] each, of gradients [M, D].
+
+    Each is one global L2 inner product over all parameters.
 
     Padding is zero in both, and adds nothing.
     """

@@ -30,7 +30,7 @@ _refused: list[str] = []  # why this process records no graphs
 
 
 def refuse(why: str) -> None:
-    """From now on steps are taken without graphs in this process, and the user is told why, once."""
+    """Ends the use of CUDA graphs in this process, and tells the user why, once."""
     if not _refused:
         notify(f"steps are taken without CUDA graphs: {why}")
     _refused.append(why)
@@ -165,7 +165,10 @@ def _copies(arrays: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _same(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
-    """Bit for bit: a member that has diverged holds values that are not equal to themselves."""
+    """Returns True if all tensors are equal bit for bit.
+
+    A member that has diverged holds NaN, which does not equal itself.
+    """
     bits = (
         (one.reshape(-1).view(torch.uint8), other.reshape(-1).view(torch.uint8))
         for one, other in zip(some, others, strict=True)

@@ -65,7 +65,10 @@ class GrowingEngine(Engine):
         return np.array([self._accuracy(learners, row, task, images) for row in range(len(learners.params))])
 
     def _accuracy(self, learners: Learners, row: int, task: int, images: int | None) -> float:
-        """A finished column is tested again after every later task; what it is made of says whether it is the same."""
+        """Returns a learner's accuracy on a task; for a finished column that is unchanged, the stored one.
+
+        A finished column is tested again after every later task; a hash of its parameters says whether it is the same.
+        """
         if task >= self._task:
             return self._tested(learners, row, task, images)
         key = (int(learners.seed[row]), task, images, fingerprint(self._used(learners, row, task).cpu().numpy()))

@@ -76,7 +76,7 @@ class ColumnsEngine(GrowingEngine):
                 of_seeds = [self._batches(pool, rows[begin : begin + BLOCK]) for pool in self._pools]
                 for row, columns in enumerate(members):
                     x, labels = of_seeds[seeds[row]]
-                    block = x, labels, self._frozen_once(learners.params[row], columns, x, (number, begin))
+                    block = x, labels, self._frozen_units(learners.params[row], columns, x, (number, begin))
                     closed = self._closed[seeds[row]]
                     optimise = None if self._plain else self._optimiser(learners, row, rates[row])
                     loss = train_column(
@@ -109,8 +109,11 @@ class ColumnsEngine(GrowingEngine):
 
         return self._net.columns(gradient)[self._task], take
 
-    def _frozen_once(self, row: Tensor, columns: Sequence[Column], x: Tensor, block: tuple[int, int]) -> list[Tensor]:
-        """Returns a block is gone through once for each member, however few of its steps are asked for at a time."""
+    def _frozen_units(self, row: Tensor, columns: Sequence[Column], x: Tensor, block: tuple[int, int]) -> list[Tensor]:
+        """Returns the frozen units of a block, computed once for each member.
+
+        Also where only a few of the block's steps are asked for at a time.
+        """
         if block != self._block:
             self._block, self._hidden = block, {}
         if row.data_ptr() not in self._hidden:
@@ -145,10 +148,10 @@ class ColumnsEngine(GrowingEngine):
 
 
 def frozen_units(net: MLPColumns, columns: Sequence[Column], x: Tensor, affine: Affine) -> list[Tensor]:
-    """Hidden units of all columns but the last, for a block x [S, B, inputs], with space for those of the last.
+    """Returns the hidden units of all columns but the last, with space for those of the last.
 
-    They run over the whole block at once, also where few of its steps are wanted: products of another size may round
-    differently.
+    x [S, B, inputs]: the inputs of a block. The columns run over the whole block at once, also where few of its steps
+    are wanted: products of another size may round differently.
     """
     rows = x.flatten(0, 1)
     hidden = net.buffers(rows, len(columns))
@@ -166,7 +169,9 @@ def train_column(  # noqa: PLR0913
     closed: Tensor | None = None,
     optimise: Optimiser | None = None,
 ) -> Tensor:
-    """Steps of the last of these columns, in place; the others are frozen. Returns the loss [steps] of each.
+    """Takes steps of the last of these columns, in place; returns the loss [steps] of each.
+
+    The other columns are frozen.
 
     `steps` of the block's batches are taken. rate: the learning rate of one summand of what is stored as a sum. closed
     [outputs]: True where an output does not compete. optimise: None for plain SGD. The losses are computed for all

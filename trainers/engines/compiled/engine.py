@@ -103,7 +103,7 @@ class CompiledEngine(FixedEngine):
         return np.asarray(hits.mean(axis=1))
 
     def _step(self, members: list["_Member"], segment: Segment, at: int, step: int) -> None:
-        """One step of every member; at: its number within the segment, step: within the task."""
+        """Takes one step of every member; at: its number within the segment, step: within the task."""
         rows = segment.rows[at]
         if isinstance(self._rule, Penalty):
             self._penalise(members, self._rule, rows, step)
@@ -117,7 +117,10 @@ class CompiledEngine(FixedEngine):
             self._mix(members, segment, rows, step)
 
     def _mix(self, members: list["_Member"], segment: Segment, rows: Indices, step: int) -> None:
-        """By a rule that mixes g and g_ref; also plain SGD, for all rules but a penalty without a reference batch."""
+        """Takes a step by a rule that mixes g and g_ref.
+
+        Also plain SGD, for all rules but a penalty without a reference batch.
+        """
         passes, batch = self._passes, self._passes.batch(len(rows), segment.current)
         # Once for all learners, who share a seed and so the batch.
         inputs, labels = self._take(rows, segment.current)
@@ -136,7 +139,7 @@ class CompiledEngine(FixedEngine):
             member.descend(self._along(member, direction))
 
     def _penalise(self, members: list["_Member"], rule: Penalty, rows: Indices, step: int) -> None:
-        """By a rule that pulls parameters back to θ*, which takes the whole gradient."""
+        """Takes a step by a rule that pulls parameters back to θ*, with the whole gradient."""
         inputs, labels = self._take(rows, 0)
         g = self._buffer(1)
         # Views of g: what the backward pass writes layer by layer is the whole gradient.
@@ -149,7 +152,7 @@ class CompiledEngine(FixedEngine):
             member.descend(rule.direction(member.state, Step(member.params, g, member.values), along))
 
     def _project_layers(self, members: list["_Member"], rule: Subspaces, rows: Indices, step: int) -> None:
-        """By a rule that projects each layer's whole gradient."""
+        """Takes a step by a rule that projects each layer's whole gradient."""
         inputs, labels = self._take(rows, 0)
         g = self._buffer(1)
         into, joined = self._passes.layers(g[0]), cast(MLP, self._net).joined(g)
@@ -159,7 +162,10 @@ class CompiledEngine(FixedEngine):
             member.descend(g if self._plain else self._along(member, g))
 
     def _weigh(self, members: list["_Member"], weighing: Weighing, segment: Segment, at: int, step: int) -> None:
-        """By a rule that weighs losses, whose whole gradient is made from that by the logits."""
+        """Takes a step by a rule that weighs losses.
+
+        The whole gradient is made from that by the logits.
+        """
         rows, bounds, g = segment.rows[at], bounds_of(segment), self._buffer(1)
         inputs, labels = self._take(rows, 0)
         into = self._passes.layers(g[0])
@@ -180,12 +186,12 @@ class CompiledEngine(FixedEngine):
             member.descend(g if self._plain else self._along(member, g))
 
     def _make_weighing(self, rule: Losses) -> Weighing:
-        """Returns what the rule's terms look at in the loaded task."""
+        """Returns the weighing of the rule's terms in the loaded task."""
         competing, subtracted = self._passes.competing, cast(MLP, self._net).subtracted
         return Weighing(rule, self.tasks, competing, self._pool.taught, subtracted)
 
     def _project(self, members: list["_Member"], rule: Projection, segment: Segment, rows: Indices, step: int) -> None:
-        """By a rule with one reference gradient for each previous task, which takes all of them whole."""
+        """Takes a step by a rule with one reference gradient for each previous task, all of them whole."""
         sizes = (segment.current, *segment.parts)
         batches = np.split(rows, np.cumsum(sizes)[:-1])
         gradients = self._buffer(len(sizes))
@@ -221,7 +227,7 @@ class CompiledEngine(FixedEngine):
         return ALL_OUTPUTS if competing is None else competing
 
     def _buffer(self, gradients: int) -> Tensor:
-        """For whole gradients [., D]; made once for all members and steps."""
+        """Returns a buffer for whole gradients [gradients, D], made once for all members and steps."""
         if len(self._gradients) < gradients:
             self._gradients = torch.empty(gradients, self._net.row)
         return self._gradients[:gradients]

@@ -87,7 +87,7 @@ class SparseInputs:
         self._now = self._ref = sparse.ByPixel.empty(self._pixels, 0)
 
     def take(self, rows: Indices) -> None:
-        """Names these examples; nothing is gathered."""
+        """Makes these examples the batch; nothing is gathered."""
         self._rows = rows
 
     def split(self, current: int) -> None:
@@ -99,7 +99,7 @@ class SparseInputs:
         self._gram: Floats = sparse.gram(*self._now, current)
 
     def _sorted(self, rows: Indices, into: sparse.ByPixel) -> sparse.ByPixel:
-        """Buffers grow as needed and are used again."""
+        """Returns the examples by pixel, in buffers that grow as needed and are used again."""
         if len(into.value) < len(rows) * self._pixels:
             into = sparse.ByPixel.empty(self._pixels, len(rows) * self._pixels)
         sparse.sort_by_pixel(rows, self._examples, *into)

@@ -62,9 +62,9 @@ def gather(rows, inputs, scale, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def output_delta(logits, labels, classes, current, delta, subtracted):  # type: ignore[no-untyped-def]
-    """Gradient of the mean cross-entropy over the first `current` rows, and of that over the rest, by the logits.
+    """Writes the gradients by the logits of the mean cross-entropy over the first `current` rows, and over the rest.
 
-    Writes delta [B, padded classes]; returns both losses, 0 where there are no rows. subtracted: see
+    delta: [B, padded classes]. Returns both losses, 0 where there are no rows. subtracted: see
     `networks.losses.output_delta`.
     """
     loss = reference_loss = 0.0
@@ -169,7 +169,10 @@ def _softened(logits, group, temperature, into):  # type: ignore[no-untyped-def]
 
 @compiled
 def residual(delta, current):  # type: ignore[no-untyped-def]
-    """Mean of ‖p − onehot(y)‖² over the rows behind `current`, from `output_delta`'s; 0 where there are none."""
+    """Returns the mean of ‖p − onehot(y)‖² over the rows behind `current`; 0 where there are none.
+
+    delta: as `output_delta` has written it.
+    """
     total = 0.0
     for i in range(current, delta.shape[0]):
         total += dot(delta[i], delta[i])
@@ -187,7 +190,7 @@ def mask(delta, hidden):  # type: ignore[no-untyped-def]
 
 @compiled
 def gram(rows):  # type: ignore[no-untyped-def]
-    """All inner products of a few rows, [B, B]."""
+    """Returns all inner products of a few rows, [B, B]."""
     out = np.empty((rows.shape[0], rows.shape[0]), dtype=np.float32)
     for i in range(rows.shape[0]):
         for k in range(i + 1):
@@ -197,7 +200,7 @@ def gram(rows):  # type: ignore[no-untyped-def]
 
 @compiled
 def layer_products(inputs, delta, current, g_ref, bias):  # type: ignore[no-untyped-def]
-    """(‖g‖², g·g_ref, ‖g_ref‖²) over one layer, from delta [B, N] of its outputs.
+    """Returns (‖g‖², g·g_ref, ‖g_ref‖²) over one layer, from delta [B, N] of its outputs.
 
     inputs [current, K] are those of g, which is not made: g = inputsᵀ·delta[:current]. g_ref [K, N] is at hand for the
     weights, and is written to `bias` for the biases.
@@ -216,7 +219,7 @@ def layer_products(inputs, delta, current, g_ref, bias):  # type: ignore[no-unty
 
 @compiled
 def dot(one, other):  # type: ignore[no-untyped-def]
-    """The inner product of two rows, in float32."""
+    """Returns the inner product of two rows, in float32."""
     product = ZERO
     for j in range(one.shape[0]):
         product += one[j] * other[j]
@@ -225,7 +228,10 @@ def dot(one, other):  # type: ignore[no-untyped-def]
 
 @compiled
 def squared_norm(inputs_gram, delta, current):  # type: ignore[no-untyped-def]
-    """‖g‖² of one layer, weights and biases, from the rows that make up g: Σ (xᵢ·xₖ + 1) (δᵢ·δₖ)."""
+    """Returns ‖g‖² of one layer, weights and biases, from the rows that make up g.
+
+    It is Σ (xᵢ·xₖ + 1) (δᵢ·δₖ).
+    """
     total = 0.0
     for i in range(current):
         for k in range(i + 1):

@@ -45,7 +45,7 @@ class _LazyPasses(Passes):
         self._tests, self._makes = sum(k + n for k, n in between), sum(k * n for k, n in between)
 
     def examples(self, rows: NDArray[np.uint8]) -> Inputs:
-        """Examples as lists of their pixels."""
+        """Returns examples as lists of their pixels."""
         # Of an `Inputs` it has what the engine asks for; what the layers ask for is theirs alone.
         return cast(Inputs, ListedInputs(rows, self._scale))
 
@@ -56,7 +56,7 @@ class _LazyPasses(Passes):
         return batch.hidden[-1][:, : self._net.sizes[-1]]
 
     def forward(self, member: list[Layer], batch: Batch, inputs: Inputs, labels: Indices) -> float:
-        """As `Passes.forward`; goes all the way back, too."""
+        """Runs the forward pass as `Passes.forward`, and the backward pass, too."""
         rows, lists = cast(ListedInputs, inputs).batch
         loss = labels, self._net.sizes[-1], batch.current, self._net.subtracted, self.competing
         arrays = _arrays(member), batch.hidden_array, batch.delta_array, batch.outputs
@@ -66,7 +66,10 @@ class _LazyPasses(Passes):
     def mix(
         self, member: list[Layer], batch: Batch, inputs: Inputs, rule: Mixing | None, values: Hyperparameters
     ) -> Mix:
-        """As `Passes.mix`; makes g_ref where the rule needs more than a sign and the batches are not small."""
+        """Returns the step's coefficients as `Passes.mix`.
+
+        Computes g_ref where the rule needs more than a sign and the batches are not small.
+        """
         if rule is None:
             return Mix(1.0, 0.0, False)
         images, current, rows = cast(ListedInputs, inputs), batch.current, batch.rows
@@ -93,7 +96,7 @@ class _LazyPasses(Passes):
         return rule.mix(self._products(batch, gg, gr, rr), values)
 
     def update(self, member: list[Layer], batch: Batch, inputs: Inputs, of_g: float, of_ref: float) -> None:
-        """As `Passes.update`, after `mix`: of small batches from their rows."""
+        """Updates the parameters as `Passes.update`, after `mix`: of small batches from their rows."""
         few = of_ref != 0 and batch.rows <= FEW
         factors = np.full(batch.rows if few else batch.current, of_g, dtype=np.float32)
         factors[batch.current :] = of_ref
@@ -128,10 +131,10 @@ class _LazyPasses(Passes):
 
 
 def make_passes(net: MLP, largest: float, path: NumericPath) -> Passes:
-    """As the numeric path says; arguments as of `Passes`."""
+    """Returns the passes that the numeric path names; arguments as of `Passes`."""
     return (_LazyPasses if path.lazy else Passes)(net, largest, path)
 
 
 def _arrays(layers: list[Layer]) -> tuple[tuple[Floats, Floats], ...]:
-    """As kernels take them."""
+    """Returns the layers' arrays, as kernels take them."""
     return tuple(layer.arrays for layer in layers)

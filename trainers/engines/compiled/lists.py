@@ -27,7 +27,7 @@ class Output(NamedTuple):
 
     @classmethod
     def empty(cls, rows: int, units: int) -> "Output":
-        """For so many rows; kernels write whole vectors, a few places beyond a row's."""
+        """Returns lists for so many rows; kernels write whole vectors, a few places beyond a row's."""
         if units > LISTABLE:  # their numbers take two bytes
             raise ValueError(f"lists of units are for layers of at most {LISTABLE:,} of them, got {units:,}")
         width = units + LANES
@@ -37,14 +37,17 @@ class Output(NamedTuple):
 
     @classmethod
     def whole(cls, delta: Floats, units: int) -> "Output":
-        """Of the last layer, none of whose first `units` is shut; delta [rows, N]: the gradient by them."""
+        """Returns the lists of the last layer, none of whose first `units` is shut.
+
+        delta [rows, N]: the gradient by them.
+        """
         rows, width = delta.shape
         begin = width * np.arange(rows)
         unit = np.tile(np.arange(width, dtype=np.uint16), rows)
         return cls(np.stack([begin, begin + units], axis=1), unit, delta.reshape(-1), delta.reshape(-1))
 
     def first(self, rows: int) -> "Output":
-        """Of the first rows alone, in the same memory."""
+        """Returns the lists of the first rows alone, in the same memory."""
         return self._replace(starts=self.starts[:rows])
 
 
@@ -74,10 +77,10 @@ class ListedInputs:
         self._grams.clear()
 
     def split(self, current: int) -> None:
-        """Nothing is made before it is asked for."""
+        """Does nothing: parts are made when they are asked for."""
 
     def by_pixel(self, begin: int, end: int) -> ByPixel:
-        """Some of the batch's rows by pixel; their numbers begin at 0."""
+        """Returns some of the batch's rows by pixel; their numbers begin at 0."""
         part = begin, end
         if part not in self._by_pixel:
             # For the rows of g, those of g_ref and all; buffers grow as needed and are used again.
@@ -89,7 +92,7 @@ class ListedInputs:
         return self._by_pixel[part]
 
     def gram(self, count: int) -> Floats:
-        """Inner products of all rows of the batch with the first `count`, [B, at least count]."""
+        """Returns the inner products of all rows of the batch with the first `count`, [B, at least count]."""
         if count not in self._grams:
             if self._turned.shape[1] != pad(count):
                 self._turned = np.zeros((self._pixels, pad(count)), dtype=np.float32)

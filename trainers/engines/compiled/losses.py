@@ -81,7 +81,7 @@ def _present(labels: Indices, competing: NDArray[np.bool_], outputs: int) -> NDA
 
 
 def bounds_of(segment: Segment) -> list[int]:
-    """Returns where the mini-batch and each draw begin and end among a step's rows.
+    """Returns the bounds of the mini-batch and of each draw among a step's rows.
 
     >>> bounds_of(Segment(np.zeros((1, 7), dtype=np.int64), 3, (2, 2)))
     [0, 3, 5, 7]

@@ -57,7 +57,10 @@ def _add_rows(into, i, source, index, factor, at, end):  # type: ignore[no-untyp
 
 @in_order
 def activate_by_lanes(hidden, output):  # type: ignore[no-untyped-def]
-    """ReLU in place; lists what it lets pass, NaN too, so that a diverged learner has a loss of NaN."""
+    """Applies ReLU in place, and lists the units that pass.
+
+    NaN passes, too, so that a diverged learner has a loss of NaN.
+    """
     starts, unit, value, _ = output
     for i in range(hidden.shape[0]):
         at = starts[i, 0]
@@ -68,7 +71,7 @@ def activate_by_lanes(hidden, output):  # type: ignore[no-untyped-def]
 
 @in_order
 def activate_by_bits(hidden, output):  # type: ignore[no-untyped-def]
-    """As `activate_by_lanes`, where the processor cannot compress vectors."""
+    """Does as `activate_by_lanes` where the processor cannot compress vectors."""
     starts, unit, value, _ = output
     for i in range(hidden.shape[0]):
         at = starts[i, 0]
@@ -108,10 +111,9 @@ def forward(rows, examples, layers, hidden, outputs):  # type: ignore[no-untyped
 
 @in_order
 def both_ways(rows, examples, layers, hidden, deltas, outputs, loss):  # type: ignore[no-untyped-def]
-    """`forward`, `kernels.output_delta` and `backward`.
+    """Runs `forward`, `kernels.output_delta` and `backward`; returns both losses.
 
-    loss: (labels, classes, current, subtracted) of `output_delta`, then `competing` of `close_outputs`. Returns both
-    losses.
+    loss: (labels, classes, current, subtracted) of `output_delta`, then `competing` of `close_outputs`.
     """
     forward(rows, examples, layers, hidden, outputs)
     labels, classes, current, subtracted, competing = loss
@@ -124,14 +126,17 @@ def both_ways(rows, examples, layers, hidden, deltas, outputs, loss):  # type: i
 
 @in_order
 def backward(layers, deltas, outputs):  # type: ignore[no-untyped-def]
-    """Fills deltas below the last, and what is passed back to active units; it is zero for the others."""
+    """Fills deltas below the last, and the gradients by active units; they are zero for the others."""
     for number in range(len(layers) - 1, 0, -1):
         _passed_back(layers[number][0], deltas[number], outputs[number - 1], deltas[number - 1])
 
 
 @in_order
 def _passed_back(weight, above, output, into):  # type: ignore[no-untyped-def]
-    """A few rows of the weights at a time, which stay in the first-level cache."""
+    """Fills a layer's delta from the one above, a few rows of the weights at a time.
+
+    These stay in the first-level cache.
+    """
     starts, unit, _, passed_back = output
     at = np.empty(above.shape[0], dtype=np.int64)
     for i in range(above.shape[0]):
@@ -150,9 +155,10 @@ def _passed_back(weight, above, output, into):  # type: ignore[no-untyped-def]
 
 @in_order
 def gram(lists, rows, begin, count, turned):  # type: ignore[no-untyped-def]
-    """Inner products of some rows of lists (starts, index, value), from `begin` on, with the first `count` of them.
+    """Returns the inner products of rows of lists, from row `begin` on, with the first `count` of them.
 
-    Returns [rows, at least count]. turned [K, at least count] is zero before and after.
+    lists: (starts, index, value). The result is [rows, at least count]. turned [K, at least count] is zero before and
+    after.
     """
     starts, index, value = lists
     last = starts.shape[1] - 1
@@ -170,10 +176,10 @@ def gram(lists, rows, begin, count, turned):  # type: ignore[no-untyped-def]
 
 @in_order
 def inner(of_images, outputs, widths, rows, sizes):  # type: ignore[no-untyped-def]
-    """(‖g‖², g·g_ref, ‖g_ref‖²), as far as inner products of some rows of the batch with its first ones give them.
+    """Returns (‖g‖², g·g_ref, ‖g_ref‖²), as far as some rows' inner products with the first ones give them.
 
-    of_images: those of the images, with the first ones; widths: of the outputs; rows: (begin, end); sizes: (number of
-    the first ones, number of g's rows).
+    of_images: the inner products of the images with the first ones; widths: of the outputs; rows: (begin, end); sizes:
+    (number of the first ones, number of g's rows).
     """
     gg, gr, rr = 0.0, 0.0, 0.0
     count, current = sizes
@@ -192,7 +198,10 @@ def inner(of_images, outputs, widths, rows, sizes):  # type: ignore[no-untyped-d
 
 @compiled
 def _sums(below, above, begin, count, current):  # type: ignore[no-untyped-def]
-    """Σ (xᵢ·xⱼ + 1) (δᵢ·δⱼ) over a layer, whose 1 stands for the bias: of g's rows, between, and of g_ref's."""
+    """Returns Σ (xᵢ·xⱼ + 1) (δᵢ·δⱼ) over a layer: of g's rows, between, and of g_ref's.
+
+    The 1 stands for the bias.
+    """
     gg, gr, rr = 0.0, 0.0, 0.0
     for i in range(begin, above.shape[0]):
         now = 0.0
@@ -209,7 +218,7 @@ def _sums(below, above, begin, count, current):  # type: ignore[no-untyped-def]
 
 @in_order
 def _by_unit(output, begin, end, units):  # type: ignore[no-untyped-def]
-    """The rows begin … end−1 of an output as a `ByPixel`, whose rows begin at 0."""
+    """Returns the rows begin … end−1 of an output as a `ByPixel`, whose rows begin at 0."""
     starts, unit, value, _ = output
     start, most = np.zeros(units + 1, dtype=np.int32), starts[end - 1, 1] - starts[begin, 0]
     row, values = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.float32)
@@ -240,7 +249,7 @@ def reference(pixels, deltas, outputs, current, g_ref):  # type: ignore[no-untyp
 
 @in_order
 def with_reference(pixels, deltas, outputs, current, g_ref):  # type: ignore[no-untyped-def]
-    """g·g_ref, with g_ref at hand; g is that of the first `current` rows, whose pixels are given."""
+    """Returns g·g_ref, with g_ref at hand; g is that of the first `current` rows, whose pixels are given."""
     total = 0.0
     start, row, factor = pixels
     for number in range(len(g_ref)):

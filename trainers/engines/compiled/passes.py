@@ -53,7 +53,7 @@ class Passes:
         return [Layer.of(weight[0], bias[0]) for weight, bias in self._net.layers(row[None])]
 
     def examples(self, rows: NDArray[np.uint8]) -> Inputs:
-        """Examples in the form that the numeric path names."""
+        """Returns examples in the form that the numeric path names."""
         return SparseInputs(rows, self._scale) if self._sparse else DenseInputs(rows, self._scale, self._multiply)
 
     def batch(self, rows: int, current: int) -> "Batch":
@@ -166,11 +166,11 @@ class Passes:
         self.pull_back(member, inputs, len(labels), double, into)
 
     def _whole_from(self, member: list[Layer], batch: "Batch", inputs: Inputs, into: list[Layer]) -> None:
-        """As `_whole`, where the last of batch.delta was not written by `forward`."""
+        """Does as `_whole` where the last of batch.delta was not written by `forward`."""
         self._whole(member, batch, inputs, into)
 
     def _products(self, batch: "Batch", gg: float, gr: float, rr: float) -> Products:
-        """With what a rule is told of the batch besides, after `forward`."""
+        """Returns the products, with the batch's other numbers for a rule, after `forward`."""
         residual = float(kernels.residual(batch.delta_array[-1], batch.current))
         return Products(gg, gr, rr, batch.current / batch.rows, residual, self.tasks, *batch.losses)
 

@@ -34,13 +34,13 @@ class ByPixel(NamedTuple):
 
     @classmethod
     def empty(cls, pixels: int, most: int) -> "ByPixel":
-        """Buffers for a batch with at most so many non-zero pixels."""
+        """Returns buffers for a batch with at most so many non-zero pixels."""
         start = np.zeros(pixels + 1, dtype=np.int32)
         return cls(start, np.empty(most, dtype=np.int32), np.empty(most, dtype=np.float32))
 
 
 def without_zeros(rows: NDArray[np.uint8], scale: Floats) -> Sparse:
-    """From bytes [rows, P]; scale[byte] is what a network sees.
+    """Returns rows of bytes [rows, P] without their zeros; scale[byte] is the network's input.
 
     A pixel's number takes two bytes. Raises ValueError where there are more than these can tell apart.
     """
@@ -131,7 +131,7 @@ def forward(rows, examples, weight, bias, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def gram(start, example, value, count):  # type: ignore[no-untyped-def]
-    """All inner products of a few examples by pixel, [count, count]."""
+    """Returns all inner products of a few examples by pixel, [count, count]."""
     out = np.zeros((count, count), dtype=np.float32)
     for p in range(start.shape[0] - 1):
         for a in range(start[p], start[p + 1]):
@@ -142,9 +142,9 @@ def gram(start, example, value, count):  # type: ignore[no-untyped-def]
 
 @compiled
 def layer_products(now, now_gram, ref, delta, current, g_ref, bias):  # type: ignore[no-untyped-def]
-    """As `kernels.layer_products`, with the examples of g and g_ref by pixel; writes g_ref of the weights, too.
+    """Returns the sums of `kernels.layer_products`, with the examples of g and g_ref by pixel.
 
-    A row of g_ref is used while it is in the first-level cache.
+    Writes g_ref of the weights, too. A row of g_ref is used while it is in the first-level cache.
     """
     gr, rr = bias_products(delta, current, bias)
     start, example, value = now
@@ -162,7 +162,7 @@ def layer_products(now, now_gram, ref, delta, current, g_ref, bias):  # type: ig
 
 @compiled
 def update_layer(layer, reference, b, now, delta, a):  # type: ignore[no-untyped-def]
-    """As `kernels.update_layer`, with the examples of g by pixel."""
+    """Updates a layer as `kernels.update_layer`, with the examples of g by pixel."""
     weight, bias = layer
     g_ref, g_ref_bias = reference
     update_bias(bias, g_ref_bias, b, delta, a)

@@ -45,12 +45,12 @@ def _places(places: list[int]) -> Value:
 
 
 def _times_plus(b: Builder, x: Value, y: Value, z: Value) -> Value:
-    """x·y + z, in one instruction where the processor has one."""
+    """Returns x·y + z, in one instruction where the processor has one."""
     return b.fadd(b.fmul(x, y, flags=("contract",)), z, flags=("contract",))
 
 
 def _row(b: Builder, array: Value, row: Value) -> Value:
-    """Where a row of a matrix begins."""
+    """Returns the address at which a row of a matrix begins."""
     return b.gep(array.data, [b.mul(row, b.extract_value(array.shape, 1))])
 
 
@@ -60,7 +60,10 @@ def _index(b: Builder, array: Value, at: Value) -> Value:
 
 
 def _adder(columns: int, chains: int) -> Callable[..., None]:
-    """`add` of so many columns, in sums of every chains-th row, as one alone would wait for each of its additions."""
+    """Returns an `add` of so many columns, in sums of every chains-th row.
+
+    A single sum would wait for each of its additions.
+    """
 
     @intrinsic
     def add(context, into, i, column, source, index, factor, at, end):  # type: ignore[no-untyped-def]  # noqa: PLR0913
@@ -78,7 +81,7 @@ def _adder(columns: int, chains: int) -> Callable[..., None]:
         sums += [[ir.Constant(sums[0][0].type, None)] * len(parts) for _ in range(chains - 1)]
 
         def term(at: Value, before: list[Value]) -> list[Value]:
-            """One row more in one of the chains."""
+            """Adds one more row to one of the chains."""
             undefined = ir.Constant(ir.VectorType(FLOAT, LANES), ir.Undefined)
             number = b.insert_element(undefined, b.load(b.gep(factor.data, [at])), PLACE(0))
             number = b.shuffle_vector(number, undefined, _places([0] * LANES))
@@ -124,7 +127,7 @@ def _loop(
 
 
 def _carried(b: Builder, value: Value, before: Value) -> Value:
-    """What a loop changes, as it is at the beginning of each round."""
+    """Returns a variable of a loop, as it is at the beginning of each round."""
     phi = b.phi(value.type)
     phi.add_incoming(value, before)
     return phi
@@ -137,9 +140,9 @@ add_32, add_16 = _adder(32, 2), _adder(16, 4)
 
 @intrinsic
 def dots(context, into, values, i, source, matrix, index, at):  # type: ignore[no-untyped-def]  # noqa: PLR0913
-    """The inner products of source[i] with the rows index[at], …, index[at + TOGETHER − 1] of a matrix.
+    """Writes the inner products of source[i] with the rows index[at], …, index[at + TOGETHER − 1] of a matrix.
 
-    Writes them into row i of `into` at those columns, and side by side into values[at:].
+    They go into row i of `into` at those columns, and side by side into values[at:].
     """
     return types.void(into, values, types.int64, source, matrix, index, types.int64), _dots
 
@@ -193,7 +196,10 @@ def _summed(b: Builder, vectors: list[Value]) -> Value:
 
 
 def _activated(context: Any, b: Builder, signature: Any, arguments: Any) -> tuple[Value, Value]:
-    """ReLU of hidden[i, column : column + LANES] in place; returns what it has become, and what passes, NaN too."""
+    """Applies ReLU to hidden[i, column : column + LANES] in place; returns (the result, the mask of lanes that pass).
+
+    NaN passes, too.
+    """
     hidden = context.make_array(signature.args[0])(context, b, arguments[0])
     pointer = b.gep(_row(b, hidden, arguments[1]), [arguments[2]])
     vector = _load(b, pointer)
@@ -206,7 +212,10 @@ def _activated(context: Any, b: Builder, signature: Any, arguments: Any) -> tupl
 
 @intrinsic
 def passing(context, hidden, i, column):  # type: ignore[no-untyped-def]
-    """ReLU of hidden[i, column : column + LANES] in place; returns those that pass as bits, NaN among them."""
+    """Applies ReLU to hidden[i, column : column + LANES] in place; returns the lanes that pass as bits.
+
+    NaN passes, too.
+    """
     return types.int64(hidden, types.int64, types.int64), _passing
 
 
@@ -217,15 +226,15 @@ def _passing(context: Any, b: Builder, signature: Any, arguments: Any) -> Value:
 
 @intrinsic
 def lowest(context, bits):  # type: ignore[no-untyped-def]
-    """The place of the lowest bit that is set; one is."""
+    """Returns the place of the lowest bit that is set; one is."""
     return types.int64(types.int64), lambda context, b, signature, arguments: b.cttz(arguments[0], ir.IntType(1)(1))
 
 
 @intrinsic
 def passed(context, hidden, i, column, unit, value, at):  # type: ignore[no-untyped-def]
-    """`passing`, which writes those that pass to unit[at:] and value[at:], and up to LANES places; returns how many.
+    """Applies `passing`, and writes the lanes that pass to unit[at:] and value[at:]; returns how many.
 
-    Where the processor `COMPRESSES` vectors.
+    Up to LANES places are written. Works where the processor `COMPRESSES` vectors.
     """
     return types.int64(hidden, types.int64, types.int64, unit, value, types.int64), _passed
 

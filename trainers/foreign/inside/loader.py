@@ -88,9 +88,9 @@ def declaration(trainer: Trainer) -> Declaration:
 
 
 def _read_sources(trainer: str) -> None:
-    """Has modules of the user, as `trainer`, imported from their source, and those of libraries from bytecode.
+    """Makes imports of the user's modules, as `trainer`, read their source, and those of libraries bytecode.
 
-    A file that changes twice in a second would be run as it was before.
+    From bytecode, a file that changes twice in a second would be run as it was before.
     """
     if READER not in sys.meta_path:
         READER.find_spec = partial(_spec, trainer)
@@ -151,7 +151,10 @@ def _parameters(trainer: Trainer, parameters: Any) -> tuple[Hyperparameter, ...]
 
 
 def _parameter(trainer: Trainer, name: str, facts: Any) -> Hyperparameter:
-    """One, from its default or from fields. What it may be is wide where nothing is said of it."""
+    """Returns the declaration of a parameter, from its default or from fields.
+
+    The allowed range is wide where nothing is said of it.
+    """
     what = f"parameter {name!r} of {trainer.what}"
     declared = dict(facts) if isinstance(facts, Mapping) else {"default": facts}
     if unknown := [field for field in declared if field not in FIELDS]:
@@ -220,7 +223,7 @@ def _baseline(trainer: Trainer, values: Any, declared: tuple[Hyperparameter, ...
 
 
 def _versions(trainer: Trainer, names: Any) -> dict[str, str]:
-    """Installed versions of the distributions that it names."""
+    """Returns the installed versions of the distributions that a trainer names."""
     if names is None:
         return {}
     if isinstance(names, str) or not all(isinstance(text, str) for text in cast(Any, names)):

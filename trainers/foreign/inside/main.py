@@ -20,7 +20,7 @@ from trainers.plugins.calls import ForeignError, blamed, in_one_line, load
 
 
 def serve(requests: int, answers: int) -> None:
-    """Does what is asked, and says how it ended: "declared", "done", or why not in one line.
+    """Serves the request, and tells how it ended: "declared", "done", or why not in one line.
 
     "refused" has a line of ours; "raised" has what follows the trainer's name, and whether it was a FloatingPointError.
     """

@@ -32,7 +32,7 @@ class Seeds:
             sys.meta_path.insert(0, self._hook)
 
     def begin(self, task: int) -> None:
-        """Seeds all of them for a task."""
+        """Sets the seeds of all generators for a task."""
         self._number = int(generator(self._seed, "own trainer", task).integers(2**32))
         random.seed(self._number)
         np.random.seed(self._number)
@@ -57,7 +57,7 @@ class Seeds:
 
     @contextmanager
     def preserved(self) -> Iterator[None]:
-        """Whatever is drawn in here, all of them go on after it as if nothing had been."""
+        """Restores all generators after the context, as if nothing had been drawn in it."""
         python, numpy, torch = random.getstate(), np.random.get_state(), _torch()
         on_cpu = torch.get_rng_state() if torch else None
         on_gpu = torch.cuda.get_rng_state_all() if torch and torch.cuda.is_initialized() else []
@@ -101,6 +101,6 @@ class _ImportHook(MetaPathFinder):
 
 
 def _torch() -> Any:
-    """Torch as a whole; None where nobody has imported it."""
+    """Returns torch once it is wholly imported; None where nobody has imported it."""
     torch = sys.modules.get("torch")
     return torch if hasattr(torch, "manual_seed") else None

@@ -36,7 +36,7 @@ LONGEST = 80  # characters of a file's name
 
 
 def serve(control: int, guard: int, folder: Path) -> None:
-    """Imports what the folder's job says, answers whether that can be copied, and makes copies until it is left.
+    """Imports the trainer of the folder's job, answers whether that can be copied, and makes copies until it is left.
 
     An answer is a line: {"process", "why", "seconds"}, where "why" follows "its import" and is "" if it can be copied,
     or None where it failed, and "seconds" are those of the import; and then {"trainer"}, the process of each copy. A
@@ -96,7 +96,7 @@ def _answer(epsearch: socket.socket, said: Mapping[str, Any]) -> None:
 
 
 def _import(job: Mapping[str, Any], temporary: Path, seeds: Seeds) -> str | None:
-    """Returns why copies cannot have the import of a trainer, in words that follow "its import"; None if it fails.
+    """Returns the reason why copies cannot have the import, in words that follow "its import"; None if it fails.
 
     It is "" if they can. Each copy reads the source from the disk again, so that none trains with changed files.
     seeds: are begun.
@@ -114,7 +114,7 @@ def _import(job: Mapping[str, Any], temporary: Path, seeds: Seeds) -> str | None
 
 
 def _prepare(seeds: Seeds, files: Mapping[str, str], temporary: Path) -> str:
-    """Imports what the first optimizer of torch imports; then as `_check`."""
+    """Imports the modules that the first optimizer of torch imports; then checks as `_check`."""
     if "torch" in sys.modules:
         with suppress(Exception):
             import_module(FIRST_STEP)
@@ -122,7 +122,10 @@ def _prepare(seeds: Seeds, files: Mapping[str, str], temporary: Path) -> str:
 
 
 def _check(seeds: Seeds, files: Mapping[str, str], temporary: Path) -> str:
-    """Returns what this process has that copies would lack or share, "" for nothing. files: those open before."""
+    """Returns the reason why this process cannot be copied, in words; "" where it can.
+
+    files: those open before.
+    """
     opened = [name for end, name in _open_files().items() if files.get(end) != name]
     if threads := _threads():
         return f"starts {threads}"
@@ -163,7 +166,7 @@ def _shares_memory() -> bool:
 
 
 def _generators(source: Source) -> bool:
-    """Returns whether a module of the trainer, or what that has, has a generator, whose first state copies share."""
+    """Returns whether a module of the trainer has a generator, or a value with one: copies would share its state."""
     kinds: tuple[type, ...] = (random.Random, np.random.Generator, np.random.RandomState)
     if (torch := sys.modules.get("torch")) is not None:
         kinds += (torch.Generator,)
@@ -173,7 +176,7 @@ def _generators(source: Source) -> bool:
 
 
 def _parts(value: Any) -> list[Any]:
-    """Returns what a class, an object or a collection has, and the defaults of a function."""
+    """Returns the values in a class, an object or a collection, and the defaults of a function."""
     if isinstance(value, ModuleType):  # that of Python has one, which is seeded for each task
         return []
     if isinstance(value, (list, tuple, set, frozenset)):

@@ -104,10 +104,11 @@ class Stream:
         return np.arange(self.outputs) if self._heads is None else np.flatnonzero(self._heads == number)
 
     def train(self, task: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """(inputs [n, *shape], labels [n]) of the task's training examples, in the order in which it shows them.
+        """Returns (inputs [n, *shape], labels [n]) of the task's training examples.
 
-        Pixels lie in [0, 1]; images are pixels / 255 less the mean of the training images. Both are the caller's own.
-        Raises ValueError where the task before has not been reported yet.
+        They are in the order in which the task shows them. Pixels lie in [0, 1]; images are pixels / 255 less the mean
+        of the training images. Both are the caller's own. Raises ValueError where the task before has not been reported
+        yet.
         """
         number, first, rows = operator.index(task), 0, 1
         while first < rows:
@@ -140,7 +141,7 @@ class Report:
         self._cached = 0
 
     def saved_by(self, save: Callable[[Path], object]) -> None:
-        """From now on the state after each task is saved, where epsearch wants it."""
+        """Sets the function that saves the state after each task, where epsearch wants it."""
         self._save = save
 
     def __call__(
@@ -216,7 +217,7 @@ class Report:
 
 
 def _labels(predicted: ArrayLike) -> NDArray[Any]:
-    """As they travel; of what is no array of whole numbers as much as is needed to say so. Raises ValueError."""
+    """Returns predicted labels as they travel. Raises ValueError for other than whole numbers [n]."""
     labels = np.asarray(_on_cpu(predicted))
     if labels.dtype.kind not in "iu":
         raise ValueError(f"predict() must return labels, whole numbers; got an array of {labels.dtype}")

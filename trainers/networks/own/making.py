@@ -53,7 +53,10 @@ def generators() -> tuple[Any, ...]:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Not by torch.manual_seed, which would seed the GPUs' generators, too."""
+    """Seeds the generators of torch, NumPy and Python within the context, and restores them.
+
+    Not by torch.manual_seed, which would seed the GPUs' generators, too.
+    """
     with GENERATORS:
         before = torch.get_rng_state(), np.random.get_state(), random.getstate()
         try:

@@ -64,12 +64,12 @@ class OwnNetwork(ByAutograd):
 
     @property
     def normalises(self) -> bool:
-        """As `Facts.normalises` says."""
+        """True if an example's output in training depends on the batch that it is in."""
         return self.facts.normalises
 
     @property
     def least(self) -> int:
-        """As `Facts.least` says."""
+        """Number of examples in the smallest batch that it can be trained on."""
         return self.facts.least
 
     @property
@@ -79,11 +79,11 @@ class OwnNetwork(ByAutograd):
 
     @property
     def layout(self) -> Layout:
-        """Of the parameters, by the module's names."""
+        """Layout of the parameters, by the module's names."""
         return self.facts.layout
 
     def way(self, one_by_one: bool) -> str:
-        """Returns how members are trained, in words; one_by_one: whether the numeric path takes them in turn anyway."""
+        """Returns in words how members are trained; one_by_one: whether the numeric path takes them in turn anyway."""
         if self.facts.unbatchable:
             return f"members in turn, as torch.func cannot batch them: {self.facts.unbatchable}"
         if one_by_one:
@@ -91,7 +91,7 @@ class OwnNetwork(ByAutograd):
         return "members together, batched by torch.func"
 
     def init(self, rng: np.random.Generator) -> NDArray[np.float32]:
-        """One row: what the factory makes from a seed that is drawn. Raises NetworkError and ForeignError."""
+        """Returns one row: the factory's parameters from a seed that is drawn. Raises NetworkError and ForeignError."""
         facts = self.facts
         module = make(facts.plugged, facts.inputs, facts.outputs, int(rng.integers(LARGEST)))
         made = dict(module.named_parameters())
@@ -103,7 +103,10 @@ class OwnNetwork(ByAutograd):
         return cast(NDArray[np.float32], row[0].numpy())
 
     def statistics(self, params: Tensor) -> Statistics:
-        """Of untrained networks, on the device of params [M, D]; none where the module moves no buffers."""
+        """Returns the statistics of untrained networks, on the device of params [M, D].
+
+        {} where the module moves no buffers.
+        """
         if not self.facts.moving.shapes:
             return {}
         matrix = params.new_zeros(len(params), self.facts.moving.row)
@@ -112,7 +115,10 @@ class OwnNetwork(ByAutograd):
         return {"statistics": matrix}
 
     def state_dict(self, params: Tensor, statistics: Tensor | None) -> dict[str, Tensor]:
-        """As the user's own module loads it; params [D], statistics [S] of one member, None where it has none."""
+        """Returns the state_dict of one member, as the user's own module loads it.
+
+        params [D], statistics [S] or None where it has none.
+        """
         state = dict(self.facts.start)
         state |= {name: view[0].clone() for name, view in self.layout.views(params[None]).items()}
         if statistics is not None:
@@ -136,7 +142,10 @@ class OwnNetwork(ByAutograd):
         parts: Sequence[int],
         into: Sequence[Tensor],
     ) -> Tensor:
-        """As `Network.gradients` says. Reference batches pass before the mini-batch, whose statistics weigh more."""
+        """Writes gradients and returns losses, as `Network.gradients`.
+
+        Reference batches pass before the mini-batch, whose statistics weigh more.
+        """
 
         def of(rows: slice) -> Tensor:
             allowed = None if batch.allowed is None else _of(batch.allowed, rows)
@@ -151,14 +160,14 @@ class OwnNetwork(ByAutograd):
     def pull_back(
         self, params: Tensor, statistics: Statistics, x: Tensor, parts: Sequence[int], pull: Pull, into: Tensor
     ) -> None:
-        """As `Network.pull_back` says, of one member, or of members that can be batched."""
+        """Writes the gradient, as `Network.pull_back`, of one member, or of members that can be batched."""
         with self._theirs(x):
             super().pull_back(params, statistics, x, parts, pull, into)
 
     def sensitivity(
         self, params: Tensor, statistics: Statistics, x: Tensor, allowed: Tensor | None, into: Tensor
     ) -> None:
-        """As `Network.sensitivity` says; in inference mode."""
+        """Writes the gradient, as `Network.sensitivity`, in inference mode."""
 
         def of(rows: slice) -> Tensor:
             masks = None if allowed is None else _of(allowed, rows)
@@ -184,7 +193,10 @@ class OwnNetwork(ByAutograd):
 
     @contextmanager
     def _theirs(self, x: Tensor) -> Iterator[None]:
-        """Errors of the module, in one line; a lack of memory is none, as fewer members take less."""
+        """Turns errors of the module into one line, within the context.
+
+        A lack of memory is not turned, as fewer members take less.
+        """
         plugged = self.facts.plugged
         try:
             yield
@@ -198,7 +210,7 @@ class OwnNetwork(ByAutograd):
                 raise
 
     def _leaves(self, params: Tensor) -> Views:
-        """Of one member the module's own parameters, which lie in its row from now on."""
+        """Returns the leaves; of one member the module's own parameters, which lie in its row from now on."""
         if len(params) > 1:
             return super()._leaves(params)
         return self._module(params).lent(self.layout.views(params))
@@ -268,7 +280,7 @@ class _Module:
         return self
 
     def alone(self, moving: Views, x: Tensor) -> Tensor:
-        """Its output for x [B, …]; moves the only row of these buffers as the module does."""
+        """Returns the module's output for x [B, …]; moves the only row of these buffers as the module does."""
         for name, owner, buffer in self._moving:
             owner._buffers[buffer] = moving[name][0]
         output = self.module(x)
@@ -290,12 +302,12 @@ def _typed(dtype: torch.dtype) -> str:
 
 
 def channels_first(x: Tensor) -> Tensor:
-    """Pixels as they are, images [1 or M, B, H, W, 3] with their channels first, as torch's modules have them."""
+    """Returns pixels as they are, images [1 or M, B, H, W, 3] with their channels first, as torch's modules."""
     return x if x.dim() == 3 else x.permute(0, 1, 4, 2, 3).contiguous()
 
 
 def _of(x: Tensor, rows: slice) -> Tensor:
-    """Returns the part of some members; all of what all have in common."""
+    """Returns the part of some members, or the whole of a tensor that all members share."""
     return x if len(x) == 1 else x[rows]
 
 

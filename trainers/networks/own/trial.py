@@ -124,7 +124,7 @@ class _Trial:
                 raise NetworkError(f"{self._called} gives {value} for images of this stream in {_mode(training)}")
 
     def check_randomness(self) -> None:
-        """Refuses what draws at random in a pass: members would not be the same in any cohort."""
+        """Raises NetworkError for random draws in a pass: members would not be the same in any cohort."""
         for training in (True, False):
             with GENERATORS:
                 # More than once: another thread may draw meanwhile.
@@ -154,7 +154,7 @@ class _Trial:
         return least < ROWS and not _close(self._output(ROWS, True)[:least], self._output(least, True))
 
     def least(self) -> int:
-        """Examples of the smallest batch that the module takes in training; ROWS has been seen to work."""
+        """Returns the size of the smallest batch that the module takes in training; ROWS is known to work."""
         for rows in range(1, ROWS):
             try:
                 self._step(self._net, 1, rows)
@@ -164,7 +164,7 @@ class _Trial:
         return ROWS
 
     def unbatchable(self) -> str:
-        """Why members cannot be batched, in one line; "" where they can."""
+        """Returns the reason why members cannot be batched, in one line; "" where they can."""
         alone = OwnNetwork(replace(self._net.facts, unbatchable="not to be tried"))
         try:
             with warnings.catch_warnings(record=True) as caught:
@@ -210,7 +210,7 @@ class _Trial:
         return generators() != before
 
     def _step(self, net: OwnNetwork, members: int, rows: int) -> dict[str, Tensor]:
-        """Returns all that a network is asked for in training, by name."""
+        """Returns the results of all calls of a network in training, by name."""
         params, x = self._params[:members], _examples(self._inputs, rows)[None]
         statistics, into, again = net.statistics(params), torch.zeros_like(params), torch.zeros_like(params)
         weight = torch.full((1, rows, 1), 1 / rows)

@@ -30,7 +30,7 @@ class Laterals:
 
     @cached_property
     def layout(self) -> Layout:
-        """Of U and c; empty for the first column."""
+        """Layout of U and c; empty for the first column."""
         widths = self.net.widths
         inputs, outputs = (3, widths[0], *widths), (widths[0], *widths, self.net.head.outputs)
         stages = enumerate(zip(inputs, outputs, strict=True)) if self.number else ()
@@ -49,7 +49,10 @@ class Laterals:
                 view.fill_(BIAS_START)
 
     def beside(self, views: Views, stage: int, below: list[Tensor]) -> Tensor | None:
-        """[B, C, H, W], to add to a stage; below[stage] [B, H, W, …]: what feeds it of all columns before, or more."""
+        """Returns [B, C, H, W], to add to a stage; None for the first column.
+
+        below[stage] [B, H, W, …]: the inputs of its laterals from all columns before, or more.
+        """
         if not self.number:
             return None
         stride = self.net.stem.stride if stage == 0 else self.net.blocks[(stage - 1) * BLOCKS].first.stride
@@ -60,7 +63,7 @@ class Laterals:
         return self._sum(views, LOGITS, below[LOGITS]) if self.number else 0.0
 
     def _sum(self, views: Views, stage: int, inputs: Tensor) -> Tensor:
-        """Σ_j (U^j h^j + c^j)."""
+        """Returns Σ_j (U^j h^j + c^j)."""
         weight, bias = views[f"lateral{stage}.weight"][0], views[f"lateral{stage}.bias"][0]
         if stage == 0:  # the same image for all columns
             weight = weight.view(len(weight), self.number, -1).sum(1)

@@ -63,7 +63,10 @@ class MLPColumns:
         return int(self._slices[-1].stop)
 
     def init(self, rngs: Sequence[np.random.Generator]) -> NDArray[np.float32]:
-        """One row, every column from its own generator; weights and biases of the uncollapsed network as in `MLP`."""
+        """Returns one row, with every column from its own generator.
+
+        Weights and biases of the uncollapsed network are drawn as in `MLP`.
+        """
         row = torch.zeros(self.row)
         for number, (column, rng) in enumerate(zip(self.columns(row), rngs, strict=True)):
             for index, (weight, bias) in enumerate(column):
@@ -87,7 +90,7 @@ class MLPColumns:
         return self._slices[number]
 
     def buffers(self, x: Tensor, columns: int) -> list[Tensor]:
-        """For each hidden layer a matrix [rows, columns·width] without values, for the rows of x."""
+        """Returns for each hidden layer a matrix [rows, columns·width] without values, for the rows of x."""
         return [x.new_empty(len(x), columns * width) for width in self.widths[1:-1]]
 
     def of_column(self, hidden: Sequence[Tensor], number: int) -> list[Tensor]:

@@ -53,7 +53,7 @@ class ResNetColumns:
         return consecutive(self.net.row + laterals.layout.row for laterals in self._laterals)[number]
 
     def init(self, rngs: Sequence[np.random.Generator]) -> NDArray[np.float32]:
-        """One row, every column from its own generator: first as `ResNet` has it, then its laterals."""
+        """Returns one row, with every column from its own generator: first as `ResNet` has it, then its laterals."""
         row = torch.zeros(1, self.row)
         for number, (laterals, rng) in enumerate(zip(self._laterals, rngs, strict=True)):
             self.backbone(row, number).copy_(torch.from_numpy(self.net.init(rng)))
@@ -61,15 +61,15 @@ class ResNetColumns:
         return cast(NDArray[np.float32], row[0].numpy())
 
     def statistics(self, params: Tensor) -> Statistics:
-        """Moving averages [M, S] of untrained columns, one behind the other.
+        """Returns the moving averages [M, S] of untrained columns, one behind the other.
 
-        params [M, D] are asked for their number, type and device alone.
+        Of params [M, D] only the number, type and device count.
         """
         averages = self.net.statistics(params[:1].expand(self.count, -1))["statistics"]
         return {"statistics": averages.view(1, -1).repeat(len(params), 1)}
 
     def backbone(self, params: Tensor, number: int) -> Tensor:
-        """Column `number` without its laterals: a row [1, `net.row`] such as `net` has."""
+        """Returns column `number` without its laterals: a row [1, `net.row`] such as `net` has."""
         return params[:, self.slice(number)][:, : self.net.row]
 
     def views(self, params: Tensor, number: int) -> Views:
@@ -77,7 +77,7 @@ class ResNetColumns:
         return self.net.layout.views(self.backbone(params, number)) | self._lateral_views(params, number)
 
     def averages(self, statistics: Tensor, number: int) -> Views:
-        """Moving averages [1, …] of column `number`, by name."""
+        """Returns the moving averages [1, …] of column `number`, by name."""
         return self.net.statistics_layout.views(statistics[:, self.statistics_slice(number)])
 
     def logits(self, params: Tensor, statistics: Tensor, number: int, x: Tensor) -> Tensor:
@@ -89,7 +89,9 @@ class ResNetColumns:
     def gradients(
         self, params: Tensor, statistics: Tensor, number: int, x: Tensor, labels: Tensor, allowed: Tensor | None
     ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
-        """The mean cross-entropy [1] over a batch, and (view into params, gradient) of all that column `number` has.
+        """Returns the mean cross-entropy [1] over a batch, and the gradients of column `number`.
+
+        The gradients are pairs (view into params, gradient) of all its parameters.
 
         x [1, B, H, W, 3], labels [1, B], allowed [1, B, outputs] or None. Earlier columns have no gradient, work by
         their moving averages and stay as they are; those of column `number` move.
@@ -118,7 +120,7 @@ class ResNetColumns:
         return below
 
     def _outputs(self, layers: Layers, number: int, x: Tensor, below: list[Tensor]) -> list[Tensor]:
-        """Of a column's stem and stages 1–3 [B, H, W, C], and of its last stage, pooled [B, C]."""
+        """Returns the outputs of a column's stem and stages 1–3 [B, H, W, C], and of its last stage, pooled [B, C]."""
         laterals, outputs = self._laterals[number], []
         h = layers.stem(self.net, x, laterals.beside(layers.views, 0, below))
         for stage in range(1, LOGITS):

@@ -47,7 +47,7 @@ class Cached(NamedTuple):
 
     @property
     def levels(self) -> tuple[Levels, ...]:
-        """Of all images, by kind."""
+        """The levels of all images, by kind."""
         return tuple(Levels(*levels) for levels in self.facts["levels"])
 
     def pixels(self) -> Pixels:
@@ -170,13 +170,16 @@ def _publish(unfinished: Path, folder: Path, images: int) -> Cached:
 
 
 def _checksum(pixels: Path, size: int) -> str:
-    """SHA-256 of the file as `_write` has made it. Raises OSError."""
+    """Returns the SHA-256 of the file as `_write` has made it. Raises OSError."""
     with open(pixels, "rb") as file:
         return hashlib.file_digest(file, lambda: _digest(size)).hexdigest()
 
 
 def _digest(size: int) -> "hashlib._Hash":
-    """Of pixels in this size; the fingerprint goes on from it, so that what is written is hashed once."""
+    """Returns the digest of pixels in this size, before any pixel.
+
+    The fingerprint goes on from it, so that written bytes are hashed once.
+    """
     return hashlib.sha256(repr(size).encode())
 
 
@@ -186,7 +189,7 @@ def _beside(folder: Path) -> str:
 
 
 def _clean(folder: Path, locked: bool) -> None:
-    """Unfinished folders of this name are nobody's while the lock is held; others are when they are old.
+    """Removes unfinished folders: of this name while the lock is held, of others when they are old.
 
     Nothing else is touched: the cache may lie in a folder of the user's.
     """

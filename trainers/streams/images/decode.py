@@ -59,7 +59,10 @@ def decode(
 def prepare(
     source: Source, size: int, cache: Path, progress: Progress | None = None, workers: int | None = None
 ) -> Cached:
-    """The folder in `cache` of all images that can be decoded, made if need be; workers: threads. Raises DataError."""
+    """Returns the folder in `cache` of all images that can be decoded, made if need be. Raises DataError.
+
+    workers: threads.
+    """
     if size < 1:
         raise DataError(f"images cannot be {size} pixels wide; at least 1 is needed")
     folder = cache / f"{source.key}-{size}-v{VERSION}"

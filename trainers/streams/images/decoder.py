@@ -62,7 +62,9 @@ def decode_image(encoded: bytes | Pixels, size: int) -> tuple[Pixels, str]:
 
 
 def reasons(source: Source, names: Sequence[str], size: int) -> dict[str, str]:
-    """Why images cannot be decoded, by name, found by trying again: the cache keeps their names alone.
+    """Returns the reasons why images cannot be decoded, by name.
+
+    They are found by trying again: the cache keeps the names alone.
 
     Raises DataError where one cannot be read for another reason than that it is damaged.
     """
@@ -103,7 +105,7 @@ def chunks(source: Source, size: int, workers: int | None = None) -> Generator[C
 
 
 def useful_workers(source: Source) -> int:
-    """Threads that make decoding faster: one for small files, else as many as this process has cores.
+    """Returns the number of threads that make decoding faster: one for small files, else one for each usable core.
 
     Told from eight images that lie evenly in the source. Raises DataError.
     """
@@ -136,7 +138,7 @@ def _chunk(source: Source, size: int, start: int) -> Chunk:
 
 
 def _reason(source: Source, name: str, size: int) -> str:
-    """Why an image cannot be decoded. Raises DataError."""
+    """Returns the reason why an image cannot be decoded. Raises DataError."""
     with warnings.catch_warnings(action="ignore"):
         try:
             _decoded(source, name, size)

@@ -59,12 +59,12 @@ class ImageSet:
 
     @cached_property
     def hashes(self) -> PixelHashes:
-        """Of single images."""
+        """Hashes of single images."""
         return PixelHashes(self.pixels, self.hashed, self.fingerprint)
 
     @cached_property
     def differences(self) -> PixelHashes:
-        """Of single images, difference hashes."""
+        """Difference hashes of single images."""
         beside = self.hashed and self.hashed.with_name(DIFFERENCES)
         return PixelHashes(self.pixels, beside, f"{self.fingerprint} {DIFFERENCES}", difference_hashes)
 

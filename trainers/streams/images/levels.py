@@ -34,7 +34,7 @@ class Levels(NamedTuple):
     """The brightest level, in 0…255."""
 
     def __str__(self) -> str:
-        """For people.
+        """Returns the levels as people read them.
 
         >>> print(Levels("L, 8 bits", 1200, 0, 254))
         1,200 L, 8 bits (0…254)
@@ -58,7 +58,7 @@ def merge(parts: Iterable[Levels]) -> tuple[Levels, ...]:
 
 
 def unclear(levels: Iterable[Levels]) -> str:
-    """Why the depth of images is unknown, "" where it is known.
+    """Returns the reason why the depth of images is unknown; "" where it is known.
 
     One dark image says nothing; where no image of 16 bits is brighter than 12 bits, these may be all that there is.
     """
@@ -81,12 +81,12 @@ def orientation(image: Any) -> int:
 
 
 def turn(image: Any, to: int) -> Any:
-    """The image as it is to be seen; to: its `orientation`, where 1 and numbers without a meaning leave it as it is."""
+    """Returns the image upright; to: its `orientation`, where 1 and numbers without a meaning leave it as it is."""
     return image.transpose(TRANSPOSITIONS[to]) if to in TRANSPOSITIONS else image
 
 
 def depth(image: Any) -> int:
-    """Bits of a level in the file of an image that is open and not loaded yet."""
+    """Returns the bits of a level in the file of an image that is open and not loaded yet."""
     if tags := getattr(image, "tag_v2", None):
         return int(max(tags.get(BITS, (1,))))
     for _, _, _, arguments in image.tile or ():
@@ -99,7 +99,7 @@ def depth(image: Any) -> int:
 
 
 def eight_bits(image: Any, bits: int) -> NDArray[np.uint8] | None:
-    """Levels [H, W] of 8 bits, of a loaded image that has deeper ones of one colour; None of any other.
+    """Returns levels [H, W] of 8 bits, of a loaded image that has deeper ones of one colour; None of any other.
 
     bits: its `depth`. Raises DamagedImage where the scale is unknown.
     """
@@ -117,7 +117,7 @@ def eight_bits(image: Any, bits: int) -> NDArray[np.uint8] | None:
 
 
 def _of_floats(levels: NDArray[Any]) -> NDArray[Any]:
-    """Numbers in [0, 1] as 0…255. Raises DamagedImage for others."""
+    """Returns numbers in [0, 1] as 0…255. Raises DamagedImage for others."""
     low, high = levels.min(), levels.max()
     if not (low >= 0 and high <= 1):  # nor a NaN
         raise DamagedImage(f"its floating-point levels are {low:g}…{high:g}, allowed is 0…1")
@@ -126,7 +126,10 @@ def _of_floats(levels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _of_integers(levels: NDArray[Any], bits: int, tags: Mapping[int, Any]) -> NDArray[Any]:
-    """Whole numbers of a file with so many bits as 0…255. Raises DamagedImage where they may be of any depth."""
+    """Returns whole numbers of a file with so many bits as 0…255.
+
+    Raises DamagedImage where they may be of any depth.
+    """
     signed = tags.get(FORMAT, (UNSIGNED,))[0] != UNSIGNED
     if bits == 32 and not signed:
         levels = levels.view(np.uint32)  # Pillow has signed numbers alone

@@ -64,7 +64,7 @@ class _ClassStream(ABC):
 
     @property
     def outputs(self) -> int:
-        """Output units: one for each class of the images, unless a kind of stream has more."""
+        """Number of output units: one for each class of the images, unless a kind of stream has more."""
         return len(self._images.classes)
 
     @property
@@ -81,7 +81,7 @@ class _ClassStream(ABC):
         return units
 
     def size(self, seed: int, task: int) -> int:
-        """Returns how many training images the task shows."""
+        """Returns the number of training images that the task shows."""
         available = self._available(seed, task)
         return available if self._at_most is None else min(self._at_most, available)
 
@@ -105,12 +105,12 @@ class _ClassStream(ABC):
 
     @property
     def hashes(self) -> PixelHashes:
-        """Of the bytes of every image; kept where the images are."""
+        """Hashes of the bytes of every image; kept where the images are."""
         return self._images.hashes
 
     @property
     def differences(self) -> PixelHashes:
-        """Their difference hashes, kept as well."""
+        """Difference hashes of the images, kept as well."""
         return self._images.differences
 
     def describe(self) -> dict[str, Any]:
@@ -137,11 +137,11 @@ class _ClassStream(ABC):
 
     @abstractmethod
     def _draw(self, seed: int, labels: Labels) -> Labels:
-        """Classes [tasks, c] of a stream that starts later, out of `labels`."""
+        """Returns classes [tasks, c] of a stream that starts later, out of `labels`."""
 
     @abstractmethod
     def _units(self, place: int, labels: Labels) -> Labels:
-        """Output units of classes in the stream's task number `place`, counted from 0."""
+        """Returns the output units of classes in the stream's task number `place`, counted from 0."""
 
     def _check_classes(self, needed: int) -> None:
         """Raises DataError where the images have fewer classes."""
@@ -153,7 +153,7 @@ class _ClassStream(ABC):
             )
 
     def _available(self, seed: int, task: int) -> int:
-        """Training images that the task could show."""
+        """Returns the number of training images that the task could show."""
         return len(self._cut(seed)[1][self.tasks.index(task)])
 
     def _examples(self, place: int, positions: Labels) -> Examples:
@@ -208,7 +208,7 @@ class ReoccurringStream(_ClassStream):
 
     @property
     def outputs(self) -> int:
-        """Output units: a block of all classes for each task of the stream."""
+        """Number of output units: a block of all classes for each task of the stream."""
         return len(self.tasks) * len(self._images.classes)
 
     def _check_classes(self, needed: int) -> None:
@@ -232,7 +232,10 @@ class ReoccurringStream(_ClassStream):
 
 
 def _chunks(images: ImageSet, classes: Labels) -> tuple[Labels, ...]:
-    """Positions of each task's training images, for the tasks' classes [tasks, c]: each time the class's next chunk."""
+    """Returns the positions of each task's training images, for the tasks' classes [tasks, c].
+
+    Each time a class comes, its next chunk is taken.
+    """
     chunks = {}
     for label, times in zip(*np.unique(classes, return_counts=True), strict=True):
         of_class = images.train_of[label]

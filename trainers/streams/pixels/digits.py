@@ -13,7 +13,7 @@ TEST_EVERY = 5  # writers follow each other in the file: every fifth image of a 
 
 @lru_cache(maxsize=1)
 def load(data_dir: Path | None = None) -> Images:
-    """1,442 training and 355 test images of 64 pixels, 0…16.
+    """Returns 1,442 training and 355 test images of 64 pixels, 0…16.
 
     data_dir is not used. Raises DataError without scikit-learn.
     """

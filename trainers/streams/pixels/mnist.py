@@ -26,7 +26,7 @@ LARGEST = 2**30  # bytes of one file, unpacked; MNIST's have 47 million
 
 @lru_cache(maxsize=1)
 def load(data_dir: Path) -> Images:
-    """60,000 training and 10,000 test images of 784 pixels, 0…255; other numbers of both are taken as well.
+    """Returns 60,000 training and 10,000 test images of 784 pixels, 0…255; other numbers are taken as well.
 
     Raises DataError where the files are missing and cannot be downloaded, or cannot be read.
     """
@@ -52,7 +52,9 @@ def present(data_dir: Path) -> str | None:
 
 
 def _files(data_dir: Path) -> list[Path]:
-    """Images and labels to train on, then those to test on, all in the first folder that has the four; [] without.
+    """Returns images and labels to train on, then those to test on, of the first folder that has all four.
+
+    [] where none has.
 
     Raises DataError where one of the names is there but no regular file: a download would write into it.
     """
@@ -77,13 +79,15 @@ def _file(folder: Path, name: str) -> Path | None:
 
 
 def _examples(images: Path, labels: Path) -> Examples:
-    """One part from its two files. Raises DataError."""
+    """Returns one part from its two files. Raises DataError."""
     pixels = _read_idx(images, dimensions=3)
     return Examples(pixels.reshape(len(pixels), -1), _read_idx(labels, dimensions=1).astype(np.int64))
 
 
 def _read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
-    """The bytes of an IDX file, in the shape that its header says. Raises DataError where it is none, or damaged.
+    """Returns the bytes of an IDX file, in the shape that its header says.
+
+    Raises DataError where it is none, or damaged.
 
     The header is two zero bytes, the type (8: unsigned bytes), the number of dimensions, and each in 4 bytes,
     big-endian, as the dataset's page says.

@@ -21,7 +21,7 @@ def matches(tree: Tree) -> bool:
 
 
 def read(tree: Tree) -> Source:
-    """Label ids by classes.txt, the split by class and file name alone.
+    """Returns the images, with label ids by classes.txt, split by class and file name alone.
 
     Raises DataError without classes.txt, and where a class has fewer than two images.
     """
@@ -42,7 +42,9 @@ def read(tree: Tree) -> Source:
 
 
 def split(name: str, count: int) -> list[int]:
-    """The part of each of a class's images, sorted by file name; at least one of two is for training, one for testing.
+    """Returns the part of each of a class's images, sorted by file name.
+
+    At least one of two is for training, one for testing.
 
     >>> [split("zebra", 20).count(part) for part in (0, 1, 2)]
     [14, 3, 3]

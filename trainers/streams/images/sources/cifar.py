@@ -69,7 +69,10 @@ CIFAR10 = Pickles(
 
 
 def folder(layout: Pickles, data_dir: Path) -> Path | None:
-    """The folder of the pickles, or None. Raises DataError where a folder of that name has something else."""
+    """Returns the folder of the pickles, or None.
+
+    Raises DataError where a folder of that name has something else.
+    """
     places = (data_dir / layout.folder, data_dir, *(data_dir / name / layout.folder for name in layout.names))
     for at in places:
         files = [at / name for name in layout.files]

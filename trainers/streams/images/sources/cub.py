@@ -16,7 +16,7 @@ def matches(tree: Tree) -> bool:
 
 
 def read(tree: Tree) -> Source:
-    """Labels, split and attributes from the lists, label ids from 0.
+    """Returns the images, with labels, split and attributes from the lists, label ids from 0.
 
     Raises DataError where a list or an image is missing, or lists contradict each other.
     """
@@ -35,7 +35,10 @@ def read(tree: Tree) -> Source:
 
 
 def _integers(tree: Tree, name: str, images: Collection[int], allowed: Collection[int]) -> dict[int, int]:
-    """{image: number} of a list of the same images, in any order. Raises DataError where a number is not allowed."""
+    """Returns {image: number} of a list of the same images, in any order.
+
+    Raises DataError where a number is not allowed.
+    """
     values = parse_numbered(tree, name)
     if values.keys() != set(images):
         raise DataError(f"{name} in {tree.where} has {len(values):,} images, images.txt has {len(images):,} or others")

@@ -48,7 +48,9 @@ def matches(tree: Tree) -> bool:
 
 
 def read(tree: Tree, columns: int | None = None, also: str = "") -> Source:
-    """Classes by name, or by classes.txt; of class folders without parts every fifth image is for testing.
+    """Returns the images of class folders; of those without parts every fifth image is for testing.
+
+    Classes are in the order of names, or of classes.txt.
 
     columns: the allowed number of attributes, None for any. also: for which other layouts the caller has looked, for
     the message. Raises DataError where there are no such folders, or other folders that might be meant.
@@ -101,12 +103,14 @@ def _beside(tree: Tree, parts: Sequence[str]) -> str:
 
 
 def _others(tree: Tree) -> list[str]:
-    """Folders beside train and test, as valid."""
+    """Returns the folders beside train and test, as valid."""
     return [name for name in tree.folders("") if name not in (*SPLIT, ATTRIBUTES)]
 
 
 def _classes(tree: Tree, folders: Sequence[str]) -> tuple[str, ...]:
-    """The class folders in their order. Raises DataError where the order of CUB's rows of attributes is not known.
+    """Returns the class folders in their order.
+
+    Raises DataError where the order of CUB's rows of attributes is not known.
 
     That is the order of names, but for numbers: 10 would stand before 2.
     """
@@ -135,12 +139,15 @@ def _top(tree: Tree) -> Tree:
 
 
 def _plain(tree: Tree) -> list[str]:
-    """Folders that may be classes: attributes beside them are none, unless a class is called that."""
+    """Returns folders that may be classes: attributes beside them are none, unless a class is called that."""
     return [name for name in tree.folders("") if name != ATTRIBUTES or tree.images(name)]
 
 
 def _wrong(tree: Tree, parts: list[str], folders: list[str]) -> str:
-    """Why these cannot be meant as classes; an empty text where they can. That a part lacks one is told later."""
+    """Returns the reason why these cannot be meant as classes; "" where they can.
+
+    That a part lacks one is told later.
+    """
     cased = [name for name in folders if not parts and name.lower() in SPLIT]
     if cased:
         return f"it has {some(cased)}, folders of parts are called train and test"

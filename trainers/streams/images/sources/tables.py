@@ -38,7 +38,7 @@ def text(tree: Tree, name: str) -> str:
 
 
 def parse_numbered(tree: Tree, name: str) -> dict[int, str]:
-    """Lines like "7 text" as {7: "text"}, in the file's order. Raises DataError."""
+    """Returns lines like "7 text" as {7: "text"}, in the file's order. Raises DataError."""
     lines: dict[int, str] = {}
     for row, line in enumerate(text(tree, name).splitlines(), start=1):
         number, _, rest = line.strip().replace("\t", " ").partition(" ")
@@ -63,7 +63,10 @@ def whole(text: str) -> int | None:
 
 
 def class_order(tree: Tree, folders: Sequence[str]) -> tuple[str, ...]:
-    """The class folders in the order of classes.txt, or by name without it. Raises DataError where the two differ."""
+    """Returns the class folders in the order of classes.txt, or by name without it.
+
+    Raises DataError where the two differ.
+    """
     if not has(tree, CLASSES):
         return tuple(sorted(folders))
     known = set(folders)

@@ -57,7 +57,10 @@ class Tree(ABC):
         return self._list(self._full(under))[0]
 
     def files(self, under: str) -> list[str]:
-        """Returns sorted names of the files directly in a folder, as `folders` does: of all that is no folder."""
+        """Returns sorted names of the files directly in a folder, as `folders` does.
+
+        All entries count that are no folder.
+        """
         return self._list(self._full(under))[1]
 
     def images(self, folder: str) -> list[str]:
@@ -80,7 +83,7 @@ class Tree(ABC):
 
     @abstractmethod
     def stamp(self, name: str) -> Stamp:
-        """Returns what changes when the file does, had without reading it. Raises DataError."""
+        """Returns a stamp that changes when the file does, without reading it. Raises DataError."""
 
     @abstractmethod
     def _list(self, folder: str) -> tuple[list[str], list[str]]:
@@ -122,7 +125,10 @@ class FolderTree(Tree):
         return self._listed[folder]
 
     def _look(self, folder: str) -> tuple[list[str], list[str]]:
-        """As `_list`, from the disk; nothing of what is hidden, or no folder. Raises DataError."""
+        """Returns folders and files as `_list`, from the disk. Raises DataError.
+
+        Both are empty for a hidden folder, and where there is none.
+        """
         if folder and any(not part or _hidden(part) for part in folder.split("/")):  # "..", if a list of images says so
             return [], []
         path = self._path / folder
@@ -194,7 +200,7 @@ class _ZipTree(Tree):
 
 
 def open_tree(path: Path) -> Tree:
-    """Returns the folder or zip file at a path, which is told by what it is, not by its name.
+    """Returns the folder or zip file at a path, whatever its name.
 
     Raises DataError where there is neither, or a zip file that cannot be read.
     """
@@ -208,7 +214,10 @@ def open_tree(path: Path) -> Tree:
 
 
 def _visible(name: str) -> list[str]:
-    """The folders above a member of a zip file and its own name; none where any is hidden, or there are too many."""
+    """Returns the folders above a member of a zip file and its own name.
+
+    [] where any is hidden, or there are too many.
+    """
     # As unpackers do: "./a//b" is "a/b".
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
     return [] if len(parts) > DEEPEST or any(map(_hidden, parts)) else parts
