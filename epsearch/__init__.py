@@ -134,6 +134,11 @@ _HOMES = {
 __all__ = sorted(name for names in _HOMES.values() for name in names)
 
 
+def __dir__() -> list[str]:
+    """Returns the names that a shell completes."""
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     """A name of the Python API, from where it lives."""
     from importlib import import_module

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from epsearch.events import Listener, ignore
-from epsearch.failures.errors import Unavailable, UsageError, as_usage_error
+from epsearch.failures.errors import Unavailable, UsageError, as_usage_error, brief
 from epsearch.failures.stopping import TRAINS
 from epsearch.findings import listing
 from epsearch.findings.facts import facts, verification
@@ -22,7 +22,7 @@ from epsearch.publishing.targets import live as live
 from epsearch.runners import overheads
 from epsearch.session.session import Effort, make_folder, retry_policy, train
 from epsearch.study.description import Study
-from epsearch.study.kinds import Search
+from epsearch.study.kinds import KINDS, Search
 from results.ledger.retry import RetryPolicy
 from results.ledger.url import LedgerUrl
 from results.search import SearchResults
@@ -66,6 +66,10 @@ def run(
     has been trained); Interrupted, TrainingFailed and Unavailable (what was trained is stored); StoreError where the
     ledger fails.
     """
+    if not isinstance(study, Study):
+        raise UsageError(
+            f"run takes a study, {' or '.join(kind.__name__ for kind in KINDS.values())}, got {brief(study)}"
+        )
     metrics = resolve_latex_metrics(study, metrics)
     TRAINS.set()
     loop, effort = train(study, listener, extend, wait, resume)

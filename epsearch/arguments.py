@@ -40,7 +40,11 @@ def help_text(option: Option, value: str = "") -> str:
 # For commands without a study, parsed as the options of studies.
 OUT, DATA, DATASET, STORAGE = (Study.options()[name] for name in ("out", "data_dir", "dataset", "storage"))
 READS, CHANGES = "reads", "changes"
-SEVERAL = tuple(option.flag for option in Search.options().values() if option.type.words == 0)
+SEVERAL = tuple(
+    dict.fromkeys(
+        option.flag for kind in KINDS.values() for option in kind.options().values() if option.type.words == 0
+    )
+)
 """Flags that take several words."""
 
 Storage = Annotated[str | None, typer.Option(metavar="URL", help=help_text(STORAGE))]
@@ -214,6 +218,8 @@ def join_arguments(arguments: Sequence[str]) -> list[str]:
     ['run', '--search', 'lr=0.1..1 memory=10,25', '--race']
     >>> join_arguments(["run", "--search=lr=0.1..1", "--quiet", "--search", "memory=10,25"])
     ['run', '--search', 'lr=0.1..1 memory=10,25', '--quiet']
+    >>> join_arguments(["compare", "--settings", "ewc.lr=1", "si.lr=0.1", "--json"])
+    ['compare', '--settings', 'ewc.lr=1 si.lr=0.1', '--json']
     >>> join_arguments(["run", "--mem-size=5"])
     ['run', '--memory=5']
     """

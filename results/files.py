@@ -46,8 +46,10 @@ def atomically(path: Path) -> Iterator[IO[bytes]]:
                 # A descriptor as the folder of the source, which is not looked at: only so does Python follow the link.
                 os.link(f"{DESCRIPTORS}/{handle}", beside, src_dir_fd=handle)
         os.replace(beside, path)
-    except BaseException:
+    except BaseException as error:
         beside.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:  # of a write: it says that the disk is full, no more
+            error.filename = str(path)
         raise
 
 

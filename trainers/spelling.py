@@ -6,6 +6,7 @@ from heapq import nlargest
 
 MOST, NEAREST = 14, 8  # names in a line: all of so many; of more, those nearest to the wrong one
 NEAR = 0.6  # likeness of a name that may have been meant; equal ones have 1
+ABBREVIATION = 0.9  # likeness of a name that begins with the wrong one
 CLOSER_LOOK = 100  # names whose likeness is computed, which takes the square of their length
 
 
@@ -14,6 +15,8 @@ def unknown(kind: str, value: object, allowed: Iterable[str]) -> str:
 
     >>> unknown("method", "agme", ["agem", "van"])
     "no method 'agme'; known: agem, van; did you mean 'agem'?"
+    >>> unknown("hyperparameter", "eps", ["epsilon", "steps"])
+    "no hyperparameter 'eps'; known: epsilon, steps; did you mean 'epsilon'?"
     >>> unknown("study", "FIRST", ["first"]), unknown("study", "first", [])
     ("no study 'FIRST'; known: first; did you mean 'first'?", "no study 'first'; there is none")
     >>> unknown("study", "study-7x", [f"study-{number}" for number in range(1, 16)])[:55]
@@ -49,7 +52,8 @@ def _nearest(name: str, names: Iterable[str]) -> list[tuple[float, str]]:
 
     def compare(candidate: str, ratio: Callable[[], float]) -> float:
         matcher.set_seq1(candidate.casefold())
-        return ratio()
+        # An abbreviation has few letters in common: eps with epsilon fewer than with steps.
+        return max(ratio(), ABBREVIATION * candidate.casefold().startswith(name.casefold()))
 
     few = nlargest(CLOSER_LOOK, names, key=lambda candidate: compare(candidate, matcher.quick_ratio))
     likeness = [(compare(candidate, matcher.ratio), candidate) for candidate in few]

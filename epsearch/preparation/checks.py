@@ -188,7 +188,7 @@ def _check_table(study: Table) -> None:
     settings = of_methods(study.dataset)
     for method in study.methods:
         if method not in (allowed := study.trainable()):
-            raise UsageError(f"method {method!r} is not in the paper's memory study; allowed: {', '.join(allowed)}")
+            raise UsageError(f"method {method!r} is not in a memory study; allowed: {', '.join(allowed)}")
         if method not in settings and method not in PLUGGED:  # plug-ins have no published settings
             raise UsageError(f"no settings for method {method!r} on {study.dataset}; known: {', '.join(settings)}")
         if fault := methods.optimizer_fault(methods.method(method), study.hyperparameters):
@@ -244,6 +244,6 @@ def _rows(study: Table) -> list[Learner]:
 CHECKS: dict[str, _Checks] = {
     Search.kind: _Checks(_check_search, protocol_checks.check_search_on, _of_search),
     Comparison.kind: _Checks(_check_comparison, _check_nothing, _rows),
-    MemoryStudy.kind: _Checks(_check_memory_study, _check_nothing, _rows),
+    MemoryStudy.kind: _Checks(_check_memory_study, effects.check_sizes, _rows),
     ProtocolStudy.kind: _Checks(_check_protocols, protocol_checks.check_on, _of_protocols),
 }

@@ -1,6 +1,6 @@
 """Refuses hyperparameters that cannot affect the results of a study, before anything is trained."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,22 @@ def check_memory(study: MemoryStudy) -> None:
     """Checks that there are enough tasks to compare sizes of the memory. Raises UsageError."""
     for method in study.methods if len(study.sizes) > 1 else ():
         _check_tasks(study, "eval", method, "memory", "to compare sizes of the memory")
+
+
+def check_sizes(study: MemoryStudy, streams: Mapping[str, TaskStream]) -> None:
+    """Checks by the stream that no two sizes of the memory keep every example. Raises UsageError."""
+    stream, sizes = streams["eval"], sorted(study.sizes)
+    tasks = len(stream.tasks)
+    largest = max(max(_sizes(stream, tasks, seed)[:-1], default=0) for seed in study.seeds)
+    if len(sizes) < 2 or sizes[-2] * stream.classes < largest:  # so at least one class has more: no need to count
+        return
+    most = _most_of_a_class(stream, tasks, study.seeds)
+    whole = [str(size) for size in sizes if size >= most]
+    if len(whole) > 1:
+        raise UsageError(
+            f"sizes must have at most one >= {most}, got {', '.join(whole)}: each keeps every example, as no task "
+            f"shows more than {most} of a class"
+        )
 
 
 def check_tuning(study: Comparison) -> None:
@@ -116,7 +132,7 @@ def _of_memory(study: Search, stream: TaskStream, tasks: int) -> Limit | None:
     largest = max(max(_sizes(stream, tasks, seed)[:-1]) for seed in study.seeds)
     if _values(study, "memory")[0] * stream.classes < largest:  # so at least one class has more: no need to count
         return None
-    most = max(int(counts.max()) for seed in study.seeds for counts in _counts(stream, tasks, seed))
+    most = _most_of_a_class(stream, tasks, study.seeds)
     return most - 1, f"more keep every example, as no task shows more than {most} of a class"
 
 
@@ -168,6 +184,11 @@ def _counts(stream: TaskStream, tasks: int, seed: int) -> list[NDArray[np.int64]
     """
     labels_of_tasks = (stream.train(seed, task, stream.order(seed, task)).labels for task in stream.tasks[: tasks - 1])
     return [np.unique(labels, return_counts=True)[1] for labels in labels_of_tasks]
+
+
+def _most_of_a_class(stream: TaskStream, tasks: int, seeds: Sequence[int]) -> int:
+    """Returns the largest number of training examples of a class in one of the first tasks but the last."""
+    return max((int(counts.max()) for seed in seeds for counts in _counts(stream, tasks, seed)), default=0)
 
 
 def _sizes(stream: TaskStream, tasks: int, seed: int) -> list[int]:

@@ -9,7 +9,7 @@ from epsearch.failures.errors import UsageError, as_usage_error
 from epsearch.preparation.trainers import declare
 from epsearch.study import file
 from epsearch.study.description import Study
-from epsearch.study.kinds import Comparison, Search
+from epsearch.study.kinds import KINDS, Comparison, Search
 from epsearch.study.kinds.search import CV_TASKS, EXTRAPOLATED
 from epsearch.study.names import SHARED, trainer
 from epsearch.study.option import TRAINER
@@ -37,7 +37,9 @@ def parse_options(
     written = {} if config is None else file.read(config)
     for key in written:
         if key not in (allowed := kind.options()):
-            raise UsageError(f"{config}: {unknown('option', key, allowed)}")
+            others = [other.kind for other in KINDS.values() if written.keys() <= other.options().keys()]
+            known = f"it describes a study of `epsearch {others[0]}`" if others else unknown("option", key, allowed)
+            raise UsageError(f"{config}: {known}")
     if (named := {**written, **options}.get("trainer")) is not None:
         declare(trainer(named, "trainer"))
     line = {name: value for name, value in options.items() if value is not None}

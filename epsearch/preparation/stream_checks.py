@@ -4,7 +4,7 @@ from epsearch.failures.errors import UsageError
 from epsearch.study import limits
 from epsearch.study.description import Study
 from epsearch.study.limits import check_product
-from results.labels import OF_POINTS
+from results.labels import OF_POINTS, count_text
 from search_spaces.published.definition import load_definition
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE, Architecture
 
@@ -28,8 +28,8 @@ def check_stream(study: Study) -> None:
         ),
         (
             study.searches and not study.cv_tasks and getattr(study, "score_on", "cv") == "cv",
-            f"{study.dataset} has too few tasks for a search of its own: give "
-            f"{'--score-on eval, or ' * ('score_on' in study.options())}--cv-tasks",
+            f"cv-tasks must be >= 1{', or score-on eval' * ('score_on' in study.options())}, got 0 of the "
+            f"{count_text(study.tasks, 'task')} of {study.dataset}",
         ),
         (
             study.validation > 0 and not study.chooses,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from epsearch.failures.errors import UsageError
+from epsearch.failures.errors import UsageError, brief
 from epsearch.protocols.chosen_once import Known, Predicted
 from epsearch.protocols.per_task import ContinualHyperparameterFramework
 from epsearch.protocols.protocol import EVALUATION, MEMORY, SEARCH, TEST, TESTS, VALIDATION, Protocol, View
@@ -43,11 +43,21 @@ PROTOCOLS: dict[str, Protocol] = {
 PLUGGED: dict[str, Protocol] = {}
 """Protocols of others, by module:attribute, which this process has loaded."""
 
-NUMBERED: dict[str, tuple[str, Callable[[str, View], View]]] = {
-    "first-k": (r"first-([1-9]\d{0,3})", lambda k, view: replace(view, tasks=int(k))),
-    "k-percent": (r"(\d{1,2}(?:\.\d+)?|100)-percent", lambda k, view: replace(view, share=float(k) / 100)),
+NUMBERED: dict[str, tuple[str, str, str, Callable[[str, View], View]]] = {
+    "first-k": (
+        r"first-(-?\d[\d.]*)",
+        r"[1-9]\d{0,3}",
+        "a whole K in 1…9999",
+        lambda k, view: replace(view, tasks=int(k)),
+    ),
+    "k-percent": (
+        r"(-?\d[\d.]*)-percent",
+        r"(?!0+(?:\.0*)?$)\d{1,2}(?:\.\d+)?|100",
+        "a K above 0, and up to 100",
+        lambda k, view: replace(view, share=float(k) / 100),
+    ),
 }
-"""Name -> how it is written with a number, and the view with that number."""
+"""Name -> how it is written with a number; which numbers are allowed, and in words; the view with one."""
 
 
 def protocol(name: str) -> Protocol:
@@ -58,13 +68,17 @@ def protocol(name: str) -> Protocol:
     """
     if name in PLUGGED:
         return PLUGGED[name]
-    for template, (pattern, view_of) in NUMBERED.items():
+    for template, (pattern, allowed, words, view_of) in NUMBERED.items():
         usual = FIRST_TASKS if template == "first-k" else PERCENT
-        number = f"{usual:g}" if name == template else _number(pattern, name)
-        if number:
-            numbered = PROTOCOLS[template]
-            assert numbered.view is not None
-            return replace(numbered, title=numbered.title.format(k=number), view=view_of(number, numbered.view))
+        match = re.fullmatch(pattern, name)
+        if not match and name != template:
+            continue
+        number = match[1] if match else f"{usual:g}"
+        if not re.fullmatch(allowed, number):
+            raise UsageError(f"protocol {template} must have {words}, got {brief(name)}")
+        numbered = PROTOCOLS[template]
+        assert numbered.view is not None
+        return replace(numbered, title=numbered.title.format(k=number), view=view_of(number, numbered.view))
     if name not in PROTOCOLS:
         plain = (name for name in PROTOCOLS if name not in NUMBERED)
         raise UsageError(unknown("protocol", name, (*plain, "first-K", "K-percent", "module:attribute")))
@@ -96,12 +110,6 @@ def chooses_by_scores(name: str) -> bool:
     search_protocol = protocol(name)
     scored = search_protocol.view is not None and not (search_protocol.per_task or search_protocol.newest)
     return type(search_protocol) in (Protocol, Predicted) and scored
-
-
-def _number(pattern: str, name: str) -> str:
-    """Returns the number in a name; "" where it is not written so, or 0."""
-    match = re.fullmatch(pattern, name)
-    return match[1] if match and float(match[1]) else ""
 
 
 def sentence(search_protocol: Protocol) -> str:

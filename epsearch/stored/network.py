@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -29,7 +29,7 @@ from results.points import point_text
 from trainers.cohort import Learner
 from trainers.forks import Fork
 from trainers.methods import Columns
-from trainers.spelling import unknown
+from trainers.spelling import did_you_mean
 
 CHOSEN, BASELINE = "chosen", "baseline"
 
@@ -70,9 +70,7 @@ def save_network(  # noqa: PLR0913  an option each
     check_target(file)  # first, as the training takes a while
     loop = load(name, storage, out)
     rows = ROWS[loop.study.kind](loop)
-    row = next(iter(rows)) if row is None else row
-    if row not in rows:
-        raise UsageError(unknown("row", row, rows))
+    row = next(iter(rows)) if row is None else _row_of(row, list(rows))
     seed = loop.study.stream_seeds(stream)[0] if seed is None else seed
     run = Run(stream, rows[row](seed))
     if isinstance(run.learner, Fork) and stream != "eval":
@@ -138,6 +136,15 @@ def _of_protocols(loop: ProtocolLoop) -> dict[str, Callable[[int], Learner]]:
 
 
 # Of a loop: name of each row, in order -> its learner with a seed.
+def _row_of(name: str, rows: Sequence[str]) -> str:
+    """Returns the row of a name: a whole one, or its beginning, as tables have it, where no other row begins alike."""
+    alike = [row for row in rows if row == name] or [row for row in rows if row.startswith(f"{name}, ")]
+    if len(alike) != 1:
+        known = "; ".join(alike or rows)  # names of rows have commas
+        raise UsageError(f"no row {name!r}; known: {known}{did_you_mean(name, rows)}")
+    return alike[0]
+
+
 ROWS: dict[str, Callable[[Any], dict[str, Callable[[int], Learner]]]] = {
     Search.kind: _of_search,
     Comparison.kind: _of_table,

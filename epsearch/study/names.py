@@ -138,11 +138,15 @@ def reference_rows(value: Any, name: str) -> tuple[str, ...]:
 
 
 def settings(value: Any, name: str) -> tuple[tuple[str, str, Value], ...]:
-    """Returns (method, hyperparameter, value) from ewc.lr=0.01,ewc.strength=100 or a YAML mapping.
+    """Returns (method, hyperparameter, value) from ewc.lr=0.01,ewc.strength=100, also with spaces, or a YAML mapping.
 
     Raises UsageError for unknown or repeated names, and for hyperparameters that methods of a comparison share.
     """
-    pairs = list(value.items()) if isinstance(value, dict) else [part.split("=") for part in str(value).split(",")]
+    pairs = (
+        list(value.items())
+        if isinstance(value, dict)
+        else [part.split("=") for part in re.split(r"[\s,]+", str(value).strip())]
+    )
     parsed: dict[tuple[str, str], Value] = {}
     for pair in pairs:
         target, dot, field = str(pair[0]).strip().rpartition(".")

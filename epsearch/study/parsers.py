@@ -310,7 +310,8 @@ def interval(value: Any, name: str) -> tuple[float, float]:
         parts = value.replace(",", " ").split() if isinstance(value, str) else value
         low, high = (float(part) + 0.0 for part in map(digits, parts))  # −0 is 0
     except (TypeError, ValueError):
-        raise UsageError(f"{name} must be two numbers LOW HIGH, got {brief(value)}") from None
+        text = " ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+        raise UsageError(f"{name} must be two numbers LOW HIGH, got {brief(text)}") from None
     if not 0.0 <= low < high <= 1.0:
         raise UsageError(f"{name} must satisfy 0 <= low < high <= 1, got {low:g} {high:g}")
     return low, high

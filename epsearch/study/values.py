@@ -119,7 +119,7 @@ REFERENCE_ROWS = ValueType(
 )
 PRETRAINED = ValueType(parsers.parse_weights, "NAME|PATH", none="none")
 SEED_NUMBERS = ValueType(parsers.seeds, "SEEDS", list, json={"anyOf": [{"type": "integer", "minimum": 1}, NUMBERS]})
-SETTINGS = ValueType(names.settings, "VALUES", names.format_settings, json=MAPPING)
+SETTINGS = ValueType(names.settings, "VALUES", names.format_settings, words=0, json=MAPPING)
 SIZE = ValueType(parsers.size, "SIZE", parsers.format_size)
 SIZE_OF_MEMORY = ValueType(partial(parsers.size, least="1KB", example="2MB or 500KiB"), "SIZE", parsers.format_size)
 SIZES = ValueType(parsers.sizes, "INT,…", list, json=NUMBERS)

@@ -22,6 +22,7 @@ from results.verdict import claim
 from results.verdict import reproduction as against
 from results.verdict.protocols import summary as protocol_summary
 from results.verdict.summary import Summary, summary
+from results.verdict.wording import samples
 from search_spaces.published.pack import packs
 
 Brief: TypeAlias = tuple[list[RenderableType], dict[str, str]]
@@ -73,7 +74,7 @@ def comparison(results: TableResults) -> Brief:
     if (answer := against.reproduction(results)) is not None and len(results.rows) == 1:
         return reproduction(answer)
     rows = comparison_numbers.comparison_table(results)
-    lines, below = _table_in_brief(rows, ("row",), comparison_numbers.leaves_out(results), results.name)
+    lines, below = _table_in_brief(results, rows, ("row",), comparison_numbers.leaves_out(results))
     tau = comparison_numbers.ranking(results)[1] if results.printed_beside else math.nan
     if answer is not None:
         lines.insert(0, Text(against.headline(answer), style="bold"))
@@ -86,10 +87,10 @@ def comparison(results: TableResults) -> Brief:
 def memory(results: TableResults) -> Brief:
     """Returns the method and size of memory with the highest A_T, and a line a row."""
     rows = memory_page.memory_table(results)
-    return _table_in_brief(rows, ("row", "memory"), memory_page.leaves_out(results), results.name)
+    return _table_in_brief(results, rows, ("row", "memory"), memory_page.leaves_out(results))
 
 
-def _table_in_brief(rows: pd.DataFrame, titles: Sequence[str], left_out: bool, name: str) -> Brief:
+def _table_in_brief(results: TableResults, rows: pd.DataFrame, titles: Sequence[str], left_out: bool) -> Brief:
     """Returns the row with the highest A_T, and a line a row with A_T, the printed A_T, if any, and F_T.
 
     titles: of the columns that name a row, which are also those of `rows`.
@@ -98,7 +99,8 @@ def _table_in_brief(rows: pd.DataFrame, titles: Sequence[str], left_out: bool, n
     best = "no row has been measured yet"
     if len(measured):
         first = measured.sort_values("A_T_mean").iloc[-1]
-        best = f"highest A_T: {' '.join(str(first[title]) for title in titles)}, {_cell(first, 'A_T')} %"
+        more = "".join(f", {title} {first[title]}" for title in titles[1:])
+        best = f"highest A_T: {first[titles[0]]}{more}, {_cell(first, 'A_T')} %"
     printed = bool((rows["A_T_printed"] != "").any()) if "A_T_printed" in rows else False
     lines = [
         (
@@ -110,8 +112,9 @@ def _table_in_brief(rows: pd.DataFrame, titles: Sequence[str], left_out: bool, n
         for row in rows.to_dict("records")
     ]
     body = table(lines, *(f"  {title}" for title in titles), "A_T %", *(["printed"] if printed else []), "F_T %")
-    seeds = "" if measured.empty else f"{count_text(int(measured['n'].min()), 'seed')}; ± {spread_name(printed)}"
-    step = f"epsearch report {name} --with-printed" if left_out else f"epsearch report {name} --figures pdf"
+    orders = len({record.unit.order for row in results.rows for record in row.records})
+    seeds = "" if measured.empty else f"{samples(int(measured['n'].min()), orders)}; ± {spread_name(printed)}"
+    step = f"epsearch report {results.name} {'--with-printed' if left_out else '--figures pdf'}"
     return [Text(best, style="bold"), body], {**({"trust": seeds} if seeds else {}), "next": step}
 
 

@@ -3,7 +3,7 @@
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.cells import cell_len
@@ -52,32 +52,36 @@ class FittingTable:
     """A table with as many columns as fit, from the left; a line below names the columns left out.
 
     titles, rows: of equally many columns; a cell may have several lines. elsewhere: says where columns left out are.
+    folds: column -> the part of the terminal's width, 3 for a third, at which it folds where the table is too wide.
     narrower: for labels with figures beside them, which are right-aligned: makes another table from the columns of the
-    terminal, printed where not all of them fit, and none is left out; the first column then folds at a third of the
-    width, else it is never folded.
+    terminal, printed where not all of them fit, and none is left out.
     """
 
     titles: Sequence[str]
     rows: Sequence[Sequence[Text]]
     elsewhere: str = ""
     narrower: Callable[[int], RenderableType] | None = None
+    folds: Mapping[int, int] = field(default_factory=dict)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         fitted = Table(box=None, header_style="bold", padding=(0, GAP, 0, 0))
-        room, count = options.max_width, 0
         columns = [*zip(*self.rows, strict=True)] or [()] * len(self.titles)
-        for title, cells in zip(self.titles, columns, strict=True):
-            width = text_width(title, *cells)
-            fold = self.narrower is not None and not count and width > (third := options.max_width // 3)
-            room -= (third if fold else width) + GAP
+        widths = [text_width(title, *cells) for title, cells in zip(self.titles, columns, strict=True)]
+        narrow = set[int]()
+        for column, part in sorted(self.folds.items(), key=lambda fold: -widths[fold[0]]):
+            if sum(widths) + GAP * (len(widths) - 1) > options.max_width and widths[column] > options.max_width // part:
+                narrow.add(column)
+                widths[column] = options.max_width // part
+        room, count = options.max_width, 0
+        for column, (title, width) in enumerate(zip(self.titles, widths, strict=True)):
+            room -= width + GAP
             if count and room < -GAP:  # the last column needs no space behind it
                 break
             count += 1
             # Text is left-aligned, figures are right-aligned.
-            left = count == 1 or self.narrower is None
-            justify: Any = "left" if left else "right"
-            if fold:
-                fitted.add_column(title, justify=justify, width=third, overflow="fold")
+            justify: Any = "left" if count == 1 or self.narrower is None else "right"
+            if column in narrow:
+                fitted.add_column(title, justify=justify, width=width, overflow="fold")
             else:
                 fitted.add_column(title, justify=justify, no_wrap=True, min_width=width)
         if self.narrower is not None and (count < len(self.titles) or room < -GAP):

@@ -84,7 +84,7 @@ def studies(rows: Sequence[StudyStatus]) -> RenderableType:
     if not rows:
         return Text("no study yet; `epsearch run` makes one")
     titles = ("study", "state", "best", "A_T %", "command", "dataset", "created (UTC)")
-    lines = FittingTable(titles, [list(map(Text, _line(row))) for row in rows], "--json has them")
+    lines = FittingTable(titles, [list(map(Text, _line(row))) for row in rows], "--json has them", folds={0: 2, 2: 3})
     notes = [f"{row.name}: {row.detail}" for row in rows if _is_long(row)]
     if any(row.status == UNKNOWN for row in rows):
         notes.append(f"{UNKNOWN} means unknown: `epsearch show NAME` computes it, `epsearch db upgrade` stores it")

@@ -24,7 +24,7 @@ def sheet_table(sheet: Sheet) -> FittingTable:
     Where not all columns fit, `transpose` is for it.
     """
     rows = [[_text(cell) for cell in row] for row in sheet.rows]
-    return FittingTable(_titles(sheet), rows, narrower=partial(transpose, sheet))
+    return FittingTable(_titles(sheet), rows, narrower=partial(transpose, sheet), folds={0: 3})
 
 
 def transpose(sheet: Sheet, width: int) -> RenderableType:

@@ -19,6 +19,7 @@ from results.verdict.assessment import Assessment, trust
 from results.verdict.curve import MANY_SEEDS, MARGIN
 from results.verdict.judge import REJECTED, objection
 
+NOTHING_CHOSEN = "nothing was chosen, as the scores do not differ"
 COMMAND = re.compile(r": (epsearch [^:]+)$")
 """The command with which a caution ends."""
 
@@ -74,7 +75,7 @@ def summary(results: SearchResults) -> Summary:
         tasks=_tasks(results),
         metrics=tuple(f"{metric} {METRICS[metric].display_unit}".strip() for metric in metrics),
         rows=(*_list_measurements(results, metrics), *_difference(results, pair, metrics)),
-        trust=_trust(results, pair),
+        trust=NOTHING_CHOSEN if trusted.verdict.kind == INERT else _trust(results, pair),
         next_step=_next_step(results, trusted, pair),
         references=references.in_lines(results),
         sees=results.seen,
@@ -121,7 +122,7 @@ def _shape(results: SearchResults, trusted: Assessment) -> str:
     if kind == "level":
         return f", level: differences below {MARGIN:g} points"
     if kind == "open":
-        return f": not resolved by {count_text(trusted.seeds, 'seed')}"
+        return f": not resolved by {wording.samples(trusted.seeds, results.orders)}"
     if kind == "edge":
         if not _fixed_end(results, trusted):
             return f", at the {end} end"
@@ -190,7 +191,8 @@ def _trust(results: SearchResults, pair: Paired) -> str:
     if not any(pair.differences):
         return f"the choice and {name} score the same bit for bit"
     p = sign_flip_p(pair.differences)
-    test = f"{results.objective} higher on {pair.wins} of {count_text(pair.n, 'seed')}; sign-flip test p = {p:.2g}"
+    samples = wording.samples(pair.n, results.orders)
+    test = f"{results.objective} higher on {pair.wins} of {samples}; sign-flip test p = {p:.2g}"
     if smallest_sign_flip_p(pair.n) < ALPHA:
         return test
     return f"{test} (p < {ALPHA} needs {LEAST_FOR_A_TEST} seeds)"

@@ -64,6 +64,15 @@ def units(members: Iterable[RunRecord]) -> str:
     return f"{count_text(len(orders), 'order')} × {seeds}" if len(orders) > 1 else seeds
 
 
+def samples(number: int, orders: int) -> str:
+    """Returns a number of seeds in words; of several orders of tasks, of pairs of an order and a seed.
+
+    >>> samples(9, 1), samples(9, 3)
+    ('9 seeds', '9 order-seed pairs')
+    """
+    return count_text(number, "seed" if orders == 1 else "order-seed pair")
+
+
 def round_noun(search_round: SearchRound) -> str:
     """Returns the noun for a round: "repeat" if it searched an interval, else "batch".
 

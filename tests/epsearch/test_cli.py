@@ -114,6 +114,8 @@ class TestBadInput:
     def test_unknown_key_in_the_file(self, epsearch, tmp_path):
         (tmp_path / "study.yaml").write_text("repeat: 3\n", encoding="utf-8")
         one_line(epsearch("run", "--config", "study.yaml"), "no option 'repeat'", "did you mean 'repeats'?")
+        (tmp_path / "study.yaml").write_text("methods: [van, ewc]\nseeds: 3\n", encoding="utf-8")
+        one_line(epsearch("run", "--config", "study.yaml"), "study.yaml: it describes a study of `epsearch compare`")
 
     def test_truncated_data(self, epsearch, tmp_path):
         mnist.load.cache_clear()

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -9,7 +11,7 @@ import pytest
 
 from results import files
 from results.export import accuracies_table, export_runs, runs_table
-from results.files import write_atomically
+from results.files import atomically, write_atomically
 from results.metrics import average_accuracy
 from tests.support.synthetic import record
 
@@ -110,3 +112,11 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["x.csv"]
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def write() -> None:
+        with atomically(path):
+            raise full  # as a write does, which knows no path
+
+    with pytest.raises(OSError, match=f"{re.escape(str(path))}"):
+        write()

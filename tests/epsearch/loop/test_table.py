@@ -78,7 +78,7 @@ class TestRows:
         assert one.hyperparameters == alike.hyperparameters and one.label != alike.label
 
     def test_given_hyperparameters_win(self):
-        given = {"methods": "ewc,agem", "settings": "ewc.lr=0.5,ewc.strength=7,agem.lr=0.25"}
+        given = {"methods": "ewc,agem", "settings": "ewc.lr=0.5,ewc.strength=7 agem.lr=0.25"}
         ewc, agem = table_rows(build(Comparison, given))
         assert (ewc.hyperparameters.lr, ewc.hyperparameters.strength, agem.hyperparameters.lr) == (0.5, 7.0, 0.25)
         assert ewc.short_values() == {"lr": 0.5, "λ": 7.0} and agem.short_values() == {"lr": 0.25}
@@ -157,7 +157,7 @@ class TestRows:
             "sizes must be different numbers .*; got '25,25'",
         ),
         (MemoryStudy, {"sizes": "25,x"}, "sizes must be a whole number >= 1, got 'x'"),
-        (MemoryStudy, {"methods": "ewc"}, "method 'ewc' is not in the paper's memory study; allowed: agem, a_agem"),
+        (MemoryStudy, {"methods": "ewc"}, "method 'ewc' is not in a memory study; allowed: agem, a_agem"),
         (MemoryStudy, {"a_agem_scale": "row"}, "no a-agem-scale 'row'; known: unit, raw; did you mean 'raw'"),
     ],
 )

@@ -192,6 +192,11 @@ def test_nothing_that_cannot_differ_is_tuned_or_compared(tmp_path):
     with pytest.raises(UsageError, match=words):
         build(MemoryStudy, sizes | {"cv_tasks": 3})
     assert build(MemoryStudy, sizes | {"cv_tasks": 3, "sizes": "2"}).sizes == (2,)
+    with pytest.raises(
+        UsageError, match=r"^sizes must have at most one >= (\d+), got 30, 90: each keeps every .* \1 of"
+    ):
+        open_evaluation(build(MemoryStudy, sizes | {"sizes": "2,30,90"}))
+    assert open_evaluation(build(MemoryStudy, sizes | {"sizes": "2,4,90"}))
 
 
 def test_a_study_cannot_grow_into_what_cannot_differ(small_study):

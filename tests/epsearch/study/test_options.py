@@ -5,6 +5,7 @@ from dataclasses import fields
 import pytest
 import yaml
 
+import epsearch
 from epsearch.failures.errors import UsageError
 from epsearch.preparation.build import build, restore
 from epsearch.study.kinds import KINDS, Search
@@ -78,6 +79,10 @@ def test_dataset_names_may_be_written_in_many_ways(name):
         ({"interval": ("0", "1.5")}, "interval must satisfy 0 <= low < high <= 1, got 0 1.5"),
         ({"interval": (0.5, 0.2)}, "interval must satisfy 0 <= low < high <= 1, got 0.5 0.2"),
         ({"interval": "0"}, "interval must be two numbers LOW HIGH, got '0'"),
+        ({"interval": ("0", "--quiet")}, "interval must be two numbers LOW HIGH, got '0 --quiet'"),
+        ({"protocol": "first-0"}, "protocol first-k must have a whole K in 1…9999, got 'first-0'"),
+        ({"protocol": "250-percent"}, "protocol k-percent must have a K above 0, and up to 100, got '250-percent'"),
+        ({"search": "eps=0..1"}, "did you mean 'epsilon'?"),
         ({"points": 2}, "points must be >= 3, got 2"),
         ({"points": "many"}, "points must be a whole number >= 1, got 'many'"),
         ({"repeats": 0}, "repeats must be >= 1, got 0"),
@@ -193,3 +198,9 @@ def test_no_value_of_a_file_is_a_fault_of_the_program(odd):
             option.parse(odd)
         except UsageError as error:
             assert "\n" not in str(error), name
+
+
+@pytest.mark.parametrize("wrong", ["mine", None, {"dataset": "permuted_digits"}, Search])
+def test_a_session_trains_studies_alone(wrong):
+    with pytest.raises(UsageError, match=r"^run takes a study, Search or .*ProtocolStudy, got "):
+        epsearch.run(wrong)

@@ -97,8 +97,24 @@ def test_a_list_of_studies_has_the_columns_that_fit_and_never_cuts_a_name():
         console = PlainConsole(file=io.StringIO(), width=width)
         console.print(lists.studies(rows), crop=False)
         titles, line, *rest = console.file.getvalue().splitlines()
-        assert titles.rstrip().endswith(last) and name in line
-        assert rest == [] if width == 200 else rest[0].startswith("no room")
+        assert titles.rstrip().endswith(last) and (name in line or width < 2 * len(name))
+        assert rest == [] if width == 200 else any(line.startswith("no room") for line in rest)
+
+
+def test_one_long_name_or_choice_hides_no_column_of_others():
+    many = {"lr": 0.253774, "memory": 25, "epsilon": 0.528895}
+    rows = [
+        StudyStatus(name=name, kind="run", dataset="permuted_digits", summary="finished", chosen=chosen, score=0.5)
+        for name, chosen in (("short", {"epsilon": 0.25}), ("a" * 100, {"epsilon": 1.0}), ("three", many))
+    ]
+    for part in (rows[:2], rows[::2]):
+        console = PlainConsole(file=io.StringIO(), width=80)
+        console.print(lists.studies(part), crop=False)
+        titles, short, *rest = console.file.getvalue().splitlines()
+        assert titles.split()[:5] == ["study", "state", "best", "A_T", "%"] and max(map(len, [short, *rest])) <= 80
+        assert short.split()[:6] == ["short", "finished", "ε", "=", "0.25", "50.00"]
+        folded = "".join("".join(line.split()) for line in rest)
+        assert folded.count("a") > 100 or "ε=0.528895" in folded
 
 
 @pytest.mark.parametrize("shown", ["a\x1b[31mb\x9b2J", Text("a\x1b[31mb\x9b2J"), facts({"name": "a\x1b[31mb\x9b2J"})])
