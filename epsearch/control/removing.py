@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from epsearch.cache import learner_cache
-from epsearch.control.writable import writable_ledger
+from epsearch.control.writing import writable_ledger
 from epsearch.events import ignore
 from epsearch.failures.errors import Interrupted
 from epsearch.ledger.damage import Unreadable

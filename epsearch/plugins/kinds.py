@@ -81,7 +81,7 @@ def _metric(name: str, made: Any, source: Source) -> bool:
 
 
 def _figure(name: str, made: Any, source: Source) -> bool:
-    from results.figures.added import PARTS
+    from results.figures.plugins import PARTS
 
     return all(callable(getattr(made, part, None)) for part in PARTS)
 

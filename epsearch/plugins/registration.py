@@ -31,7 +31,7 @@ def add_plugins(options: Mapping[str, Any]) -> Iterator[None]:
         yield  # without imports
         return
     from results import objectives
-    from results.figures import added as figures
+    from results.figures import plugins as figures
     from results.metrics import BESIDE_JOINT
     from results.metrics import METRICS as KNOWN
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from results.figures import added, inside_tasks, memory_panels
+from results.figures import inside_tasks, memory_panels, plugins
 from results.html import appendix, page
 from results.labels import count_text, dataset_label, settings_text, stream_label
 from results.pages.cells import printed_sheet, warnings
@@ -50,7 +50,7 @@ def figures(study: TableResults) -> Figures:
     return {
         "memory_panels": (memory_panels, memory_panels.numbers(memory_table(study))),
         **({"accuracy_over_steps": (inside_tasks, inside)} if len(inside) else {}),
-        **added.numbers(study),
+        **plugins.numbers(study),
     }
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pandas as pd
 
 from results.figures import (
-    added,
     best_so_far,
     forecast,
     inside_tasks,
@@ -15,6 +14,7 @@ from results.figures import (
     orders,
     over_tasks,
     parameter_curve,
+    plugins,
     seed_differences,
     shrinking,
     slices,
@@ -80,7 +80,7 @@ def figures(results: SearchResults) -> Figures:
         "accuracy_curve": (over_tasks, over_tasks.numbers(evaluated_rows(results), "A_k")),
         **({"accuracy_over_steps": (inside_tasks, inside)} if len(inside) else {}),
         **({"seed_differences": (seed_differences, differences)} if differences[2].n else {}),
-        **added.numbers(results),
+        **plugins.numbers(results),
     }
 
 
@@ -113,7 +113,7 @@ def _page(results: SearchResults, drawings: Figures) -> str:
     def drawn(name: str, *folds: str) -> str:
         return page.figure(name, *left.pop(name), *folds) if name in left else ""
 
-    others = [drawn(name) for name in added.names()]
+    others = [drawn(name) for name in plugins.names()]
     first, *further = (name for name, (module, _) in drawings.items() if module in (parameter_curve, slices, forecast))
     evaluated = drawings["accuracy_curve"][1][1]
     body = [

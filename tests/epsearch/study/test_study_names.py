@@ -6,7 +6,7 @@ import epsearch as package
 from epsearch import api
 from epsearch.failures.errors import UsageError
 from epsearch.preparation.build import build, check_name
-from epsearch.stored import transfer
+from epsearch.reuse import transfer
 from epsearch.study import limits
 from epsearch.study.kinds import REQUESTS, Search
 from epsearch.study.parsers import OWN_FOLDERS, study_name

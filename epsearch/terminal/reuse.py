@@ -11,10 +11,10 @@ from epsearch.terminal.consoles import FittingTable, facts
 from results.labels import count_text, points_text
 
 if TYPE_CHECKING:
-    from epsearch.stored.network import SavedNetwork
-    from epsearch.stored.paper import PaperFile
-    from epsearch.stored.transfer import Transfer
-    from epsearch.stored.verification import Rerun, Verification
+    from epsearch.reuse.network import SavedNetwork
+    from epsearch.reuse.paper import PaperFile
+    from epsearch.reuse.transfer import Transfer
+    from epsearch.reuse.verification import Rerun, Verification
 
 STREAMS = {"cv": "search", "eval": "evaluation", "validation": "validation", "memory": "memory"}
 MACHINES = {True: "this kind", False: "another kind", None: "not known"}  # by Rerun.same_machine

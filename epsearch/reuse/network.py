@@ -16,9 +16,9 @@ from epsearch.loop.jobs import Run
 from epsearch.loop.protocols import ProtocolLoop
 from epsearch.loop.search import SearchLoop
 from epsearch.loop.table import Row, TableLoop
+from epsearch.reuse.transfer import check_target
+from epsearch.reuse.verification import label_of
 from epsearch.session.reruns import Reruns, train_again
-from epsearch.stored.transfer import check_target
-from epsearch.stored.verification import label_of
 from epsearch.study.kinds import Comparison, MemoryStudy, ProtocolStudy, Search
 from results.files import write_atomically
 from results.labels import on_one_line
