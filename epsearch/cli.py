@@ -189,7 +189,7 @@ def prepare(
 
     with listener(as_json) as events:
         prepared = prepare(DATASET.parse(dataset), data_dir, image_size, skip_corrupt, events)
-    print_result(lists.prepared(prepared), prepared._asdict(), as_json)
+    print_result(lists.decoded_images(prepared), prepared._asdict(), as_json)
 
 
 @datasets.command()

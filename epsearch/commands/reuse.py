@@ -75,7 +75,7 @@ def export(
         raise UsageError(f"export takes {'FILE alone with --all' if whole else 'NAME and FILE'}, got {' '.join(names)}")
     url, path = url_of(folder, storage), of.path(file, "FILE")
     transfer = export_ledger(path, url) if whole else export_study(studies[0], path, url, folder)
-    print_result(reuse.exported(transfer), transfer._asdict(), as_json, soft_wrap=True)
+    print_result(reuse.export_text(transfer), transfer._asdict(), as_json, soft_wrap=True)
 
 
 def _export_paper(names: list[str], whole: bool, folder: Path, storage: str | None, as_json: bool) -> None:
@@ -87,7 +87,7 @@ def _export_paper(names: list[str], whole: bool, folder: Path, storage: str | No
         raise UsageError(f"export --paper takes NAME and FILE, got {'--all' if whole else ' '.join(names)}")
     path = of.path(names[1] if len(names) > 1 else f"{names[0]}-paper.zip", "FILE")
     paper = export_paper(names[0], path, url_of(folder, storage), folder)
-    print_result(reuse.for_paper(paper), paper._asdict(), as_json, soft_wrap=True)
+    print_result(reuse.paper_text(paper), paper._asdict(), as_json, soft_wrap=True)
 
 
 def import_(
@@ -103,7 +103,7 @@ def import_(
 
     new_name = None if name is None else of.study_name(name, "name")
     transfer = import_file(of.path(file, "FILE"), url_of(folder, storage), folder, new_name)
-    print_result(reuse.imported(transfer), transfer._asdict(), as_json, soft_wrap=True)
+    print_result(reuse.import_text(transfer), transfer._asdict(), as_json, soft_wrap=True)
 
 
 def train(  # noqa: PLR0913  an option each
@@ -134,4 +134,4 @@ def train(  # noqa: PLR0913  an option each
         network = save_network(
             name, of.path(save, "save"), url_of(folder, storage), folder, data_dir, row, seed, stream, events
         )
-    print_result(reuse.saved(network), reuse.saved_as_json(network), as_json, soft_wrap=True)
+    print_result(reuse.network_text(network), reuse.network_json(network), as_json, soft_wrap=True)

@@ -104,14 +104,14 @@ def _json(values: Mapping[str, Any]) -> bytes:
 
 
 def _of_search(loop: SearchLoop) -> dict[str, Callable[[int], Learner]]:
-    def chosen(seed: int) -> Learner:
+    def chosen_learner(seed: int) -> Learner:
         if loop.best is None:
             raise UsageError(f"study {loop.study.name!r} has chosen no value; run it again to go on")
         return loop.study.learner(loop.best.point, seed)
 
     if loop.study.foreign:
         raise UsageError(f"study {loop.study.name!r} has a trainer of its own, whose network epsearch does not know")
-    learners: dict[str, Callable[[int], Learner]] = {CHOSEN: chosen}
+    learners: dict[str, Callable[[int], Learner]] = {CHOSEN: chosen_learner}
     for point in loop.study.compared:
         learners[BASELINE] = partial(loop.study.learner, point)
     return learners
