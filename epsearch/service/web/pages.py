@@ -198,7 +198,7 @@ def _ledger(pages: APIRouter, service: Service) -> None:
 
     @pages.get("/changes")
     def changes(request: Request) -> Response:
-        newest = service.studies.store.queue.audited(MOST_CHANGES)
+        newest = service.studies.store.queue.changes(MOST_CHANGES)
         return render(
             request,
             "changes.html",
