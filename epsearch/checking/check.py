@@ -76,7 +76,10 @@ class _Check:
         first, error = self._train("as it is", self._values)
         if first is None:
             return self._report([self._tell(findings.fails(error))], self._time(), {})
-        complete = [self._tell(findings.matrix(first, len(self._stream.tasks))), self._tell(findings.tested(first))]
+        complete = [
+            self._tell(findings.matrix(first, len(self._stream.tasks))),
+            self._tell(findings.accuracy_source(first)),
+        ]
         time = self._time()
         again, error = self._train(AGAIN, self._values)
         repeats = findings.Repeatability(first, again, self._repeatable)

@@ -42,7 +42,7 @@ def mine(tmp_path, monkeypatch):
 def contents(study):
     """What determines each stored member."""
     with open_store(study.storage) as store:
-        return [content for phase in ("cv", "eval") for content, _ in store.described(phase)]
+        return [content for phase in ("cv", "eval") for content, _ in store.contents(phase)]
 
 
 class TestMethod:
