@@ -149,7 +149,7 @@ def replay(study: Search, stored: dict[Member, RunRecord]) -> tuple[list[Member]
 
     driver = StrategyDriver(study, find)
     while not driver.strategy.done:
-        wanted = [(point, seed) for point, seeds in driver.wanted().items() for seed in seeds]
+        wanted = [(point, seed) for point, seeds in driver.open_seeds().items() for seed in seeds]
         open_members = [Member("cv", "soft_agem", float(point[0]), seed) for point, seed in wanted]
         if not all(one in stored for one in open_members):
             return open_members, None

@@ -12,7 +12,7 @@ terminal, doctor                   output for people; only terminal knows rich
 testing                            contract suites for authors of plug-ins
 api                                run, extend, report, compare, publish: functions for Python
 control                            cancelling, watching, resuming and deleting of stored studies
-stored                             verification, export, import and networks of stored studies
+reuse                              verification, export, import and networks of stored studies
 publishing                         studies in Optuna, MLflow, TensorBoard, at the end and while they train
 findings                           lists of studies, and results for reports
 session                            one training: ledger, runner, progress; the plan before it
@@ -89,7 +89,7 @@ ROOMS = (
         "testing",
         "api",
         "control",
-        "stored",
+        "reuse",
         "publishing",
         "findings",
         "session",

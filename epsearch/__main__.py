@@ -17,10 +17,10 @@ def main() -> None:
     try:
         from epsearch.failures.lines import run_command
 
-        status = run_command(_command_line, stop.printing)
+        status = run_command(_command_line, stop.begin_printing)
     except KeyboardInterrupt:  # during that import
         end()
-    stop.printed()  # a signal from here on would be a traceback of the interpreter
+    stop.end_printing()  # a signal from here on would be a traceback of the interpreter
     sys.exit(status)
 
 

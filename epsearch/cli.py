@@ -32,7 +32,7 @@ from epsearch.arguments import (
     join_arguments,
     name_of,
 )
-from epsearch.commands import checking, publishing, reproducing, service, slurm, stored, studies, training
+from epsearch.commands import checking, publishing, reproducing, reuse, service, slurm, studies, training
 from epsearch.commands.printing import err, json_alone, listener, out, print_result, url_of, view
 from epsearch.doors import door
 from epsearch.failures.lines import run_command
@@ -136,7 +136,7 @@ def show_(
 studies.add_to(app)
 
 
-stored.add_to(app)
+reuse.add_to(app)
 checking.add_to(app)
 service.add_to(app)
 publishing.add_to(app)
@@ -189,7 +189,7 @@ def prepare(
 
     with listener(as_json) as events:
         prepared = prepare(DATASET.parse(dataset), data_dir, image_size, skip_corrupt, events)
-    print_result(lists.prepared(prepared), prepared._asdict(), as_json)
+    print_result(lists.decoded_images(prepared), prepared._asdict(), as_json)
 
 
 @datasets.command()

@@ -43,7 +43,7 @@ def checked_gpu(
     key = json.dumps(
         [gpu_kind(path.device), _subject(learner, stream, architecture), str(path), parts or {}], sort_keys=True
     )
-    if (outcome := _cached().get(key) or _of_this_process.get(key)) is None:
+    if (outcome := _read_outcomes().get(key) or _of_this_process.get(key)) is None:
         outcome = str(check(learner, stream, architecture, path))
         if outcome.startswith(WITHOUT) or not refuses_graphs():
             _store(key, outcome)
@@ -71,10 +71,10 @@ def _store(key: str, outcome: str) -> None:
     path = cache_folder() / "gpu-checks"
     with suppress(OSError):  # nothing is lost but the time of checking again
         path.parent.mkdir(parents=True, exist_ok=True)
-        checked_files.write(path, MARK, json.dumps(_cached() | {key: outcome}, indent=1).encode())
+        checked_files.write(path, MARK, json.dumps(_read_outcomes() | {key: outcome}, indent=1).encode())
 
 
-def _cached() -> dict[str, str]:
+def _read_outcomes() -> dict[str, str]:
     """Returns the outcomes in the cache folder, by key."""
     return dict(json.loads(checked_files.read(cache_folder() / "gpu-checks", MARK, CONSEQUENCE) or "{}"))
 

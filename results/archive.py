@@ -147,7 +147,7 @@ class Archive:
             lines = io.BufferedReader(cast(io.RawIOBase, raw), 2**16)
             while line := lines.readline(LONGEST_LINE + 1):
                 if len(line) > LONGEST_LINE:
-                    raise ArchiveError(f"{self._damaged()}: a line of {name} has more than {LONGEST_LINE} bytes")
+                    raise ArchiveError(f"{self._damage_text()}: a line of {name} has more than {LONGEST_LINE} bytes")
                 digest.update(line)
                 count += 1
                 row = json.loads(line)
@@ -157,7 +157,7 @@ class Archive:
                 last = row[table.columns[0].name]
                 yield row
         if (count, digest.hexdigest()) != (part["rows"], part["sha256"]):
-            raise ArchiveError(f"{self._damaged()}: the hash of {name} is not the one that its manifest has")
+            raise ArchiveError(f"{self._damage_text()}: the hash of {name} is not the one that its manifest has")
 
     def _manifest(self) -> dict[Table, Part]:
         entries = {entry.filename: entry for entry in self._zip.infolist()}
@@ -174,15 +174,17 @@ class Archive:
             )
         parts = {table: _part(**manifest["parts"][name]) for table, name in PARTS.items()}
         if [*sorted(entries)] != sorted([MANIFEST, *PARTS.values()]) or len(entries) != len(self._zip.infolist()):
-            raise ArchiveError(f"{self._damaged()}: it must hold {', '.join(PARTS.values())} and {MANIFEST}, each once")
+            raise ArchiveError(
+                f"{self._damage_text()}: it must hold {', '.join(PARTS.values())} and {MANIFEST}, each once"
+            )
         for table, part in parts.items():
             if entries[PARTS[table]].file_size != part["bytes"]:
-                raise ArchiveError(f"{self._damaged()}: {PARTS[table]} has another size than its manifest says")
+                raise ArchiveError(f"{self._damage_text()}: {PARTS[table]} has another size than its manifest says")
         if sum(part["bytes"] for part in parts.values()) > LARGEST:
             raise ArchiveError(f"{on_one_line(self._path)} must unpack to at most {LARGEST // 2**30} GiB; it has more")
         return parts
 
-    def _damaged(self) -> str:
+    def _damage_text(self) -> str:
         return f"{on_one_line(self._path)} is damaged"
 
     @contextmanager
@@ -194,7 +196,7 @@ class Archive:
             raise ArchiveError(f"cannot read {on_one_line(self._path)}: {error.strerror or error}") from error
         except UNREADABLE as error:
             what = " ".join(str(error).split())[:200] or type(error).__name__
-            raise ArchiveError(f"{self._damaged()}: {what}") from error
+            raise ArchiveError(f"{self._damage_text()}: {what}") from error
 
 
 def _check(table: Table, row: Any) -> None:

@@ -31,7 +31,7 @@ def atomically(path: Path) -> Iterator[IO[bytes]]:
     path.parent.mkdir(parents=True, exist_ok=True)
     # In the same folder, because a file can be renamed only within one file system.
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    handle = _unnamed(path.parent)
+    handle = _unnamed_file(path.parent)
     named = handle is None
     try:
         if handle is None:
@@ -53,7 +53,7 @@ def atomically(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def _unnamed(folder: Path) -> int | None:
+def _unnamed_file(folder: Path) -> int | None:
     """Returns a new file in a folder, without a name; None where the system or the file system has no such files."""
     if not (hasattr(os, "O_TMPFILE") and os.path.isdir(DESCRIPTORS)):
         return None

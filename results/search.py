@@ -304,7 +304,7 @@ class SearchResults:
     def members_of(self, point: Point) -> tuple[RunRecord, ...]:
         """Returns the point's members in the search."""
         # The baseline, say, may have members without having been suggested in any round.
-        return self._searched.get(point) or self.select(self.search, point)
+        return self._search_members.get(point) or self.select(self.search, point)
 
     def evaluation_of(self, point: Point) -> tuple[RunRecord, ...]:
         """Returns the point's members in the evaluation."""
@@ -315,5 +315,5 @@ class SearchResults:
         return group(records, self.parameters, (point,))[point]
 
     @cached_property  # grouped once for all points: the report asks for the members of each many times
-    def _searched(self) -> dict[Point, tuple[RunRecord, ...]]:
+    def _search_members(self) -> dict[Point, tuple[RunRecord, ...]]:
         return group(self.search, self.parameters, dict.fromkeys(s for r in self.rounds for s in r.points))

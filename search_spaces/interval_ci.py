@@ -47,7 +47,7 @@ class IntervalConfidence(GridRounds):
         self._hull: tuple[float, float] | None = None  # ends on the axis, of the last round that determined them
 
     def _eligible(self) -> list[Best]:
-        scored = self._scored()
+        scored = self._scored_suggestions()
         on_curve = [candidate for candidate in scored if not self._is_apart(candidate.point)]
         if self._hull is None or not on_curve:
             return scored
@@ -89,7 +89,7 @@ class IntervalConfidence(GridRounds):
     def _scores_by_coordinate(self) -> dict[float, tuple[float | None, ...]]:
         """Returns coordinate -> scores by seed, of the round in which a race gave the value the most seeds."""
         scores: dict[float, tuple[float | None, ...]] = {}
-        for suggestion, observation in self._observed():
+        for suggestion, observation in self._observed_suggestions():
             if observation.value is not None and not self._is_apart(suggestion.point):
                 at = self._parameter.coordinate(float(suggestion.point[0]))
                 # The later round first: `max` returns the first of equals.

@@ -88,7 +88,7 @@ class GridRounds(InRounds, ABC):
 
     def _eligible(self) -> list[Best]:
         """Returns the observations of which one is the best."""
-        return self._scored()
+        return self._scored_suggestions()
 
     def _next(self, grid: Grid, note: str = "", winners: tuple[int, int] | None = None) -> RoundEnd:
         """Returns the consequence that a grid is next, or that the search stops where the grid is too fine."""

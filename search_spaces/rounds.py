@@ -26,7 +26,7 @@ class InRounds:
     @property
     def best(self) -> Best | None:
         """The suggestion with the highest score so far; of equal scores the smaller number."""
-        return min(self._scored(), key=lambda candidate: (-candidate.value, candidate.number), default=None)
+        return min(self._scored_suggestions(), key=lambda candidate: (-candidate.value, candidate.number), default=None)
 
     def ask(self) -> list[Suggestion]:
         """Returns the suggestions of the current round that have no score yet, ascending."""
@@ -48,7 +48,7 @@ class InRounds:
         self._observations = take_in(self._observations, observations, range(sum(map(len, self._rounds))))
         return was_open and self._complete
 
-    def _observed(self) -> list[tuple[Suggestion, Observation]]:
+    def _observed_suggestions(self) -> list[tuple[Suggestion, Observation]]:
         """Returns every suggestion whose score was told, with its observation, in the order of the numbers.
 
         Never in the order of arrival: what a strategy does next must not depend on which member finished first.
@@ -60,11 +60,11 @@ class InRounds:
             if suggestion.number in self._observations
         ]
 
-    def _scored(self) -> list[Best]:
+    def _scored_suggestions(self) -> list[Best]:
         """Returns the suggestions that have a score, in the order of their numbers."""
         return [
             Best(suggestion.point, observation.value, suggestion.number)
-            for suggestion, observation in self._observed()
+            for suggestion, observation in self._observed_suggestions()
             if observation.value is not None
         ]
 

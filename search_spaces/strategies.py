@@ -67,7 +67,7 @@ def _knowledge_gradient(space: Space, budget: Budget) -> Strategy:
     return KnowledgeGradient(space, budget.points, budget.repeats, budget.model)
 
 
-def _sampled(name: str, space: Space, budget: Budget) -> Strategy:
+def _sampler(name: str, space: Space, budget: Budget) -> Strategy:
     """Returns a strategy that is a sampler of Optuna."""
     # Imported here because Optuna takes half a second, which most commands do not need.
     from search_spaces.adapters.optuna_strategies import optuna_strategy
@@ -90,11 +90,11 @@ STRATEGIES: dict[str, StrategyKind] = {
         lambda space, budget: GridSearch(space, budget.points, budget.repeats),
         planned=lambda space, budget: len(grid(space, budget.points * budget.repeats)),
     ),
-    "random": StrategyKind("random search", partial(_sampled, "random")),
-    "qmc": StrategyKind("quasi-random search (QMC)", partial(_sampled, "qmc")),
-    "tpe": StrategyKind("tree-structured Parzen estimator (TPE)", partial(_sampled, "tpe")),
-    "gp": StrategyKind("Gaussian process", partial(_sampled, "gp"), may_repeat=True, fits_with_torch=True),
-    "cmaes": StrategyKind("CMA-ES", partial(_sampled, "cmaes"), has_choices=False),
+    "random": StrategyKind("random search", partial(_sampler, "random")),
+    "qmc": StrategyKind("quasi-random search (QMC)", partial(_sampler, "qmc")),
+    "tpe": StrategyKind("tree-structured Parzen estimator (TPE)", partial(_sampler, "tpe")),
+    "gp": StrategyKind("Gaussian process", partial(_sampler, "gp"), may_repeat=True, fits_with_torch=True),
+    "cmaes": StrategyKind("CMA-ES", partial(_sampler, "cmaes"), has_choices=False),
     "kg": StrategyKind("knowledge gradient", _knowledge_gradient, may_repeat=True, has_choices=False),
 }
 """Name -> declaration. The contract suite runs for every entry."""

@@ -66,7 +66,7 @@ class _Check:
         with as_usage_error(ValueError):
             Learner.of(study.method, study.seeds[0], **self._values)
         self._stream = study.request("cv").open()
-        self._request = self._requested()
+        self._request = self._make_request()
         self._most = 3 + sum(len(setting.values) - 1 for setting in self._settings)
         self._observations: list[Observations] = []  # of each training
         self._trained = check_cache.read_trainings(study, self._images, self._settings, self._values)
@@ -76,7 +76,10 @@ class _Check:
         first, error = self._train("as it is", self._values)
         if first is None:
             return self._report([self._tell(findings.fails(error))], self._time(), {})
-        complete = [self._tell(findings.matrix(first, len(self._stream.tasks))), self._tell(findings.tested(first))]
+        complete = [
+            self._tell(findings.matrix(first, len(self._stream.tasks))),
+            self._tell(findings.accuracy_source(first)),
+        ]
         time = self._time()
         again, error = self._train(AGAIN, self._values)
         repeats = findings.Repeatability(first, again, self._repeatable)
@@ -171,13 +174,13 @@ class _Check:
         if stops(self._listener):
             raise Interrupted
 
-    def _requested(self) -> Request:
+    def _make_request(self) -> Request:
         """Returns a request like the one for a member of a search, trained alone."""
         study, every = self._study, self._images[PLUGINS]
         path, limits = NumericPath.parse(str(study.numeric_path)), study.limits
         assert limits is not None
         if limits.bytes is None:
             limits = replace(limits, bytes=bytes_free(path, 1))
-        networks = {name: files_of(every[name]) for name, kind in study.plugged().items() if kind == "network"}
+        networks = {name: files_of(every[name]) for name, kind in study.plugins().items() if kind == "network"}
         files, versions = files_of(every[study.method]), versions_of(every[study.method])
         return Request(study.method, Path.cwd(), files, versions, path.device, limits=limits, networks=networks)

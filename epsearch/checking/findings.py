@@ -123,7 +123,7 @@ def matrix(result: CohortResult, tasks: int) -> Finding:
     return Finding("matrix", True, "matrix complete", text)
 
 
-def tested(result: CohortResult) -> Finding:
+def accuracy_source(result: CohortResult) -> Finding:
     """Returns the finding on who measured the accuracies."""
     if SELF_REPORTED in result.note:
         text = "self-reported: the trainer tests itself, and epsearch cannot check that"

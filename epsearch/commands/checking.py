@@ -32,17 +32,17 @@ def check(trainer: str, quiet: bool, as_json: bool, **options: Any) -> int:
     from epsearch.checking.check import check
     from epsearch.checking.check_cache import Finding
     from epsearch.failures import stopping
-    from epsearch.terminal import checked
+    from epsearch.terminal import check as output
 
     def print_row(finding: Finding) -> None:
         if not as_json:  # which is one object at the end
-            print_result(checked.row_of(finding), None, as_json)
+            print_result(output.row_of(finding), None, as_json)
             sys.stdout.flush()
 
     stopping.TRAINS.set()  # an interrupted check goes on
     with listener(quiet or as_json) as events:
         report = check(options | {"trainer": trainer}, events, print_row)
-    print_result(checked.verdict_of(report), checked.as_json(report), as_json)
+    print_result(output.verdict_of(report), output.as_json(report), as_json)
     return int(not report.trusted)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 
-from epsearch.control.writable import writable_ledger
+from epsearch.control.writing import writable_ledger
 from epsearch.failures.errors import Unavailable, UsageError
 from epsearch.findings.listing import status
 from epsearch.operating_system import kill_group, leads_group

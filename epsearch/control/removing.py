@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from epsearch.cache import learner_cache
-from epsearch.control.writable import writable_ledger
+from epsearch.control.writing import writable_ledger
 from epsearch.events import ignore
 from epsearch.failures.errors import Interrupted
 from epsearch.ledger.damage import Unreadable
@@ -62,7 +62,7 @@ def clean(storage: LedgerUrl, out: Path, older_than: float, sure: Callable[[Remo
     """
     with writable_ledger(None, storage) as store:
         before = (datetime.now(UTC) - timedelta(seconds=older_than)).isoformat()
-        runs, unreadable = _unused(before, store, storage, out)
+        runs, unreadable = _unused_keys(before, store, storage, out)
         limit = time.time() - older_than
         files = tuple(file for file, changed in _cached_tasks() if changed < limit)
         removal = Removal((), runs, 0, unreadable, store.count_events(older_than), files)
@@ -70,7 +70,7 @@ def clean(storage: LedgerUrl, out: Path, older_than: float, sure: Callable[[Remo
             return removal
         if not sure(removal):
             raise Interrupted
-        deleted = store.delete_old(lambda: runs & _unused(before, store, storage, out)[0], older_than)
+        deleted = store.delete_old(lambda: runs & _unused_keys(before, store, storage, out)[0], older_than)
         for file in files:
             file.unlink(missing_ok=True)
         return replace(removal, runs=deleted)
@@ -79,14 +79,14 @@ def clean(storage: LedgerUrl, out: Path, older_than: float, sure: Callable[[Remo
 def _of_study(name: str, store: Store, storage: LedgerUrl, out: Path) -> Removal:
     """Returns the rows that deleting a study would remove now."""
     rows = store.studies()
-    used, unreadable = _used(store, [row for row in rows if row.name != name], storage, out)
-    keys, _ = _used(store, [row for row in rows if row.name == name], storage, out)
+    used, unreadable = _stored_keys(store, [row for row in rows if row.name != name], storage, out)
+    keys, _ = _stored_keys(store, [row for row in rows if row.name == name], storage, out)
     return Removal((name,), frozenset() if unreadable else keys - used, len(keys & used), unreadable)
 
 
-def _unused(before: str, store: Store, storage: LedgerUrl, out: Path) -> tuple[frozenset[str], tuple[str, ...]]:
+def _unused_keys(before: str, store: Store, storage: LedgerUrl, out: Path) -> tuple[frozenset[str], tuple[str, ...]]:
     """Returns keys of members from before a time that no study uses, and names of unreadable studies."""
-    used, unreadable = _used(store, store.studies(), storage, out)
+    used, unreadable = _stored_keys(store, store.studies(), storage, out)
     return frozenset() if unreadable else frozenset(store.runs_before(before) - used), unreadable
 
 
@@ -98,7 +98,9 @@ def _cached_tasks() -> Iterator[tuple[Path, float]]:
                 yield file, facts.st_mtime
 
 
-def _used(store: Store, rows: list[StudyRow], storage: LedgerUrl, out: Path) -> tuple[frozenset[str], tuple[str, ...]]:
+def _stored_keys(
+    store: Store, rows: list[StudyRow], storage: LedgerUrl, out: Path
+) -> tuple[frozenset[str], tuple[str, ...]]:
     """Returns keys of the stored members of studies, and names of unreadable studies."""
     keys: set[str] = set()
     unreadable = []

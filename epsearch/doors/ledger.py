@@ -92,7 +92,7 @@ class LedgerDoor:
 
         with keep_servers():  # the process that declares a trainer goes on as the one that members are copies of
             study = study_of(request)
-            with _notified(study, request.notify, listener):
+            with _notify_at_end(study, request.notify, listener):
                 return _train(study, request, listener, resume)
 
     def resume(
@@ -167,7 +167,7 @@ def _train(study: Study, request: Request, listener: Listener, resume: bool) -> 
 
 
 @contextmanager
-def _notified(study: Study, url: str | None, listener: Listener) -> Iterator[None]:
+def _notify_at_end(study: Study, url: str | None, listener: Listener) -> Iterator[None]:
     """Sends a message to a URL when the block has ended, however it ends; None for no message."""
     from epsearch import notice
 

@@ -70,7 +70,7 @@ class ServiceDoor:
         _refuse_local(request)
         options = _options(request)
         name = str(options.get("name") or "")
-        before = self._known(name) if name else None
+        before = self._known_status(name) if name else None
         if before is not None and before.state == CANCELLED and not (resume or request.extend):
             raise Cancelled(str(StudyCancelled(name)), name)
         last = 0 if before is None else before.event
@@ -155,7 +155,7 @@ class ServiceDoor:
             raise UsageError(f"no study at {url} yet; `epsearch run --server {url}` makes one")
         return str(rows[0]["name"])
 
-    def _known(self, name: str) -> StudyStatus | None:
+    def _known_status(self, name: str) -> StudyStatus | None:
         """Returns the status of a study, None for a new one."""
         try:
             return self._status(name)
@@ -164,7 +164,7 @@ class ServiceDoor:
 
     def _last_event(self, name: str) -> int:
         """Returns the last event of a study, 0 for a new one."""
-        status = self._known(name)
+        status = self._known_status(name)
         return 0 if status is None else status.event
 
     def _download(self, names: Sequence[str]) -> Path:

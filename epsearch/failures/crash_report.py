@@ -49,7 +49,7 @@ def report(error: BaseException, workers: str = "") -> str:
             *(f"  {argument}" for argument in sys.argv[1:]),
             f"folder: {_folder()}",
             # Variables that epsearch reads, such as a database's URL.
-            *(f"{name}={_masked(name, value)}" for name, value in _variables().items()),
+            *(f"{name}={_mask(name, value)}" for name, value in _variables().items()),
             f"Python {platform.python_version()} on {platform.platform()}",
             *(f"{name} {version}" for name, version in versions.items()),
             "",
@@ -72,7 +72,7 @@ def _variables() -> dict[str, str]:
     return {name: value for name, value in sorted(os.environ.items()) if name.startswith("EPSEARCH_")}
 
 
-def _masked(name: str, value: str) -> str:
+def _mask(name: str, value: str) -> str:
     """Returns a variable's value, without tokens and URLs, which may have passwords."""
     return "masked" if name in (TOKEN, TOKENS) else "a URL" if "://" in value else value
 

@@ -79,11 +79,11 @@ class StopHandler:
             raise KeyboardInterrupt
         end()
 
-    def printing(self) -> None:
+    def begin_printing(self) -> None:
         """Marks that the last line is being printed: signals are ignored from now on."""
         self._printing = True
 
-    def printed(self) -> None:
+    def end_printing(self) -> None:
         """Marks that the last line is printed: signals end the process silently from now on.
 
         But for the scheduler's, after which the status would be that of a process that did not end by itself.

@@ -124,7 +124,7 @@ def unfinished_notes(loop: Loop) -> list[str]:
     """Returns notes on an unfinished study: its progress, and damaged rows; none for a finished one."""
     if loop.done:
         return []
-    unused, again = loop.unused(), f"`epsearch {loop.study.kind}` trains again."
+    unused, again = loop.unused_records(), f"`epsearch {loop.study.kind}` trains again."
     damage = [f"{describe_unused(unused)}; {again}"] if unused else []
     if loop.was_finished and not damage:
         return [f"An earlier version finished this study; today's rules for its values need more: {loop.state()}."]

@@ -90,7 +90,7 @@ class StoredStudy(_PageData):
         """One row a stored member, with metrics and hyperparameters, as in the report's runs.csv."""
         from results.export import runs_table
 
-        with add_plugins(self.study.shown()):
+        with add_plugins(self.study.to_dict()):
             return runs_table(REPORTS[self.study.kind].records(self.results))
 
     @property

@@ -29,7 +29,7 @@ def protocol_results(
         candidates=tuple(map(float, study.candidates)),
         constants={float(value): loop.records_of(loop.constants(value)) for value in study.candidates},
         rows=tuple(_row(loop, name, hashes_of_tasks) for name in study.protocols),
-        config=study.shown(),
+        config=study.to_dict(),
         facts=facts,
         notes=tuple(unfinished_notes(loop)),  # the page itself says what its units are
     )

@@ -99,7 +99,7 @@ def comparison(loop: TableLoop, facts: Mapping[str, str], waiting: RetryPolicy |
         TableRow(*_row(loop, row, joint), remark=UNTUNED if row.label in loop.untuned else "") for row in loop.rows
     )
     comparable = full_size(study, study.hyperparameters.memory)
-    config, costs = study.shown(), partial(row_costs, loop)
+    config, costs = study.to_dict(), partial(row_costs, loop)
     claim = stored_claim(loop)
     return TableResults(
         study.name, study.dataset, rows, config, facts, _notes(loop), comparable, costs=costs, claim=claim
@@ -113,7 +113,7 @@ def memory_study(loop: TableLoop, facts: Mapping[str, str], waiting: RetryPolicy
     """
     study = loop.study
     rows = tuple(TableRow(*_row(loop, row), row.hyperparameters.memory) for row in loop.rows)
-    config, costs = study.shown(), partial(row_costs, loop)
+    config, costs = study.to_dict(), partial(row_costs, loop)
     return TableResults(study.name, study.dataset, rows, config, facts, _notes(loop), full_size(study), costs=costs)
 
 
@@ -277,7 +277,7 @@ def resolve_latex_metrics(study: Study, names: Sequence[str]) -> tuple[str, ...]
     from results.continual_evaluation import BY_NAME
 
     titles = tuple(BY_NAME.get(name, name) for name in names)
-    with add_plugins(study.shown()):
+    with add_plugins(study.to_dict()):
         allowed = REPORTS[study.kind].latex_metrics()
     if not allowed:
         raise UsageError(

@@ -54,7 +54,7 @@ def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: RetryPol
             f"study {study.name!r} has no value left to choose: members of every one diverged; {_instead(study)}"
         )
     if best is None:
-        damage = f" ({describe_unused(unused)})" if (unused := loop.unused()) else ""
+        damage = f" ({describe_unused(unused)})" if (unused := loop.unused_records()) else ""
         raise UsageError(f"study {study.name!r} has no finished round yet{damage}; run it again to go on")
     return _results(loop, best.point, best.value, facts, waiting)
 
@@ -147,7 +147,7 @@ def _results(
         search=_of_rounds(loop, rounds),
         evaluation=loop.evaluation_records(),
         references=loop.references(),
-        config=study.shown(),
+        config=study.to_dict(),
         facts=facts,
         notes=tuple(_notes(loop)),
         certificates=tuple(certificates[key] for key in sorted(certificates) if key in loop.records),
@@ -210,7 +210,7 @@ def _race(loop: SearchLoop) -> Race | None:
     if not loop.study.race:
         return None
     study, shares = loop.study, loop.driver.assigned_seeds().values()
-    return Race(sum(map(len, shares)), len(shares) * len(study.units), race.ALPHA, loop.dropped())
+    return Race(sum(map(len, shares)), len(shares) * len(study.units), race.ALPHA, loop.dropped_points())
 
 
 def _notes(loop: SearchLoop) -> list[str]:
@@ -233,7 +233,7 @@ def _notes(loop: SearchLoop) -> list[str]:
         notes.append(f"Search and evaluation, or training and tests, share data: {loop.disjointness.sentence}.")
     if loop.disjointness.warning:
         notes.append(f"{loop.disjointness.warning}.")
-    notes += cautions(loop.study, loop.chosen(), loop.seen_tasks)
+    notes += cautions(loop.study, loop.choice(), loop.seen_tasks)
     of_points = (record for record in loop.records.values() if record.method not in loop.study.reference_rows)
     diverged = [record for record in of_points if record.status == "diverged"]
     if diverged:

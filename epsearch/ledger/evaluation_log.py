@@ -49,7 +49,7 @@ class EvaluationLog:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            self._failed(self._file, error)
+            self._note_error(self._file, error)
             return []
 
     def add(self, records: Iterable[RunRecord]) -> None:
@@ -63,7 +63,7 @@ class EvaluationLog:
         try:
             self._append(self._file, evaluated)
         except OSError as error:
-            self._failed(self._file, error)
+            self._note_error(self._file, error)
             notify(f"{self.trouble}; choices evaluated now are counted in this ledger alone")
 
     def _append(self, file: Path, evaluated: Mapping[str, str]) -> None:
@@ -71,7 +71,7 @@ class EvaluationLog:
         if not file.is_absolute():  # an unknown home remains ~, which would become a folder here
             raise FileNotFoundError("no home folder is known")
         file.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(file) as handle:
+        with _open_locked(file) as handle:
             present = _whole(handle)
             stored = {_text(run) for run, _ in _runs(present)}
             lines = [
@@ -84,7 +84,7 @@ class EvaluationLog:
                 torn = "\n" if present and not present.endswith(b"\n") else ""
                 _write(handle, f"{torn}{chr(10).join(lines)}\n".encode())
 
-    def _failed(self, file: Path, error: OSError) -> None:
+    def _note_error(self, file: Path, error: OSError) -> None:
         self.trouble = f"the log of evaluations {on_one_line(file)} cannot be used ({error.strerror or error})"
 
 
@@ -114,7 +114,7 @@ def _runs(content: bytes) -> Iterator[Run]:
 
 
 @contextmanager
-def _locked(file: Path) -> Iterator[int]:
+def _open_locked(file: Path) -> Iterator[int]:
     """Opens the file, to which no other process writes meanwhile. Raises OSError."""
     handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NONBLOCK", 0), 0o600)
     try:

@@ -15,7 +15,7 @@ from epsearch.failures.errors import TrainingFailed, UsageError
 from epsearch.ledger.evaluation_log import EvaluationLog
 from epsearch.loop.claims import Claims
 from epsearch.loop.cohorts import CohortRuns, Kind, cut, kind_of
-from epsearch.loop.content import content, further_tasks, measured, measures_transfer, records, run_key
+from epsearch.loop.content import content, further_tasks, measure_of, measures_transfer, records, run_key
 from epsearch.loop.estimates import MemberCounts
 from epsearch.loop.jobs import Job, JobResult, Prefix, Run, checkpoint_names, delete_checkpoints
 from epsearch.loop.work import Work
@@ -73,8 +73,8 @@ class Loop(ABC):
         self._members = lru_cache(1)(self._find_members)  # computed several times for each cohort
         self._key = cache(partial(run_key, study, self.images))  # used at every report, and a hash of much JSON
         self.claims = Claims(store, self._key)
-        self._measured = partial(measured, study, self.images)
-        self._counted = Work(study, self._request, self._measured)
+        self._measure = partial(measure_of, study, self.images)
+        self._counted = Work(study, self._request, self._measure)
         self._work = self._counted.of
 
     @property
@@ -101,7 +101,7 @@ class Loop(ABC):
         """Returns the runs of the evaluation by the name that a claim has for them, as far as they are known."""
         return {}
 
-    def chosen(self) -> dict[str, Value] | None:
+    def choice(self) -> dict[str, Value] | None:
         """Returns the best point so far, by names of hyperparameters."""
         return None
 
@@ -246,10 +246,10 @@ class Loop(ABC):
         """Returns the summary for `epsearch list`; None where the study is not stored."""
         if not self.row:
             return None
-        status = self.state() + (f", {len(self.unused())} damaged" if self.unused() else "")
+        status = self.state() + (f", {len(self.unused_records())} damaged" if self.unused_records() else "")
         best = self.best
         score = None if best is None else best.value
-        return Summary(self.study.name, self.row, status, self.chosen(), score, self.inert)
+        return Summary(self.study.name, self.row, status, self.choice(), score, self.inert)
 
     def stage_members(self) -> tuple[int, int]:
         """Returns the numbers of stored and of all members of this stage; members with equal keys count once."""
@@ -265,7 +265,7 @@ class Loop(ABC):
         """Returns the missing members of the present stage."""
         return self._members(len(self.records), self.stage)[1]
 
-    def unused(self) -> dict[str, str]:
+    def unused_records(self) -> dict[str, str]:
         """Returns a map from the key of each damaged record that was not replaced to the reason."""
         return {key: why for key, why in self.damaged.items() if key not in self.records}
 
@@ -294,7 +294,7 @@ class Loop(ABC):
     def _find_members(self, stored: int, stage: str) -> tuple[int, list[Run]]:
         """Returns the number of members of the stage, and the missing ones; members with equal keys count once."""
         runs = self._stage_runs()
-        return len(set(map(self._key, runs))), self._unstored(runs)
+        return len(set(map(self._key, runs))), self._unstored_runs(runs)
 
     @cached_property
     def _early_jobs(self) -> dict[int, Job]:
@@ -323,7 +323,7 @@ class Loop(ABC):
         self.evaluation_log.add(fresh)
         self.stored += fresh
 
-    def _unstored(self, runs: Iterable[Run]) -> list[Run]:
+    def _unstored_runs(self, runs: Iterable[Run]) -> list[Run]:
         """Returns runs without a record; of several with the same result, the first."""
         # Of equal keys a dict keeps the last value: from the end, that is the first run.
         by_key = {self._key(run): run for run in reversed(list(runs))}
@@ -331,7 +331,7 @@ class Loop(ABC):
 
     def _read(self, runs: Iterable[Run]) -> None:
         """Reads records of runs; a damaged one counts as missing."""
-        stored = self._store.get([self._key(run) for run in self._unstored(runs)], self.damaged)
+        stored = self._store.get([self._key(run) for run in self._unstored_runs(runs)], self.damaged)
         self.records.update(stored)
         self.reused += len(stored)
 
@@ -366,11 +366,11 @@ class Loop(ABC):
             prefix=first.prefix,
             path=str(study.numeric_path),
             transfer=measures_transfer(first.phase),
-            measure=self._measured(first),
+            measure=self._measure(first),
             weights=self._counted.weights(first),
             at_once=workers,
             checkpoints=study.checkpoints,
-            plugins=of_workers(study.plugged(), self.images),
+            plugins=of_workers(study.plugins(), self.images),
             limits=study.limits,
             logs=(study.folder / LOGS).absolute() if study.foreign else None,
             certify=certify,

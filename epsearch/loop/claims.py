@@ -70,7 +70,7 @@ class Claims:
 
     def held_by_others(self) -> dict[str, int]:
         """Returns the number of removed members by the study that trains them."""
-        studies = list(self._store.claims.claimed(self._without).values())
+        studies = list(self._store.claims.claimants(self._without).values())
         return {study: studies.count(study) for study in dict.fromkeys(studies)}
 
     def _failure(self) -> TrainingFailed:

@@ -63,7 +63,7 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
     for network in config.values() if learner.declared.foreign else ():
         source |= {f"{network} {name}": part for name, part in plugged.get(network, {}).items()}
     tasks = study.stream_tasks(run.phase)
-    inside = measured(study, images, run)
+    inside = measure_of(study, images, run)
     order = study.order_of(run.phase, run.order)
     facts: dict[str, Any] = {"tests": "validation"} if study.holds_tests(run.phase) else {}
     if run.phase == MEMORY_PHASE:
@@ -178,7 +178,7 @@ def measures_transfer(phase: str) -> bool:
     return phase == "eval"
 
 
-def measured(study: Study, images: Mapping[str, Any], run: Run) -> tuple[int, int] | None:
+def measure_of(study: Study, images: Mapping[str, Any], run: Run) -> tuple[int, int] | None:
     """Returns (every so many steps, images of each task) of tests inside tasks, as for `Training`; None without them.
 
     images: the stream's description, which has the distances that are computed. Tasks shown together have no inside.

@@ -112,7 +112,7 @@ class Plan:
         """Returns the plan as JSON."""
         return {
             "study": self.study.name,
-            "config": self.study.shown(),
+            "config": self.study.to_dict(),
             "ahead": {
                 **self.counts._asdict(),
                 **{name: getattr(self.counts, name) for name in ("fewest", "expected", "largest")},

@@ -198,10 +198,10 @@ def _by_epsearch(job: Job, progress: Progress | None, stream: TaskStream, share:
     training = training_of(job, stream)
     first, parts = job.cohort.learners[0], {plugin.reference: plugin.parts for plugin in job.plugins}
     with one_thread(), checked_gpu(first, stream, job.architecture, training.chosen, parts) as outcome:
-        return replace(_timed(job, training, progress, share), self_check=outcome)
+        return replace(_train(job, training, progress, share), self_check=outcome)
 
 
-def _timed(job: Job, training: "Training", progress: Progress | None, share: float) -> JobResult:
+def _train(job: Job, training: "Training", progress: Progress | None, share: float) -> JobResult:
     """Trains the cohort; or, for a certificate, its learner alone, with the difference to its cohort."""
     from trainers.engines.perturbed_start import make_moved
     from trainers.paths import train_path

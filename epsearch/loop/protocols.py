@@ -121,7 +121,7 @@ class ProtocolLoop(Loop):
         """Stores results, see `Loop`; at the end removes what was kept for later choices."""
         super().tell(results)
         if self.done:
-            self._delete_kept(self._continued())
+            self._delete_kept(self._origins())
 
     def _continues(self, job: Job) -> bool:
         """Returns whether forks may go on with a job's members: those of a first part."""
@@ -136,7 +136,7 @@ class ProtocolLoop(Loop):
         return [run for value in self.study.candidates for run in self.constants(value)]
 
     def _stage_runs(self) -> list[Run]:
-        trials = [self._trained_as(run) for walk in self._open() for run in walk.wanted()]
+        trials = [self._trained_as(run) for walk in self._open() for run in walk.next_runs()]
         if any(not walk.sees_tests and not walk.done for walk in self.walks.values()):
             return trials
         return [*trials, *self._constants(), *(run for name in self.study.protocols for run in self.finals(name))]
@@ -152,7 +152,7 @@ class ProtocolLoop(Loop):
         """Returns the record that holds what a trial measures; None where there is none yet."""
         return self.records.get(self._key(self._trained_as(run)))
 
-    def _continued(self) -> list[Run]:
+    def _origins(self) -> list[Run]:
         """Returns the runs from which others may have gone on: trials, what is judged, and what these are forks of."""
         runs = [run for walk in self.walks.values() for run in (*walk.tried, *walk.finals())]
         return list(

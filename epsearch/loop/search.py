@@ -76,13 +76,13 @@ class SearchLoop(Loop):
 
     def catch_up(self) -> Self:
         """Reads the baseline and the reference rows first, which are always trained, then advances."""
-        self._read([*self._final(self.study.compared), *self._references])
+        self._read([*self._evaluation_runs(self.study.compared), *self._references])
         return super().catch_up()
 
     @property
     def done(self) -> bool:
         """True if search, evaluation and certificates are complete."""
-        return self.evaluating and not self.missing() and not self._uncertified()
+        return self.evaluating and not self.missing() and not self._missing_certificates()
 
     @property
     def evaluating(self) -> bool:
@@ -135,20 +135,20 @@ class SearchLoop(Loop):
 
     def tests(self) -> list[tuple[list[Run], list[Run]]]:
         """Returns the runs whose scores chose, and those that judge, of every order of tasks."""
-        both = self._scored(self.driver.assigned_seeds()), self._final(self._evaluated())
+        both = self._scoring_runs(self.driver.assigned_seeds()), self._evaluation_runs(self._evaluation_points())
         return [
             ([run for run in both[0] if run.order == order], [run for run in both[1] if run.order == order])
             for order in range(self.study.orders)
         ]
 
-    def chosen(self) -> dict[str, Value] | None:
+    def choice(self) -> dict[str, Value] | None:
         """Returns the best point so far, by names of hyperparameters; None if there is none."""
         best = self.best
         return None if best is None else dict(zip(self.study.space.names, best.point, strict=True))
 
     def state(self) -> str:
         """Returns the state, with the number of missing certificates."""
-        alone = len(self._uncertified()) if self.evaluating else 0
+        alone = len(self._missing_certificates()) if self.evaluating else 0
         return super().state() + (f", {alone} to be trained once more, alone" if alone else "")
 
     def headline(self) -> str:
@@ -219,10 +219,10 @@ class SearchLoop(Loop):
         now, most = len(self.missing()), study.points * study.repeats * len(study.units)
         certified = min(study.certify, most) + min(study.moved_starts, most)
         if self.evaluating:
-            return MemberCounts(len(self.records), now, 0, 0, 0, 0, len(self._uncertified()))
-        baseline = self._unstored(self._final(study.compared))
+            return MemberCounts(len(self.records), now, 0, 0, 0, 0, len(self._missing_certificates()))
+        baseline = self._unstored_runs(self._evaluation_runs(study.compared))
         final = 0 if study.scores_judge else len(study.final_units) + len(baseline)
-        final += len(self._unstored(self._references))
+        final += len(self._unstored_runs(self._references))
         least, later = (0, 0) if self.strategy.done else self.driver.later_members()
         usual = self._usual(now, least, later)
         return MemberCounts(len(self.records), now, least, usual, later + self._further(), final, certified)
@@ -266,7 +266,7 @@ class SearchLoop(Loop):
         rows = [(len(runs), runs) for runs in by_row]  # apart, as each costs otherwise
         if self.evaluating:
             return [(counts.certified, example), (len(missing), missing), *rows]
-        final = self._final(self._evaluated() or [self.study.example])
+        final = self._evaluation_runs(self._evaluation_points() or [self.study.example])
         further = self._further()
         searched = counts.now + counts.most - further + counts.certified
         along = [(further, [self._longest])] if further else []
@@ -297,7 +297,7 @@ class SearchLoop(Loop):
         """
         study = self.study
         example = self._work(self._run(study.example, study.units[0]))
-        final = self._work(self._judged(study.example, study.units[0]))
+        final = self._work(self._evaluation_run(study.example, study.units[0]))
         runs = {*self.missing(), *(references := self._references_left())}
         points = 0 if self.evaluating else counts.final - len(references)
         fixed = sum(self._work(run) for run in runs) + points * final + counts.certified * example
@@ -307,7 +307,7 @@ class SearchLoop(Loop):
 
     def search_records(self) -> tuple[RunRecord, ...]:
         """Returns the stored members of the search, each once; earlier searches come last."""
-        records = [*self._searched(), *(record for loop in self.earlier for record in loop.search_records())]
+        records = [*self._own_records(), *(record for loop in self.earlier for record in loop.search_records())]
         return tuple({record.key: record for record in records}.values())
 
     def grown_records(self) -> tuple[RunRecord, ...]:
@@ -316,14 +316,16 @@ class SearchLoop(Loop):
 
     def evaluation_records(self) -> tuple[RunRecord, ...]:
         """Returns the stored members of the evaluation: chosen point and baseline."""
-        records = self.records_of(self._final(self._evaluated())) if self.evaluating else ()
+        records = self.records_of(self._evaluation_runs(self._evaluation_points())) if self.evaluating else ()
         return tuple({record.key: record for record in records}.values())  # two points may be one member
 
     def claimable(self) -> dict[str, list[Run]]:
         """Returns the runs of the chosen point, once it is evaluated, and of the baseline."""
         best = self.best if self.evaluating else None
         sides = [[] if best is None else [best.point], self.study.compared]
-        return {name: self._final(side) for name, side in zip(self.study.claimable, sides, strict=False) if side}
+        return {
+            name: self._evaluation_runs(side) for name, side in zip(self.study.claimable, sides, strict=False) if side
+        }
 
     def references(self) -> dict[str, tuple[RunRecord, ...]]:
         """Returns the stored members of each reference row, by its method; rows without any are left out."""
@@ -331,11 +333,13 @@ class SearchLoop(Loop):
 
     def evaluated_content(self, point: Point) -> dict[str, Any]:
         """Returns the content of the evaluation of a point, with its first seed."""
-        return content(self.study, self.images, self._judged(point, self.study.final_units[0]))
+        return content(self.study, self.images, self._evaluation_run(point, self.study.final_units[0]))
 
-    def dropped(self) -> tuple[Point, ...]:
+    def dropped_points(self) -> tuple[Point, ...]:
         """Returns the points that a race dropped and for which no other search has trained further seeds."""
-        behind = {point: seeds for loop in (*self.earlier, self) for point, seeds in loop.driver.dropped().items()}
+        behind = {
+            point: seeds for loop in (*self.earlier, self) for point, seeds in loop.driver.dropped_points().items()
+        }
         members = group(self.search_records(), self.study.space.names, behind)
         return tuple(point for point, seeds in behind.items() if len(members[point]) <= seeds)
 
@@ -366,15 +370,15 @@ class SearchLoop(Loop):
         self.new_certificates += 1
         self._store.certify([certificate], self.summary())
 
-    def _searched(self) -> tuple[RunRecord, ...]:
-        return self.records_of(self._scored(self.driver.assigned_seeds()))
+    def _own_records(self) -> tuple[RunRecord, ...]:
+        return self.records_of(self._scoring_runs(self.driver.assigned_seeds()))
 
-    def _uncertified(self) -> dict[str, str]:
+    def _missing_certificates(self) -> dict[str, str]:
         """Returns a map from the key of each missing certificate to the key of its member."""
-        required = certificates.members_of_certificates(self.study, self._searched())
+        required = certificates.members_of_certificates(self.study, self._own_records())
         return {key: member for key, member in required.items() if key not in self.certificates}
 
-    def _evaluated(self) -> list[Point]:
+    def _evaluation_points(self) -> list[Point]:
         """Returns the chosen point and the baseline, each once; nothing before a choice."""
         best = self.best
         return [] if best is None else list(dict.fromkeys([best.point, *self.study.compared]))
@@ -402,16 +406,16 @@ class SearchLoop(Loop):
         super().tell(results)
         if self._keeps and self.evaluating:
             self._keeps = False
-            self._delete_kept(self._scored(self.driver.assigned_seeds()))
+            self._delete_kept(self._scoring_runs(self.driver.assigned_seeds()))
 
     def _stage_runs(self) -> list[Run]:
         if self._growing:
             return self._along(self._growing, len(self.stages))
         if not self.evaluating:
-            return self._scored(self.driver.wanted())
-        evaluated = self._evaluated()
+            return self._scoring_runs(self.driver.open_seeds())
+        evaluated = self._evaluation_points()
         # Without a choice there is no curve that they would stand beside.
-        return [*self._final(evaluated), *(self._references if evaluated else ())]
+        return [*self._evaluation_runs(evaluated), *(self._references if evaluated else ())]
 
     @cached_property
     def _by_row(self) -> dict[str, list[Run]]:
@@ -429,22 +433,22 @@ class SearchLoop(Loop):
     def _references_left(self) -> list[Run]:
         """Returns the members of reference rows that are to train, now or in the evaluation."""
         if not self.evaluating:
-            return self._unstored(self._references)
+            return self._unstored_runs(self._references)
         return [run for run in self.missing() if run in self._references]
 
-    def _scored(self, shares: Mapping[Point, Sequence[int]]) -> list[Run]:
+    def _scoring_runs(self, shares: Mapping[Point, Sequence[int]]) -> list[Run]:
         """Returns the runs that score points; shares: seeds of each point."""
         return [self._run(point, seed) for point, seeds in shares.items() for seed in seeds]
 
-    def _final(self, points: Iterable[Point]) -> list[Run]:
+    def _evaluation_runs(self, points: Iterable[Point]) -> list[Run]:
         """Returns the evaluation of points with all seeds."""
-        return [self._judged(point, seed) for point in points for seed in self.study.final_units]
+        return [self._evaluation_run(point, seed) for point in points for seed in self.study.final_units]
 
     def _run(self, point: Point, unit: int, more: int = 0) -> Run:
         """Returns the run that scores a point and a unit, the same object every time."""
         return self._made(True, point, unit, more)
 
-    def _judged(self, point: Point, unit: int) -> Run:
+    def _evaluation_run(self, point: Point, unit: int) -> Run:
         """Returns the run of a point and a unit in the evaluation, the same object every time."""
         return self._made(self.study.scores_judge, point, unit, 0)
 
@@ -469,7 +473,7 @@ class SearchLoop(Loop):
         """Returns the baseline, to train before the search ends; on a GPU nothing, as one large cohort is faster."""
         if self.study.scores_judge or self.study.device != "cpu":
             return []
-        return [([run], None) for run in self._unstored(self._final(self.study.compared))]
+        return [([run], None) for run in self._unstored_runs(self._evaluation_runs(self.study.compared))]
 
     def _advance(self) -> None:
         # Early jobs of the evaluation may be open meanwhile: they do not delay the next round.
@@ -477,7 +481,7 @@ class SearchLoop(Loop):
             self._gather()
             if self.evaluating:
                 damage = dict[str, str]()
-                self.certificates |= self._store.certificates(self._uncertified(), damage=damage)
+                self.certificates |= self._store.certificates(self._missing_certificates(), damage=damage)
                 self.damaged |= certificates.describe_damage(damage)
             if self.evaluating or self.missing():
                 return
@@ -486,19 +490,19 @@ class SearchLoop(Loop):
     def _gather(self) -> None:
         """Reads the records of the stage. In a race, reads further seeds too, until a record is missing."""
         runs: list[Run] = []
-        while runs != (now := self._stage_runs()) and not self._unstored(runs):
+        while runs != (now := self._stage_runs()) and not self._unstored_runs(runs):
             runs = now
             self._read(runs)
 
     def _certifying(self) -> list[CohortRuns]:
         """Returns a job for each missing certificate: a member alone, without a shared first task."""
-        runs = {self._key(run): run for run in self._scored(self.driver.assigned_seeds())}
+        runs = {self._key(run): run for run in self._scoring_runs(self.driver.assigned_seeds())}
         return [
             (
                 [runs[member]],
                 PERTURBED if key != member else certificates.comparison(self.records[member], self.records, runs),
             )
-            for key, member in self._uncertified().items()
+            for key, member in self._missing_certificates().items()
         ]
 
 

@@ -157,8 +157,8 @@ class TableLoop(Loop):
 
     def headline(self) -> str:
         """Returns the numbers of evaluated and of all rows in words, and the answer against print, if any."""
-        rows = f"{sum(not self._unstored(self.runs(row)) for row in self.rows)}/{len(self.rows)} rows"
-        return rows if (answer := self.chosen()) is None else f"{rows}; {settings_text(answer)}"
+        rows = f"{sum(not self._unstored_runs(self.runs(row)) for row in self.rows)}/{len(self.rows)} rows"
+        return rows if (answer := self.choice()) is None else f"{rows}; {settings_text(answer)}"
 
     def against_print(self) -> dict[str, Any] | None:
         """Returns the answer of the row that a pack prints, as `answer_of` has it; None without a pack, or its method.
@@ -174,7 +174,7 @@ class TableLoop(Loop):
 
         return answer_of(pack.as_data(), self.records_of(self.runs(row)))
 
-    def chosen(self) -> dict[str, Any] | None:
+    def choice(self) -> dict[str, Any] | None:
         """Returns the answer by the name of the pack; None before there is one."""
         answer = self.against_print()
         if answer is None or not answer["n"]:
@@ -216,7 +216,7 @@ class TableLoop(Loop):
 
     def _behind(self) -> list[Run]:
         """Returns missing members of the evaluation during tuning."""
-        return self._unstored(self._runs_of(self.rows)) if self.tuning else []
+        return self._unstored_runs(self._runs_of(self.rows)) if self.tuning else []
 
     def _score_of(self, run: Run) -> float:
         """Returns A_T of a run in [0, 1]; NaN if it is unknown or diverged."""
@@ -247,11 +247,11 @@ class TableLoop(Loop):
             return
         self._read(self._stage_runs())
         if self.tuning and not self.missing():
-            self.rows = tuple(self._tuned(row) for row in self.rows)
+            self.rows = tuple(self._best_candidate(row) for row in self.rows)
             self.tuning = False
             self._read(self._stage_runs())
 
-    def _tuned(self, row: Row) -> Row:
+    def _best_candidate(self, row: Row) -> Row:
         """Returns the candidate with the highest mean A_T on the cross-validation stream.
 
         Candidates that lose a seed are out; of equal ones, the first counts. Without any, returns the row, and adds its

@@ -119,18 +119,18 @@ class Walk:
                 changes.append((choice.task if changes else 0, float(choice.value)))
         return tuple(changes)
 
-    def wanted(self) -> list[Run]:
+    def next_runs(self) -> list[Run]:
         """Returns the runs of the trials that the open question needs next."""
         question = self.question
         if question is None:
             return []
-        return [run for value in self._proposed(question) for run in self._runs(value)]
+        return [run for value in self._proposals(question) for run in self._runs(value)]
 
     def advance(self) -> bool:
         """Takes trials whose members are stored, and chooses where these suffice; returns whether it did anything."""
         question, moved = self.question, False
         while question is not None:
-            values = self._proposed(question)
+            values = self._proposals(question)
             if not values:
                 self._choose(question)
                 question, moved = self.question, True
@@ -166,7 +166,7 @@ class Walk:
         """Returns an example of such a member, at a task in the middle."""
         name, middle = self._study.space.names[0], max(self._tasks // 2, 1)
         origin = self._study.learner(self._study.example, self._study.seeds[0])
-        return self._prefixed(fork(origin, middle - 1, **{name: self._study.candidates[0]}), middle + 1)
+        return self._run(fork(origin, middle - 1, **{name: self._study.candidates[0]}), middle + 1)
 
     @property
     def _tasks(self) -> int:
@@ -188,7 +188,7 @@ class Walk:
             return self._share(self._study.learner(self._study.example, self._study.seeds[0]))[0] - 1
         return (self._tasks if view is None or view.tasks is None else view.tasks) - 1
 
-    def _proposed(self, question: Question) -> list[Value]:
+    def _proposals(self, question: Question) -> list[Value]:
         """Returns the values that the protocol tries next.
 
         Raises UsageError for one outside of the candidates, and for one that it has tried, which it would try for ever.
@@ -208,7 +208,7 @@ class Walk:
 
     def _runs(self, value: Value) -> tuple[Run, ...]:
         """Returns the runs of a trial, a seed each."""
-        return tuple(self._prefixed(self._learner(value, seed), self._task + 1) for seed in self._study.seeds)
+        return tuple(self._run(self._learner(value, seed), self._task + 1) for seed in self._study.seeds)
 
     def _learner(self, value: Value, seed: int) -> Learner:
         """Returns the learner that goes on with a value after the choices so far."""
@@ -216,7 +216,7 @@ class Walk:
             return self._study.learner((value,), seed)
         return normal_form(fork(self.learner(seed), self._task - 1, **{self._study.space.names[0]: value}))
 
-    def _prefixed(self, learner: Learner, tasks: int) -> Run:
+    def _run(self, learner: Learner, tasks: int) -> Run:
         """Returns the run of the first tasks; of a view that ends inside a task, up to there."""
         view = self.protocol.view
         if view is not None and view.share < 1:

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 class Work:
     """Work of a study's members, computed once per kind.
 
-    request: returns the stream of a phase, in the order of a number, with so many further tasks; measured: the tests
-    inside a run's tasks, as `content.measured`.
+    request: returns the stream of a phase, in the order of a number, with so many further tasks; measure: the tests
+    inside a run's tasks, as `content.measure_of`.
     """
 
     def __init__(
         self,
         study: Study,
         request: Callable[[str, int, int], StreamRequest],
-        measured: Callable[[Run], tuple[int, int] | None],
+        measure: Callable[[Run], tuple[int, int] | None],
     ) -> None:
-        self._study, self._request, self._measured = study, request, measured
+        self._study, self._request, self._measure = study, request, measure
         self._first_alone = study.first_task_alone
         self.of = cache(self._of)  # computed for every missing member, for each cohort
         self._streams: dict[tuple[str, int, int], TaskStream] = {}
@@ -76,7 +76,7 @@ class Work:
         from trainers.cost.flops import run_flop  # brings torch along
 
         stream, study = self.stream(run.phase, run.order, run.more), self._study
-        transfer, measure, examples = measures_transfer(run.phase), self._measured(run), self._examples_of_tests(run)
+        transfer, measure, examples = measures_transfer(run.phase), self._measure(run), self._examples_of_tests(run)
         training, tests = run_flop(run.learner, stream, study.architecture, transfer, measure, examples)
         steps = self.steps(run)
         tasks, last = run.prefix or (len(steps), None)
@@ -104,6 +104,6 @@ class Work:
 
         if kind_of(run) not in self._later:
             stream, transfer = self.stream(run.phase, run.order, run.more), measures_transfer(run.phase)
-            measure, architecture = self._measured(run), self._study.architecture
+            measure, architecture = self._measure(run), self._study.architecture
             self._later[kind_of(run)] = later_steps(run.learner, stream, architecture, transfer, measure)
         return self._later[kind_of(run)]

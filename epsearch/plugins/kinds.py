@@ -35,12 +35,12 @@ def _method(name: str, made: Any, source: Source) -> bool:
     if not isinstance(made, Method):
         return False
     if isinstance(made.rule, Mixing):
-        made = replace(made, rule=made.rule._replace(mix=_checked(name, made.rule.mix)))
+        made = replace(made, rule=made.rule._replace(mix=_check_mix(name, made.rule.mix)))
     plug(name, made)
     return True
 
 
-def _checked(name: str, mix: Callable[..., Any]) -> Callable[..., Any]:
+def _check_mix(name: str, mix: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a method's `mix` with a check of what it returns. Raises ValueError where it takes other arguments."""
     from trainers.methods.rules import Mix
     from trainers.plugins.calls import ForeignError
@@ -48,13 +48,13 @@ def _checked(name: str, mix: Callable[..., Any]) -> Callable[..., Any]:
     if fault := call_fault(mix, ("products", "values")):
         raise ValueError(f"mix of method {name!r} {fault}")
 
-    def checked(products: Any, values: Any) -> Any:
+    def call(products: Any, values: Any) -> Any:
         mixed = mix(products, values)
         if not isinstance(mixed, Mix):
             raise ForeignError(f"mix of method {name!r} must return a Mix, as choose does; got {brief(mixed)}")
         return mixed
 
-    return checked
+    return call
 
 
 def _strategy(name: str, made: Any, source: Source) -> bool:
@@ -81,7 +81,7 @@ def _metric(name: str, made: Any, source: Source) -> bool:
 
 
 def _figure(name: str, made: Any, source: Source) -> bool:
-    from results.figures.added import PARTS
+    from results.figures.plugins import PARTS
 
     return all(callable(getattr(made, part, None)) for part in PARTS)
 
@@ -109,7 +109,7 @@ def _objective(name: str, made: Any, source: Source) -> bool:
     return callable(made)
 
 
-def _called(name: str, made: Any, source: Source) -> bool:
+def _callable(name: str, made: Any, source: Source) -> bool:
     return callable(made)
 
 
@@ -166,13 +166,13 @@ def _kind(option: str, kind: str, what: str, ours: Callable[[], Collection[str]]
 KINDS: dict[str, Kind] = {
     "method": _kind("method", "methods", "a Method of trainers.methods.rules", _methods, _method),
     "network": _kind("network", "networks", "a function (inputs, outputs) -> torch.nn.Module", _networks, _network),
-    "stream": _kind("dataset", "streams", "a function (tasks, examples_per_task) -> stream", _streams, _called),
+    "stream": _kind("dataset", "streams", "a function (tasks, examples_per_task) -> stream", _streams, _callable),
     "strategy": _kind("strategy", "strategies", "a StrategyKind of search_spaces.strategies", _strategies, _strategy),
     "protocol": _kind("protocols", "protocols", "a Protocol of epsearch.protocols.protocol", _protocols, _protocol),
     "objective": _kind("objective", "objectives", "a function (accuracies) -> number", _objectives, _objective),
     "metric": _kind("add_metrics", "metrics", "a Metric of results.metrics", _metrics, _metric),
     "figure": _kind("add_figures", "figures", "an object with numbers, draw, caption and tables", _none, _figure),
-    "trainer": _kind("trainer", "trainers", "a function (values, stream, seed, report)", _none, _called),
+    "trainer": _kind("trainer", "trainers", "a function (values, stream, seed, report)", _none, _callable),
 }
 
 # Options besides `dataset` that name code; those of `compare` name several methods.

@@ -53,7 +53,7 @@ def load_plugin(kind: str, reference: str, beside: Path | None = None) -> Loaded
 
     beside: folder of its module; None for the current folder. Raises UsageError.
     """
-    return _loaded(kind, reference, beside or Path.cwd())
+    return _load(kind, reference, beside or Path.cwd())
 
 
 def of_workers(named: Mapping[str, str], images: Mapping[str, Any]) -> tuple[Plugin, ...]:
@@ -73,7 +73,7 @@ def all_parts(dataset: str, images: Mapping[str, Any]) -> dict[str, Mapping[str,
 def load_expected(plugin: Plugin, beside: Path) -> LoadedPlugin:
     """Loads a plug-in in a worker. Raises ForeignError where its parts differ from the study's."""
     try:
-        loaded = _loaded(plugin.kind, plugin.reference, beside, files_of(plugin.parts))
+        loaded = _load(plugin.kind, plugin.reference, beside, files_of(plugin.parts))
     except ValueError as error:
         raise ForeignError(str(error)) from error
     if other := changed_files(plugin.parts, loaded.parts):
@@ -103,7 +103,7 @@ def add_to_path(beside: Path) -> None:
     importlib.invalidate_caches()
 
 
-def _loaded(kind: str, reference: str, beside: Path, files: Mapping[str, str] | None = None) -> LoadedPlugin:
+def _load(kind: str, reference: str, beside: Path, files: Mapping[str, str] | None = None) -> LoadedPlugin:
     module, _, attribute = reference.partition(":")
     add_to_path(beside)
     imported, source = load(module, f"{kind} {reference!r}", files)

@@ -49,11 +49,11 @@ def resolve(kind: str, value: object, ours: Collection[str]) -> str:
         several = ", ".join(f"{plugin.reference} of {plugin.package}" for plugin in matches)
         raise UsageError(f"{kind} {brief(text)} is provided by several packages; name one of {several}")
     if not matches:
-        raise UsageError(_unknown(kind, text, [*ours, *(plugin.name for plugin in installed_plugins(kind))]))
+        raise UsageError(_refusal(kind, text, [*ours, *(plugin.name for plugin in installed_plugins(kind))]))
     return matches[0].reference
 
 
-def _unknown(kind: str, text: str, known: Collection[str]) -> str:
+def _refusal(kind: str, text: str, known: Collection[str]) -> str:
     """Returns one line for a name that nobody knows; a file of the user's that has it was meant."""
     if text.isidentifier() and isfile(f"{text}.py"):  # of pathlib it would raise for names of any length
         return f"no {kind} {text!r}; for what {text}.py has, give module:attribute, like {text}:NAME"

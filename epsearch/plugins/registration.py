@@ -31,16 +31,18 @@ def add_plugins(options: Mapping[str, Any]) -> Iterator[None]:
         yield  # without imports
         return
     from results import objectives
-    from results.figures import added as figures
+    from results.figures import plugins as figures
     from results.metrics import BESIDE_JOINT
     from results.metrics import METRICS as KNOWN
 
-    maximised, others = objective_label(objective), _loaded("metric", options)
+    maximised, others = objective_label(objective), _load_plugins("metric", options)
     # One that is maximised has its column anyway.
     metrics = {
         name: _metric(name, plugin) for name, plugin in others.items() if plugin is not None or name != maximised
     }
-    drawn = {name: _figure(plugin, figures.PARTS) for name, plugin in _loaded("figure", options).items() if plugin}
+    drawn = {
+        name: _figure(plugin, figures.PARTS) for name, plugin in _load_plugins("figure", options).items() if plugin
+    }
     # Not those of an outer context, which may be the same: exporting a study for a paper writes its pages, too.
     if taken := [name for name in metrics if name in KNOWN.own or name == maximised]:
         raise UsageError(f"metric {taken[0]!r} is epsearch's; give yours another name")
@@ -58,7 +60,7 @@ def set_objective(options: Mapping[str, Any]) -> AbstractContextManager[None]:
     return add_plugins({OBJECTIVE: options.get(OBJECTIVE)})
 
 
-def _loaded(kind: str, options: Mapping[str, Any]) -> dict[str, LoadedPlugin | None]:
+def _load_plugins(kind: str, options: Mapping[str, Any]) -> dict[str, LoadedPlugin | None]:
     """Returns the plug-ins of a kind by their names in tables; None for those of epsearch's own."""
     references: dict[str, str] = {}
     for reference in options.get(KINDS[kind].option) or ():
@@ -96,7 +98,7 @@ def _figure(plugin: LoadedPlugin, parts: Iterable[str]) -> SimpleNamespace:
         "tables": (Mapping, "tables by name"),
     }
 
-    def named(part: str) -> Callable[..., Any]:
+    def wrap(part: str) -> Callable[..., Any]:
         what = f"{part} of figure {plugin.reference}"
         kind, words = required.get(part, (object, ""))
 
@@ -109,4 +111,4 @@ def _figure(plugin: LoadedPlugin, parts: Iterable[str]) -> SimpleNamespace:
 
         return call
 
-    return SimpleNamespace(**{part: named(part) for part in parts})
+    return SimpleNamespace(**{part: wrap(part) for part in parts})

@@ -34,7 +34,7 @@ def numeric_path(study: Study, stream: TaskStream, begun_with: str | None = None
     measured first, a matter of seconds. Raises UsageError where a given path does not fit the device or the network, or
     needs what is not installed here, or has lists for fewer pixels than there are.
     """
-    name = _chosen(study, stream, begun_with, listener)
+    name = _choose(study, stream, begun_with, listener)
     if study.network == "mlp" and name.removesuffix(SUBTRACTED) in COMPILED and find_spec("numba") is None:
         raise UsageError(
             f"numeric-path {name!r} needs Numba, which is not installed here; a study with {IN_TENSORS[0]} needs none"
@@ -55,7 +55,7 @@ def numeric_path(study: Study, stream: TaskStream, begun_with: str | None = None
     return name
 
 
-def _chosen(study: Study, stream: TaskStream, begun_with: str | None, listener: Listener) -> str:
+def _choose(study: Study, stream: TaskStream, begun_with: str | None, listener: Listener) -> str:
     """Returns the same, without checks of installed libraries."""
     if study.foreign:  # its arithmetic is its own
         return IN_TENSORS[0] if study.device == "cpu" else f"{study.device}-float32"

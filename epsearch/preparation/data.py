@@ -74,7 +74,7 @@ def plugins(study: Study, listener: Listener) -> dict[str, Any]:
     for name, kind in study.code().items():
         if (other := find_shadow(kind, name)) is not None:
             listener(Warned(f"{kind} {name} is epsearch's own; that of {other.package} is {other.reference}"))
-    parts = {name: _parts(name, kind, study.foreign) for name, kind in study.plugged().items()}
+    parts = {name: _parts(name, kind, study.foreign) for name, kind in study.plugins().items()}
     return {PLUGINS: parts} if parts else {}
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from epsearch.loop.content import DISTANCES, measured, measures_transfer, stored_method
+from epsearch.loop.content import DISTANCES, measure_of, measures_transfer, stored_method
 from epsearch.loop.jobs import Run
 from epsearch.preparation.checks import CHECKS
 from epsearch.study.description import Study
@@ -41,7 +41,7 @@ def costs_of_inner_tests(study: Study, images: Mapping[str, Any]) -> tuple[tuple
 
     shares: dict[tuple[str, int], float] = {}
     for run, stream in _runs(study):
-        if (measure := measured(study, images, run)) is not None:
+        if (measure := measure_of(study, images, run)) is not None:
             every, count = measure
             share = measured_share(run.learner, stream, study.architecture, measures_transfer(run.phase), count)
             key = (run.learner.declared.title, every)

@@ -43,7 +43,7 @@ def parse_options(
     if (named := {**written, **options}.get("trainer")) is not None:
         declare(trainer(named, "trainer"))
     line = {name: value for name, value in options.items() if value is not None}
-    written = _joined(kind, written, line, stored is not None and stored.extrapolates)
+    written = _join(kind, written, line, stored is not None and stored.extrapolates)
     if written.get("from_pack") is not None:
         written = _with_pack(kind, written)
     parsed = parse_values(kind, written, None if stored is None else stored.method)
@@ -101,7 +101,7 @@ def _of_pack(kind: type[Study], pack: Pack) -> dict[str, Any]:
     return values | {"dataset": pack.dataset, "seeds": pack.seeds}
 
 
-def _joined(kind: type[Study], file: Mapping[str, Any], line: Mapping[str, Any], extrapolates: bool) -> dict[str, Any]:
+def _join(kind: type[Study], file: Mapping[str, Any], line: Mapping[str, Any], extrapolates: bool) -> dict[str, Any]:
     """Returns the values of a YAML file and of the command line, which wins. Raises UsageError.
 
     extrapolates: whether they extend a search with predicted scores.

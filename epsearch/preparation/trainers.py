@@ -29,7 +29,7 @@ def declare(reference: str) -> "Declaration":
 
     beside = Path.cwd()
     add_to_path(beside)
-    declaration = _declared(reference, beside, tuple(source_of(reference_of(reference)[0]).hashes.items()))
+    declaration = _declaration(reference, beside, tuple(source_of(reference_of(reference)[0]).hashes.items()))
     for parameter in declaration.parameters or ():
         check_column(parameter.name)
     register_trainer(reference, declaration.parameters)
@@ -37,7 +37,7 @@ def declare(reference: str) -> "Declaration":
 
 
 @lru_cache(64)
-def _declared(reference: str, beside: Path, source: tuple[tuple[str, str], ...]) -> "Declaration":
+def _declaration(reference: str, beside: Path, source: tuple[tuple[str, str], ...]) -> "Declaration":
     """Caches declarations by source, as a process that imports large libraries takes seconds."""
     from trainers.foreign.declaration import read_declaration
 

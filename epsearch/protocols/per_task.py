@@ -35,7 +35,7 @@ class ContinualHyperparameterFramework(Protocol):
             return (stable,)
         if len(trials) > TRIES or self._suffices(trials[0], trials[-1]):
             return ()
-        value = _decayed(question, trials[-1].value)
+        value = _decay(question, trials[-1].value)
         return () if value in {trial.value for trial in trials} else (value,)
 
     def choose(self, question: Question, trials: Sequence[Trial]) -> float:
@@ -54,7 +54,7 @@ def _ends(question: Question) -> tuple[float, float]:
     return (low, high) if question.stability > 0 else (high, low)
 
 
-def _decayed(question: Question, value: float) -> float:
+def _decay(question: Question, value: float) -> float:
     """Returns the next more plastic value, never beyond the most plastic candidate."""
     low, high = question.candidates[0], question.candidates[-1]
     return max(low, value * DECAY) if question.stability > 0 else min(high, value / DECAY)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from epsearch.failures.errors import UsageError, brief
-from epsearch.protocols.chosen_once import Known, Predicted
+from epsearch.protocols.one_value import Known, Predicted
 from epsearch.protocols.per_task import ContinualHyperparameterFramework
 from epsearch.protocols.protocol import EVALUATION, MEMORY, SEARCH, TEST, TESTS, VALIDATION, Protocol, View
 from trainers.spelling import unknown

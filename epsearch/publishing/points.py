@@ -76,7 +76,7 @@ def publication(loop: Loop) -> Publication:
     with suppress(UsageError):  # before the first round is finished there is no answer
         reporting = REPORTS[study.kind]
         facts["answer"] = reporting.answer(reporting.results(loop, {}, None))
-    if (chosen := loop.chosen()) is not None:
+    if (chosen := loop.choice()) is not None:
         facts["chosen"] = settings_text(chosen)  # by epsearch's rule, where tools show the highest mean
     stream, parameters, trials = KINDS[study.kind][0](loop)
     trials = tuple(trial for trial in trials if trial.records)
@@ -109,7 +109,7 @@ def curve(records: Iterable[RunRecord]) -> list[float]:
     return (100 * average_accuracy_curve(np.stack(matrices)).mean(axis=0)).tolist() if matrices else []
 
 
-def _filled(trial: Trial, records: Sequence[RunRecord], required: int, about: Mapping[str, Value]) -> Trial:
+def _fill(trial: Trial, records: Sequence[RunRecord], required: int, about: Mapping[str, Value]) -> Trial:
     """Returns a trial with its members, each once, by seed; it is open with fewer than required."""
     members = tuple({record.key: record for record in sorted(records, key=lambda record: record.unit)}.values())
     diverged = any(record.status != "ok" for record in members)
@@ -128,25 +128,25 @@ def _of_search(loop: SearchLoop) -> tuple[str, tuple[Parameter, ...], list[Trial
     for round in loop.rounds():
         rounds |= {point: round.number for point in round.points if point not in rounds}
     searched = group(loop.search_records(), names, rounds)
-    open_round = {} if loop.evaluating else loop.driver.wanted()
-    dropped = loop.dropped()
+    open_round = {} if loop.evaluating else loop.driver.open_seeds()
+    dropped = loop.dropped_points()
     trials = []
     for point, number in rounds.items():
         # A point of a finished round keeps its seeds, however many; a point of the open round may get more.
         required = max(seeds, len(open_round[point])) if point in open_round else 1
-        trial = _filled(_at(study.scored_on, names, point), searched[point], required, {"round": number})
+        trial = _fill(_at(study.scored_on, names, point), searched[point], required, {"round": number})
         trials.append(trial._replace(state=DROPPED) if point in dropped and trial.state == FINISHED else trial)
     if loop.best is not None and loop.evaluating and not study.scores_judge:
         roles = dict.fromkeys(study.compared, "baseline") | {loop.best.point: "chosen"}
         evaluated = group(loop.evaluation_records(), names, roles)
         trials += [
-            _filled(_at("eval", names, point), evaluated[point], len(study.final_units), {"role": role})
+            _fill(_at("eval", names, point), evaluated[point], len(study.final_units), {"role": role})
             for point, role in roles.items()
         ]
-    return study.scored_on, _searched(loop), trials
+    return study.scored_on, _search_space(loop), trials
 
 
-def _searched(loop: SearchLoop) -> tuple[Parameter, ...]:
+def _search_space(loop: SearchLoop) -> tuple[Parameter, ...]:
     """Returns the search space, widened to earlier searches of the study and to all points."""
     widened = []
     for at, parameter in enumerate(loop.study.space.parameters):
@@ -189,7 +189,7 @@ def _of_table(trial: Callable[[Row], Trial]) -> tuple[Callable[[Any], Any], Call
 
     def of_loop(loop: TableLoop) -> tuple[str, tuple[Parameter, ...], list[Trial]]:
         rows, seeds = () if loop.tuning else loop.rows, len(loop.study.units)
-        trials = [_filled(trial(row), loop.records_of(loop.runs(row)), seeds, row.short_values()) for row in rows]
+        trials = [_fill(trial(row), loop.records_of(loop.runs(row)), seeds, row.short_values()) for row in rows]
         values = [dict(trial(row).values) for row in loop.rows]
         columns = ((name, tuple(dict.fromkeys(row[name] for row in values))) for name in values[0])
         return "eval", tuple(Parameter(name, choices=choices) for name, choices in columns), trials
@@ -215,7 +215,7 @@ def _of_protocols(loop: ProtocolLoop) -> tuple[str, tuple[Parameter, ...], list[
     """Returns a trial a protocol: the members that judge its choices."""
     names, units = loop.study.protocols, len(loop.study.units)
     trials = [
-        _filled(Trial("eval", name, (("protocol", name),)), loop.records_of(loop.finals(name)), units, {})
+        _fill(Trial("eval", name, (("protocol", name),)), loop.records_of(loop.finals(name)), units, {})
         for name in names
     ]
     return "eval", (Parameter("protocol", choices=names),), trials

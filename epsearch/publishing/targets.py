@@ -28,7 +28,7 @@ def publish(loop: Loop, tool: str, where: str, artifacts: Path) -> PublishReport
     """
     if tool not in TOOLS:
         raise UsageError(unknown("tool", tool, TOOLS))
-    with add_plugins(loop.study.shown()):
+    with add_plugins(loop.study.to_dict()):
         content = publication(loop)
         if tool == TENSORBOARD:
             from epsearch.publishing import tensorboard

@@ -31,7 +31,7 @@ def main() -> None:
         answer(facts())
         while True:
             job, share = pickle.load(sys.stdin.buffer)  # from the driver, which started this process
-            answer(_trained(job, share, answer))
+            answer(_train(job, share, answer))
 
 
 def facts() -> tuple[str, int, int]:
@@ -45,7 +45,7 @@ def facts() -> tuple[str, int, int]:
     return name, free_bytes(NumericPath("cuda")) or 0, int(torch.cuda.mem_get_info()[1])
 
 
-def _trained(job: Job, share: float, answer: Any) -> dict[str, Any]:
+def _train(job: Job, share: float, answer: Any) -> dict[str, Any]:
     """Returns the last answer of a job: steps and work since the one before, and what it came to.
 
     Raises errors after which the GPU cannot be used by this process.

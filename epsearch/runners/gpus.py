@@ -319,12 +319,12 @@ class _Gpus:
         learners = job.cohort.learners
 
         @cache
-        def needed(count: int) -> int:
+        def bytes_needed(count: int) -> int:
             return _bytes(replace(job, cohort=Cohort(learners[:count])))
 
         with self._changed:
             rooms = [process.room for process in self._all]
-        return [bisect_right(range(1, len(learners) + 1), room, key=needed) for room in rooms]
+        return [bisect_right(range(1, len(learners) + 1), room, key=bytes_needed) for room in rooms]
 
 
 def _bytes(job: Job) -> int:

@@ -77,7 +77,7 @@ class Monitor:
     def seconds_left(self) -> float | None:
         """Seconds of training left at the present speed, with all possible rounds; None before there is one."""
         with self._lock:
-            return self._left()[1]
+            return self._seconds_to_come()[1]
 
     @property
     def stopping(self) -> bool:
@@ -160,13 +160,13 @@ class Monitor:
 
         The likely time counts the usual number of later members, the others the fewest and the most.
         """
-        planned, (fewest, usual, most) = self._planned, self._left()
+        planned, (fewest, usual, most) = self._planned, self._seconds_to_come()
         if fewest is None or usual is None or most is None:
             ends = None if planned is None else (planned.seconds, planned.low, planned.high)
             return None if ends is None else _each(ends, -self.seconds)
         return _each((usual, fewest, most), self._after)
 
-    def _left(self) -> tuple[float | None, float | None, float | None]:
+    def _seconds_to_come(self) -> tuple[float | None, float | None, float | None]:
         """Returns the seconds of the fewest, usual and most members to come; None before there is any speed.
 
         That is the work left when the loop was last read, less the work since: a cohort counts there at its end only.

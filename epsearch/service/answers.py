@@ -163,7 +163,7 @@ def study(status: StudyStatus, stored: description.Study, results: StudyResults 
         answer=answer,
         verdict=verdict,
         members=0 if results is None else len(results.records),
-        config={name: value for name, value in stored.shown().items() if name not in SERVER_SET},
+        config={name: value for name, value in stored.to_dict().items() if name not in SERVER_SET},
     )
 
 

@@ -99,7 +99,7 @@ def application(settings: Settings, store: Store, works: bool = True) -> FastAPI
     bug = _answer_errors(app, settings)
     app.add_middleware(metrics.counting)
     app.add_middleware(
-        Guard, settings=settings, bug=bug, refused=metrics.refused
+        Guard, settings=settings, bug=bug, count_refusal=metrics.count_refusal
     )  # the last one added is the outermost
     return app
 
@@ -198,14 +198,14 @@ def _answer_errors(app: FastAPI, settings: Settings) -> Callable[[Exception], Re
         app.add_exception_handler(kind, answer)
 
     @app.exception_handler(HTTPException)
-    async def refused(request: Request, error: HTTPException) -> Response:
+    async def refuse(request: Request, error: HTTPException) -> Response:
         reason = MESSAGES.get(str(error.detail), "{detail}")
         place = {"path": brief(request.url.path), "method": request.method, "detail": error.detail}
         return _refusal(request, problems.of_status(error.status_code), reason.format(**place))
 
     @app.exception_handler(RequestValidationError)
-    async def malformed(request: Request, error: RequestValidationError) -> Response:
-        return _refusal(request, "bad-input", message("; ".join(dict.fromkeys(map(_invalid, error.errors())))))
+    async def refuse_input(request: Request, error: RequestValidationError) -> Response:
+        return _refusal(request, "bad-input", message("; ".join(dict.fromkeys(map(_input_error, error.errors())))))
 
     def bug(error: Exception) -> Response:
         text = message(f"a bug in epsearch: {type(error).__name__}; {write(error, urls=[settings.storage])}")
@@ -215,7 +215,7 @@ def _answer_errors(app: FastAPI, settings: Settings) -> Callable[[Exception], Re
     return bug
 
 
-def _invalid(error: Mapping[str, Any]) -> str:
+def _input_error(error: Mapping[str, Any]) -> str:
     """Returns the message about an invalid part of a request."""
     place, *names = map(str, error["loc"])
     if error["type"] == "json_invalid":

@@ -41,7 +41,7 @@ class Metrics(Collector):
         )
         self._registry.register(self)
 
-    def refused(self, reason: str) -> None:
+    def count_refusal(self, reason: str) -> None:
         """Counts a request refused before it reached a route; reason: the status, or a word."""
         self._refusals.labels(reason).inc()
 
@@ -107,10 +107,10 @@ class Metrics(Collector):
     def counting(self, app: ASGIApp) -> ASGIApp:
         """Wraps an application to count its answers by route."""
 
-        async def counted(scope: Scope, receive: Receive, send: Send) -> None:
+        async def count(scope: Scope, receive: Receive, send: Send) -> None:
             begun, status = time.monotonic(), 0
 
-            async def sent(message: Message) -> None:
+            async def forward(message: Message) -> None:
                 nonlocal status
                 if message["type"] == "http.response.start":
                     status = message["status"]
@@ -121,11 +121,11 @@ class Metrics(Collector):
                 await app(scope, receive, send)
                 return
             try:
-                await app(scope, receive, sent)
+                await app(scope, receive, forward)
             finally:
                 self._requests.labels(_method(scope), _route(scope), str(status or 500)).inc()
 
-        return counted
+        return count
 
 
 def _route(scope: Scope) -> str:

@@ -34,7 +34,7 @@ def _events(api: APIRouter, service: Service) -> None:
 
     quota = Quota("streams", STREAMS_OF_ONE, MOST_STREAMS)
 
-    async def encoded(study: str | None, last: int | None, token: str) -> AsyncIterator[bytes]:
+    async def encode_events(study: str | None, last: int | None, token: str) -> AsyncIterator[bytes]:
         # Refused by `check` before, but for a race; a client connects again if the ledger fails.
         with suppress(Unavailable, StoreError), quota.acquire(token, RETRY_SECONDS):
             async for event in service.streams.events(study, last):
@@ -48,7 +48,7 @@ def _events(api: APIRouter, service: Service) -> None:
         quota.check(token, RETRY_SECONDS)  # now, as the answer begins before the stream does
         if request.state.head:
             return Response(media_type="text/event-stream")
-        return StreamingResponse(encoded(study, last, token), media_type="text/event-stream")
+        return StreamingResponse(encode_events(study, last, token), media_type="text/event-stream")
 
     @api.get("/events", **streamed)
     async def stream_events(request: Request, after: after_ = None, last_event_id: last_ = None) -> Response:

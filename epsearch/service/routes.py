@@ -170,7 +170,7 @@ def _service(api: APIRouter, service: Service) -> None:
     @api.get("/audit")
     def list_changes(most: Annotated[int, Query(ge=1, le=10_000)] = 100) -> list[Change]:
         """Requested changes, the newest first."""
-        return service.studies.store.queue.audited(most)
+        return service.studies.store.queue.changes(most)
 
 
 def _study(api: APIRouter, service: Service) -> None:

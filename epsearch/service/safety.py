@@ -67,15 +67,19 @@ TOO_LARGE = f"a body may have at most {LARGEST_BODY:,} bytes"
 class Guard:
     """The outermost layer of the application.
 
-    refused: called with the reason of a refusal. bug: returns the answer to an unexpected error, made here so that it
-    has HEADERS, too, and no server prints a traceback with private values.
+    count_refusal: called with the reason of a refusal. bug: returns the answer to an unexpected error, made here so
+    that it has HEADERS, too, and no server prints a traceback with private values.
     """
 
     def __init__(
-        self, app: ASGIApp, settings: Settings, bug: Callable[[Exception], Response], refused: Callable[[str], None]
+        self,
+        app: ASGIApp,
+        settings: Settings,
+        bug: Callable[[Exception], Response],
+        count_refusal: Callable[[str], None],
     ) -> None:
         self._app, self._settings, self._hosts, self._bug = app, settings, settings.hosts, bug
-        self._refused, self._attempts, self._hide = refused, Attempts(), hide_paths(settings)
+        self._count_refusal, self._attempts, self._hide = count_refusal, Attempts(), hide_paths(settings)
         self._headers = HEADERS | (HSTS if settings.secure else {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -93,7 +97,7 @@ class Guard:
         tagged = scope["method"] == "GET" and scope["path"].startswith("/api/")
         send = Sender(send, self._hide, one_line(own), headers.get("if-none-match", "") if tagged else None)
 
-        async def sent(message: Message) -> None:
+        async def forward(message: Message) -> None:
             nonlocal begun
             if not begun and message["status"] == 401:
                 await self._slow(scope, headers)
@@ -103,13 +107,13 @@ class Guard:
         try:
             refusal = self._refusal(scope, headers)
             if refusal is not None:
-                self._refused(str(refusal.status_code))
+                self._count_refusal(str(refusal.status_code))
             answer: ASGIApp = refusal or self._app
-            await answer(scope, _limited(receive), sent)
+            await answer(scope, _limit_body(receive), forward)
         except Exception as error:  # noqa: BLE001  a client waits for an answer
             answer = self._bug(error)
             if not begun:
-                await answer(scope, receive, sent)
+                await answer(scope, receive, forward)
 
     def _inner(self, scope: Scope) -> Scope:
         """Returns the scope for the routes: the path as without a proxy, which may or may not remove its part."""
@@ -134,7 +138,7 @@ class Guard:
     async def _slow(self, scope: Scope, headers: Headers) -> None:
         """Counts a wrong token, and delays the answer to an address that has sent many."""
         if scope["path"] == "/sign-in" or "authorization" in headers or COOKIE in _cookies(headers):
-            self._refused("wrong token")
+            self._count_refusal("wrong token")
             await asyncio.sleep(self._attempts.wrong((scope.get("client") or ("an unknown address",))[0]))
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
@@ -260,17 +264,17 @@ def _cookies(headers: Headers) -> dict[str, str]:
 
 
 def _without_body(send: Send) -> Send:
-    async def sent(message: Message) -> None:
+    async def forward(message: Message) -> None:
         await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
 
-    return sent
+    return forward
 
 
-def _limited(receive: Receive) -> Receive:
+def _limit_body(receive: Receive) -> Receive:
     """Limits the size of a body whose length is not declared, or wrong."""
     size = 0
 
-    async def limited() -> Message:
+    async def read() -> Message:
         nonlocal size
         message = await receive()
         size += len(message.get("body", b""))
@@ -278,4 +282,4 @@ def _limited(receive: Receive) -> Receive:
             raise HTTPException(413, TOO_LARGE)
         return message
 
-    return limited
+    return read

@@ -167,7 +167,7 @@ class Studies:
         if action == "submit" and self._is_finished(study):
             return replace(self.status(name), note=f"study {name!r} is finished already; nothing to train")
         check_data(study)
-        options = {option: value for option, value in study.shown().items() if option not in SERVER_SET}
+        options = {option: value for option, value in study.to_dict().items() if option not in SERVER_SET}
         request = {"kind": study.kind, "options": options, "extend": extend}
         earlier = self.store.queue.submission(name)
         # One that was trained from a command line has no submission: whoever made one would own its results.
@@ -176,7 +176,7 @@ class Studies:
                 check_change(name, self.owner(name), who)
             except NotOwner:
                 if earlier is not None and earlier.open and is_same(earlier, study, extend, self.settings):
-                    return self._unchanged(name)
+                    return self._unchanged_status(name)
                 raise
         # The URL, which may be a secret, is in no log.
         submitted = request if notify is None else request | {"notify": notify}
@@ -190,7 +190,7 @@ class Studies:
             self._audit(who, action, name, request | {"priority": priority} | _changes(earlier, options))
             return self.status(name)
         if action == "resume" or is_same(before, study, extend, self.settings):
-            return self._unchanged(name)
+            return self._unchanged_status(name)
         by = f" by {before.submitter!r}" if before.submitter else ""
         raise Busy(
             f"study {name!r} was submitted{by} with other options, and {self._in_queue(name)}; cancel it, or choose "
@@ -206,7 +206,7 @@ class Studies:
         current = self.store.leases.state_of(name)
         return "is being trained" if current is not None and current.held else "waits"
 
-    def _unchanged(self, name: str) -> StudyStatus:
+    def _unchanged_status(self, name: str) -> StudyStatus:
         """Returns the status of a study of the queue that was requested once more, with a note."""
         return replace(self.status(name), note=f"study {name!r} {self._in_queue(name)} already; nothing was changed")
 

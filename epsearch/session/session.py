@@ -121,7 +121,7 @@ def _train(
     """Trains a study whose data are prepared and whose lease is held; until: the end of its time, by `monotonic`."""
     listener = lease.listener
     with ExitStack() as stack:
-        study = _placed(study, prepared, store, listener)
+        study = _fit_to_machine(study, prepared, store, listener)
         described = (study, prepared.images, prepared.disjointness, extend)
         earlier = history.save(store, *described, write=False)
         loop = make_loop(study, prepared.images, store, earlier)
@@ -144,7 +144,7 @@ def _train(
         stack.callback(_warn_of_damage, loop, listener, before=_warn_of_damage(loop, listener))
         loop.disjointness, loop.evaluation_log = prepared.disjointness, user_log()
         loop.evaluation_log.add(loop.records.values())  # also those stored before a crash
-        eta = _planned(loop, listener)
+        eta = _send_plan(loop, listener)
         share = eta.share if eta else 1.0
         report = eta.report if eta else overheads.expected_seconds(overheads.REPORT)
         monitor = Monitor(loop, listener, eta, _starting(study, eta), TimeLeft(study.time_budget, until), report)
@@ -195,7 +195,7 @@ def _announce_logs(study: Study, monitor: Monitor) -> None:
         monitor.note(f"the output of each member is in {folder}")
 
 
-def _planned(loop: Loop, listener: Listener) -> Eta | None:
+def _send_plan(loop: Loop, listener: Listener) -> Eta | None:
     """Sends the plan to the listener; returns its time, None unless a listener made it.
 
     A runner that starts at once needs no probe, as its first seconds show the speed.
@@ -243,7 +243,7 @@ def plan(study: Study, listener: Listener = ignore, extend: bool = False) -> Pla
     with pass_warnings(listener):
         prepared = prepare(study, listener)
         with hide_storage(), open_store(study.storage, Store.read) as store:
-            study = _placed(study, prepared, store, ignore)  # the plan contains these notes
+            study = _fit_to_machine(study, prepared, store, ignore)  # the plan contains these notes
             refuse_inert(study, prepared.images)
             earlier = history.save(store, study, prepared.images, prepared.disjointness, extend, write=False)
             loop = make_loop(study, prepared.images, store, earlier)
@@ -252,7 +252,7 @@ def plan(study: Study, listener: Listener = ignore, extend: bool = False) -> Pla
             return _plan(loop)
 
 
-def _placed(study: AnyStudy, prepared: Prepared, store: Store, listener: Listener) -> AnyStudy:
+def _fit_to_machine(study: AnyStudy, prepared: Prepared, store: Store, listener: Listener) -> AnyStudy:
     """Returns the study with the numeric path and workers for this machine; a stored study keeps its path."""
     row = history.find(store, study.name)
     path = numeric_path(study, prepared.stream, row.config.get("numeric_path") if row else None, listener)

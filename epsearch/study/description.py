@@ -83,7 +83,7 @@ def _of_hyperparameter(name: str) -> Option:
 
 
 @cache
-def _declared(kind: Any) -> dict[str, Option | None]:
+def _field_options(kind: Any) -> dict[str, Option | None]:
     """Returns the options that are fields of a kind of study, in order, with None for hyperparameters."""
     options = {each.name: each.metadata.get("option") for each in fields(kind)}
     names: list[str] = []
@@ -346,7 +346,7 @@ class Study:
     def options(cls) -> dict[str, Option]:
         """Returns all options by name, hyperparameters included, in the order of help and files."""
         table: dict[str, Option] = {}
-        for name, entry in _declared(cast(Any, cls)).items():
+        for name, entry in _field_options(cast(Any, cls)).items():
             table |= {name: entry} if entry else {taken: _of_hyperparameter(taken) for taken in cls.takes()}
         return table
 
@@ -360,7 +360,7 @@ class Study:
 
         Ledgers store and compare them: their names and values must not change.
         """
-        every, defaults = self.shown(), self.defaults()
+        every, defaults = self.to_dict(), self.defaults()
         return {
             name: every[name]
             for name, option in self.options().items()
@@ -386,7 +386,7 @@ class Study:
         content = {name: value for name, value in self.identity().items() if (name, value) not in NOT_IN_NAMES.items()}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:6]
 
-    def shown(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Returns every option as in YAML and JSON, without a ledger URL from the environment."""
         # It may have a password.
         hidden = "storage" if self.storage.from_environment else ""
@@ -399,7 +399,7 @@ class Study:
     def to_yaml(self, places: bool = True) -> str:
         """Returns the study as a YAML file for `--config`; places: with the folders and addresses of this machine."""
         options = self.options()
-        every = {name: value for name, value in self.shown().items() if places or options[name].scope != PLACE}
+        every = {name: value for name, value in self.to_dict().items() if places or options[name].scope != PLACE}
         return str(yaml.safe_dump(every, sort_keys=False, allow_unicode=True, default_flow_style=None))
 
     def applies(self, option: Option) -> bool:
@@ -420,7 +420,7 @@ class Study:
         """Returns possible plug-ins besides the stream: name -> kind of plug-in."""
         return {self.network: "network"}
 
-    def plugged(self) -> dict[str, str]:
+    def plugins(self) -> dict[str, str]:
         """Returns the plug-ins besides the stream: module:attribute -> kind."""
         return {name: kind for name, kind in self.code().items() if ":" in name}
 

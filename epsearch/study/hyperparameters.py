@@ -50,10 +50,10 @@ def _of_method(method: str) -> dict[str, Hyperparameter]:
     return own | {declared.name: declared for declared in declaration(method).hyperparameters}
 
 
-def _allowed(declared: Hyperparameter) -> str:
+def _range_text(declared: Hyperparameter) -> str:
     """Returns the allowed values in words.
 
-    >>> [_allowed(search_declaration(name)) for name in ("epsilon", "memory", "lr")]
+    >>> [_range_text(search_declaration(name)) for name in ("epsilon", "memory", "lr")]
     ['in [0, 1]', 'whole, >= 1 and <= 1000000000', '> 0 and <= 1e+30']
     """
     return (
@@ -229,5 +229,5 @@ def _value(declared: Hyperparameter, text: Any) -> Value:
     except ValueError:
         raise UsageError(f"search takes {declared.name}={FORMS} with numbers, got {brief(text)}") from None
     if not declared.fits(value):
-        raise UsageError(f"{declared.name} must be {_allowed(declared)}, got {brief(value)}")
+        raise UsageError(f"{declared.name} must be {_range_text(declared)}, got {brief(value)}")
     return int(value) if declared.whole else value

@@ -174,7 +174,7 @@ def pack(value: Any, name: str) -> Pack:
         value = pack_file(value)
     if not isinstance(value, dict):
         return load_pack(str(value))
-    data = {key: _typed(part) for key, part in value.items()}
+    data = {key: _parse_numbers(part) for key, part in value.items()}
     pack_name, changed = str(data.pop("name", "")), data.pop("changed", [])
     if not PACK_NAME.fullmatch(pack_name):
         raise UsageError(f"the name of a pack must be up to 60 letters, digits and . _ -, got {brief(pack_name)}")
@@ -207,12 +207,12 @@ def pack_file(path: Path) -> dict[str, Any]:
         raise UsageError(f"cannot read the pack {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _typed(value: Any) -> Any:
+def _parse_numbers(value: Any) -> Any:
     """Returns a value with numbers for texts: in files of options and forms numbers are texts."""
     if isinstance(value, dict):
-        return {name: _typed(part) for name, part in value.items()}
+        return {name: _parse_numbers(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [_typed(part) for part in value]
+        return [_parse_numbers(part) for part in value]
     number = re.fullmatch(r"-?[0-9.]+(e[-+]?[0-9]+)?", value) if isinstance(value, str) else None
     return value if number is None else float(value) if {".", "e"} & set(value) else int(value)
 

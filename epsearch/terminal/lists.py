@@ -30,7 +30,7 @@ UNREADABLE = "unreadable"
 
 def study(loop: "Loop") -> RenderableType:
     """Returns options and state of a study."""
-    unused = loop.unused()
+    unused = loop.unused_records()
     return facts(
         {
             "study": loop.study.name,
@@ -38,7 +38,7 @@ def study(loop: "Loop") -> RenderableType:
             "state": loop.state(),
             "found": loop.headline(),
             **({"damaged": describe_unused(unused)} if unused else {}),
-            **{name: _plain(value) for name, value in loop.study.shown().items() if value is not None},
+            **{name: _plain(value) for name, value in loop.study.to_dict().items() if value is not None},
         }
     )
 
@@ -46,7 +46,7 @@ def study(loop: "Loop") -> RenderableType:
 def waiting(row: StudyStatus, study: "Study") -> RenderableType:
     """Returns options and state of a study without results."""
     state = {"study": row.name, "command": row.kind, "state": row.status}
-    return facts(state | {name: _plain(value) for name, value in study.shown().items() if value is not None})
+    return facts(state | {name: _plain(value) for name, value in study.to_dict().items() if value is not None})
 
 
 def _plain(value: Any) -> str:
@@ -68,11 +68,11 @@ def study_as_json(loop: "Loop") -> dict[str, Any]:
         "command": loop.study.kind,
         "finished": loop.done,
         "stage": loop.stage,
-        "damaged": loop.unused(),
-        "chosen": loop.chosen(),
+        "damaged": loop.unused_records(),
+        "chosen": loop.choice(),
         "score": None if best is None else best.value,
         "inert": loop.inert,
-        "config": loop.study.shown(),
+        "config": loop.study.to_dict(),
     }
 
 
@@ -167,7 +167,7 @@ def plugins(rows: "Sequence[InstalledPlugin]") -> RenderableType:
     return table(rows, "kind", "name", "stands for", "package", "note")
 
 
-def prepared(images: "DecodedImages") -> RenderableType:
+def decoded_images(images: "DecodedImages") -> RenderableType:
     """Returns the decoded images of a dataset, and the speed of decoding."""
     counts = ", ".join(f"{count:,} {part}" for part, count in images.counts.items())
     rate = f"in {images.seconds:.1f} s ({images.decoded / images.seconds:,.0f} images/s)"

@@ -46,7 +46,7 @@ class MethodCase:
         others: Mapping[str, Value] | None = None,
         path: NumericPath | None = None,
     ) -> None:
-        self.name = method if isinstance(method, str) else self._named(method)
+        self.name = method if isinstance(method, str) else self._register(method)
         self.method = PLUGGED.get(self.name) or METHODS[self.name]
         self.path = path or (COMPILED if find_spec("numba") else TENSORS)
         declared = {hyperparameter.name: hyperparameter for hyperparameter in self.method.hyperparameters}
@@ -84,7 +84,7 @@ class MethodCase:
             if self.train([self.learner(**{name: self.others[name]})], stream).fingerprints[0] != base
         }
 
-    def _named(self, method: Method) -> str:
+    def _register(self, method: Method) -> str:
         names = [name for name, registered in (METHODS | PLUGGED).items() if registered is method]
         if names:
             return names[0]

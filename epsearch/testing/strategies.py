@@ -29,7 +29,7 @@ def strategy_checks(
     every: list[Check] = []
     for space in spaces or (LINE,):
         case = StrategyCase(kind, space, Budget(points, repeats, confidence=confidence))
-        checks = [*checks_of(PROMISES, case), *checks_of(map(_drawn, OF_SCORES), case)]
+        checks = [*checks_of(PROMISES, case), *checks_of(map(_for_all_tables, OF_SCORES), case)]
         every += [(f"{name}[{space}]" if len(spaces) > 1 else name, check) for name, check in checks]
     return every
 
@@ -135,11 +135,11 @@ def suggestions_lie_inside_have_numbers_of_their_own_and_end(case: StrategyCase,
     """Suggestions lie within the space and the budget, whatever the scores are."""
     strategy, suggestions, score = case.build(), list[Suggestion](), scores_of(table)
 
-    def seen(suggestion: Suggestion) -> float | None:
+    def record(suggestion: Suggestion) -> float | None:
         suggestions.append(suggestion)
         return score(suggestion)
 
-    run(strategy, seen)
+    run(strategy, record)
     parameters, most = case.space.parameters, case.budget.points * case.budget.repeats
     for suggestion in suggestions:
         sure(
@@ -184,11 +184,11 @@ def the_best_is_an_observed_value(case: StrategyCase, table: Sequence[float | No
     """It has the highest score, unless the strategy decides alone."""
     strategy, suggestions, score = case.build(), dict[int, Suggestion](), scores_of(table)
 
-    def seen(suggestion: Suggestion) -> float | None:
+    def record(suggestion: Suggestion) -> float | None:
         suggestions[suggestion.number] = suggestion
         return score(suggestion)
 
-    observations = run(strategy, seen)
+    observations = run(strategy, record)
     values, best = [observation.value for observation in observations if observation.value is not None], strategy.best
     sure((best is None) == (not values), f"there must be a best exactly where something was scored, got {best}")
     if best is not None:
@@ -248,13 +248,13 @@ OF_SCORES: tuple[Callable[..., None], ...] = (
 IN_ANY_ORDER = OF_SCORES[-2:]
 
 
-def _drawn(promise: Callable[..., None]) -> Callable[[StrategyCase], None]:
+def _for_all_tables(promise: Callable[..., None]) -> Callable[[StrategyCase], None]:
     """Returns the promise for several fixed lists of scores."""
 
-    def drawn(case: StrategyCase) -> None:
+    def check(case: StrategyCase) -> None:
         for table, draw in tables():
             more = (lambda items, draw=draw: draw.sample(items, len(items)),) if promise in IN_ANY_ORDER else ()
             promise(case, table, *more)
 
-    drawn.__name__, drawn.__doc__ = promise.__name__, promise.__doc__
-    return drawn
+    check.__name__, check.__doc__ = promise.__name__, promise.__doc__
+    return check

@@ -12,8 +12,8 @@ from results.figures.parameter_drawing import (
     add_round,
     add_set,
     colours,
-    displayed,
     title,
+    to_display_unit,
 )
 from results.figures.style import finish, pad_range, plotly, value_axis
 
@@ -31,7 +31,7 @@ def draw(curve: ParameterCurve) -> Any:
 
     Marks and colours are those of `parameter_curve`.
     """
-    curve, repeats = displayed(curve), panels(curve)
+    curve, repeats = to_display_unit(curve), panels(curve)
     titles = [f"Repeat {number}" for number in repeats]
     figure = plotly("subplots").make_subplots(
         rows=1, cols=max(len(repeats), 1), horizontal_spacing=0.03, subplot_titles=titles

@@ -66,7 +66,7 @@ def draw(data: Numbers) -> Any:
     Few lines have a band of ± one standard deviation. Many lines have a second panel for the better half of them, if
     these are close together. Both metrics are in percent; the task k counts from 1.
     """
-    data = metric, curves = _displayed(data)
+    data = metric, curves = _to_display_unit(data)
     few, closer = len(curves) <= MOST_BANDS, zoom(data)
     panels = [1] if closer is None else [1, 2]
     figure = plotly("subplots").make_subplots(rows=len(panels), cols=1, shared_xaxes=True, vertical_spacing=0.05)
@@ -145,7 +145,7 @@ def _curve(label: str, members: list[RunRecord], metric: str, place: int) -> Cur
     return Curve(label, epsilon, tuple(values.mean(axis=0).tolist()), tuple(std.tolist()), len(members), place)
 
 
-def _displayed(data: Numbers) -> Numbers:
+def _to_display_unit(data: Numbers) -> Numbers:
     """Returns the lines in the unit that people see."""
     metric, curves = data
     factor = METRICS[CURVES[metric][0]].display_factor

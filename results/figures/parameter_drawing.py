@@ -129,7 +129,7 @@ def draw(curve: ParameterCurve) -> Any:
     Dots are means with bars of ± one standard error within seeds, faint dots single seeds, in the colour of their round
     from dark (early) to light. A search without intervals has one colour.
     """
-    curve = displayed(curve)
+    curve = to_display_unit(curve)
     figure = plotly("subplots").make_subplots(rows=1, cols=1)
     for number, colour in colours(curve).items():
         add_round(figure, curve, number, colour)
@@ -160,7 +160,7 @@ def colours(curve: ParameterCurve) -> dict[int, str]:
     return dict(zip(rounds, ordered_colours(len(rounds)) if curve.intervals else [BLUE] * len(rounds), strict=True))
 
 
-def displayed(curve: ParameterCurve) -> ParameterCurve:
+def to_display_unit(curve: ParameterCurve) -> ParameterCurve:
     """Returns the points in the unit that people see; the fitted curve follows in `_add_curve`."""
     points, columns = curve.points, ["mean", "std", "within_error"]
     return curve._replace(

@@ -48,7 +48,7 @@ def numbers(results: SearchResults) -> Numbers:
     return results, seeds, difference
 
 
-def _declared(results: SearchResults) -> Metric:
+def _metric(results: SearchResults) -> Metric:
     """Returns the metric; an objective that is not registered while a figure is drawn is in percent, too."""
     return METRICS.get(results.objective, METRICS["A_T"])
 
@@ -57,7 +57,7 @@ def draw(data: Numbers) -> Any:
     """Returns a plotly figure: a dot for each seed, then their mean with its standard error and 95 % t interval."""
     figure = plotly("graph_objects").Figure()
     results, seeds, pair = data
-    metric, unit = subscripts(results.objective), _declared(results).display_unit
+    metric, unit = subscripts(results.objective), _metric(results).display_unit
     hover = f"seed %{{x}}: {metric} %{{customdata[0]:.4g}} − %{{customdata[1]:.4g}} = %{{y:+.4g}}"
     figure.add_scatter(
         x=[str(seed) for seed in seeds["seed"]],
@@ -105,7 +105,7 @@ def draw(data: Numbers) -> Any:
 def caption(data: Numbers) -> str:
     """Returns the caption with the mean, its standard error and its interval."""
     results, _, pair = data
-    metric, digits = results.objective, _declared(results).digits
+    metric, digits = results.objective, _metric(results).digits
     of = f"the chosen {wording.subject(results)} minus that of {wording.baseline_name(results)}"
     text = f"Difference by seed: {metric} of {of}"
     if not pair.n:

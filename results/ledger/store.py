@@ -90,7 +90,7 @@ class Store(Access):
     @try_again
     def all_runs(self) -> list[RunRecord]:
         """Returns every record, in the order of creation, then key."""
-        return [record for _, record in self._undamaged(schema.runs, schema.from_row, *OLDEST_RUNS)]
+        return [record for _, record in self._undamaged_values(schema.runs, schema.from_row, *OLDEST_RUNS)]
 
     @try_again
     def save_study(self, name: str, config: Mapping[str, Any]) -> None:
@@ -127,32 +127,32 @@ class Store(Access):
     @try_again
     def contents(self, phase: str) -> list[tuple[dict[str, Any], str]]:
         """Returns (content, time of creation) of every run on the streams of a phase of PHASES, oldest first."""
-        rows = self._undamaged(schema.runs, _content, *OLDEST_RUNS, where=schema.runs.c.phase == phase)
+        rows = self._undamaged_values(schema.runs, _content, *OLDEST_RUNS, where=schema.runs.c.phase == phase)
         return [(content, row.created) for row, content in rows]
 
     @try_again
     def study(self, name: str) -> StudyRow | None:
         """Returns the study of that name, or None."""
-        rows = self._undamaged(schema.studies, schema.to_study, where=schema.studies.c.name == name)
+        rows = self._undamaged_values(schema.studies, schema.to_study, where=schema.studies.c.name == name)
         return rows[0][1] if rows else None
 
     @try_again
     def studies(self) -> list[StudyRow]:
         """Returns every study, in the order of creation, then name."""
-        return [study for _, study in self._undamaged(schema.studies, schema.to_study, *OLDEST_STUDIES)]
+        return [study for _, study in self._undamaged_values(schema.studies, schema.to_study, *OLDEST_STUDIES)]
 
     @try_again
     def summaries(self) -> dict[str, Summary]:
         """Returns study -> its summary, without damaged summaries and those of a study before it was changed."""
         now = {study.name: study.checksum for study in self.studies()}
-        stored = (summary for _, summary in self._undamaged(schema.summaries, schema.to_summary))
+        stored = (summary for _, summary in self._undamaged_values(schema.summaries, schema.to_summary))
         return {summary.name: summary for summary in stored if now.get(summary.name) == summary.study}
 
     @try_again
     def summary(self, name: str) -> Summary | None:
         """Returns the summary of a study; None where it has none of how the study is now."""
         study = self.study(name)
-        rows = self._undamaged(schema.summaries, schema.to_summary, where=schema.summaries.c.name == name)
+        rows = self._undamaged_values(schema.summaries, schema.to_summary, where=schema.summaries.c.name == name)
         summary = rows[0][1] if rows else None
         return summary if study is not None and summary is not None and summary.study == study.checksum else None
 

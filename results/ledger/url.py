@@ -139,11 +139,11 @@ def without_passwords(text: str, known: Iterable[LedgerUrl] = ()) -> str:
     urls = list(known)
     for url in urls:
         text = text.replace(url.revealed, str(url))
-    text = _hidden(text, urls)  # before the pattern, which would end a password at a space
-    return _hidden(_IN_TEXT.sub(lambda match: str(LedgerUrl(match[0])), text), map(LedgerUrl, _IN_TEXT.findall(text)))
+    text = _hide(text, urls)  # before the pattern, which would end a password at a space
+    return _hide(_IN_TEXT.sub(lambda match: str(LedgerUrl(match[0])), text), map(LedgerUrl, _IN_TEXT.findall(text)))
 
 
-def _hidden(text: str, urls: Iterable[LedgerUrl]) -> str:
+def _hide(text: str, urls: Iterable[LedgerUrl]) -> str:
     secrets = {secret for url in urls for secret in url.secrets if len(secret) >= SHORTEST_SECRET}
     for secret in sorted(secrets, key=len, reverse=True):  # the longest first: one may be part of another
         text = text.replace(secret, HIDDEN)

@@ -178,10 +178,10 @@ def lower_text(metrics: Iterable[str]) -> str:
 def warnings(table: pd.DataFrame, comparable: bool, notes: Sequence[str]) -> list[str]:
     """Returns the notes at the top of a page: other sizes than the paper's, diverged members, the caller's notes."""
     orientation = [] if comparable or not _any_printed(table) else [ORIENTATION]
-    return [*orientation, *_diverged(table[table["diverged"] > 0]), *notes]
+    return [*orientation, *_divergence_notes(table[table["diverged"] > 0]), *notes]
 
 
-def _diverged(broken: pd.DataFrame) -> Iterator[str]:
+def _divergence_notes(broken: pd.DataFrame) -> Iterator[str]:
     """Yields a note on rows with members that diverged, if there are any."""
     if len(broken):
         members = count_text(int(broken["diverged"].sum()), "member")

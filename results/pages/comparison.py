@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from results.figures import added, inside_tasks, over_tasks, transfer
+from results.figures import inside_tasks, over_tasks, plugins, transfer
 from results.html import appendix, page
 from results.labels import count_text, dataset_label, number_text, stream_label
 from results.metrics import METRICS
@@ -57,7 +57,7 @@ def figures(comparison: TableResults) -> Figures:
         "forgetting_curve": (over_tasks, over_tasks.numbers(rows, "F_k")),
         "transfer": (transfer, transfer.numbers(rows)),
         **({"accuracy_over_steps": (inside_tasks, inside)} if len(inside) else {}),
-        **added.numbers(comparison),
+        **plugins.numbers(comparison),
     }
 
 

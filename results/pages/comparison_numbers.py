@@ -23,7 +23,7 @@ def comparison_table(comparison: TableResults) -> pd.DataFrame:
     than two measured seeds, and without any spread. With three to five seeds it is a hint, not a test: see
     `difference_in_errors`. Printed rows of other sizes are left out, unless they are wanted.
     """
-    printed = _printed(comparison) if comparison.printed_beside else [{} for _ in comparison.rows]
+    printed = _printed_rows(comparison) if comparison.printed_beside else [{} for _ in comparison.rows]
     beside = with_printed_rows([row.records for row in comparison.rows], printed, tuple(METRICS), PRINTED_METRICS)
     named = [(row.label, row.method, settings_text(row.settings)) for row in comparison.rows]
     return pd.DataFrame(named, columns=["row", "method", "settings"]).join(beside)
@@ -31,7 +31,7 @@ def comparison_table(comparison: TableResults) -> pd.DataFrame:
 
 def leaves_out(comparison: TableResults) -> bool:
     """Returns whether the paper has printed rows that are not in the table, because the sizes are others."""
-    return not comparison.printed_beside and any(_printed(comparison))
+    return not comparison.printed_beside and any(_printed_rows(comparison))
 
 
 def ranking(comparison: TableResults) -> tuple[pd.DataFrame, float]:
@@ -72,6 +72,6 @@ def row_notes(comparison: TableResults) -> list[tuple[str, ...]]:
     ]
 
 
-def _printed(comparison: TableResults) -> list[dict[str, Printed]]:
+def _printed_rows(comparison: TableResults) -> list[dict[str, Printed]]:
     """Returns the printed row of each row; empty where the paper prints none."""
     return [printed_row(comparison.dataset, row.method) for row in comparison.rows]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from results.figures import added, inside_tasks, memory_panels
+from results.figures import inside_tasks, memory_panels, plugins
 from results.html import appendix, page
 from results.labels import count_text, dataset_label, settings_text, stream_label
 from results.pages.cells import printed_sheet, warnings
@@ -50,7 +50,7 @@ def figures(study: TableResults) -> Figures:
     return {
         "memory_panels": (memory_panels, memory_panels.numbers(memory_table(study))),
         **({"accuracy_over_steps": (inside_tasks, inside)} if len(inside) else {}),
-        **added.numbers(study),
+        **plugins.numbers(study),
     }
 
 
@@ -66,7 +66,7 @@ def memory_table(study: TableResults) -> pd.DataFrame:
     Columns: row, method, memory, settings (text), then n, diverged and those of `with_printed_rows` for A_T, a_1, a_t
     and F_T, as in `comparison_table`.
     """
-    printed = _printed(study) if study.printed_beside else [{} for _ in study.rows]
+    printed = _printed_rows(study) if study.printed_beside else [{} for _ in study.rows]
     beside = with_printed_rows([row.records for row in study.rows], printed, PRINTED_METRICS, PRINTED_METRICS)
     named = [(row.label, row.method, row.memory, settings_text(row.settings)) for row in study.rows]
     return pd.DataFrame(named, columns=["row", "method", "memory", "settings"]).join(beside)
@@ -84,7 +84,7 @@ def memory_notes(study: TableResults) -> list[tuple[str, ...]]:
 
 def leaves_out(study: TableResults) -> bool:
     """Returns whether the paper has printed rows that are not in the table, because the sizes are others."""
-    return not study.printed_beside and any(_printed(study))
+    return not study.printed_beside and any(_printed_rows(study))
 
 
 def latex_metrics() -> tuple[str, ...]:
@@ -104,7 +104,7 @@ def memory_sheet(study: TableResults, table: pd.DataFrame, metrics: Sequence[str
     return printed_sheet(study, table, title, memory_notes(study), metrics or PRINTED_METRICS, printed, sizes)
 
 
-def _printed(study: TableResults) -> list[dict[str, Printed]]:
+def _printed_rows(study: TableResults) -> list[dict[str, Printed]]:
     """Returns the printed row of each row; empty where the paper prints none."""
     return [printed_memory_row(study.dataset, row.method, row.memory) for row in study.rows]
 

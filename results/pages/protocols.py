@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from results.figures import added, inside_tasks, over_tasks, protocol_choices, protocol_costs, protocol_schedules
+from results.figures import inside_tasks, over_tasks, plugins, protocol_choices, protocol_costs, protocol_schedules
 from results.html import appendix, page
 from results.labels import (
     MISSING,
@@ -82,7 +82,7 @@ def figures(results: ProtocolResults) -> Figures:
         **({"protocol_schedules": (protocol_schedules, per_task)} if per_task else {}),
         "accuracy_curve": (over_tasks, over_tasks.numbers(rows, "A_k")),
         **({"accuracy_over_steps": (inside_tasks, inside)} if len(inside) else {}),
-        **added.numbers(results),
+        **plugins.numbers(results),
     }
 
 

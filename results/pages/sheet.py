@@ -150,10 +150,10 @@ def _html_cell(cell: Cell) -> str:
     return "".join(f'<span class="line {line.look}">{_line(line, page.prose)}</span>' for line in cell)
 
 
-def _line(line: Line, escaped: Callable[[str], str]) -> str:
+def _line(line: Line, escape: Callable[[str], str]) -> str:
     """Returns a line in HTML or Markdown, which have the same tag for raised signs."""
-    raised = f"<sup>{escaped(','.join(line.marks))}</sup>" if line.marks else ""
-    return escaped(line.text) + raised
+    raised = f"<sup>{escape(','.join(line.marks))}</sup>" if line.marks else ""
+    return escape(line.text) + raised
 
 
 def _markdown(text: str) -> str:

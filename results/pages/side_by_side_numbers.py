@@ -41,13 +41,13 @@ def check_studies(studies: Sequence[SearchResults]) -> None:
     # By name, as they were asked for: a study beside itself would differ from itself by nothing.
     if len({s.name for s in studies}) < len(studies):
         raise ValueError(f"searches to compare must be different ones, got {names}")
-    for what, values in _shared(studies):
+    for what, values in _data_settings(studies):
         if len(set(values.values())) > 1:
             got = ", ".join(f"{value} ({name})" for name, value in values.items())
             raise ValueError(f"searches to compare must have the same {what}, got {got}")
 
 
-def _shared(studies: Sequence[SearchResults]) -> Iterator[tuple[str, dict[str, str]]]:
+def _data_settings(studies: Sequence[SearchResults]) -> Iterator[tuple[str, dict[str, str]]]:
     """Yields what determines the data that members see, and its value by study where it is known."""
     yield "dataset", {s.name: s.dataset for s in studies}
     yield "score-on", {s.name: s.score_on for s in studies}

@@ -60,7 +60,7 @@ def write_vectors(
         if drawing.data
         for kind in formats
     }
-    for path, image in (_rendered(specs) if specs else {}).items():
+    for path, image in (_render(specs) if specs else {}).items():
         write_atomically(path, with_font(image.decode()).encode() if path.suffix == ".svg" else image)
     return tuple(specs)
 
@@ -96,7 +96,7 @@ def narrow(drawing: Any) -> None:
         if low > 0 and beside.title.text and beside.type != "category":
             low = axis.domain[0] + ROOM
             axis.domain = (low, high)
-        axis.title.text = _broken(axis.title.text or "", int((high - low) * (DRAWN - 62) / LETTER))
+        axis.title.text = _break_lines(axis.title.text or "", int((high - low) * (DRAWN - 62) / LETTER))
 
 
 def with_font(svg: str) -> str:
@@ -118,10 +118,10 @@ def _lines(names: Sequence[str]) -> int:
     return -(-len(dict.fromkeys(names)) // a_line)
 
 
-def _broken(title: str, letters: int) -> str:
+def _break_lines(title: str, letters: int) -> str:
     """Returns a title in lines of at most `letters` letters, not counting tags; longer words stay whole.
 
-    >>> _broken("LCA<sub>10</sub> (fraction)", 12)
+    >>> _break_lines("LCA<sub>10</sub> (fraction)", 12)
     'LCA<sub>10</sub><br>(fraction)'
     """
     lines: list[str] = []
@@ -139,7 +139,7 @@ def _options(drawing: Any, kind: str, width: float) -> dict[str, Any]:
     return {"format": kind, **size, "scale": INCH * width / drawing.layout.width}
 
 
-def _rendered(specs: Mapping[Path, tuple[Any, dict[str, Any]]]) -> dict[Path, bytes]:
+def _render(specs: Mapping[Path, tuple[Any, dict[str, Any]]]) -> dict[Path, bytes]:
     """Returns every image, rendered by one browser without a network."""
     try:
         import kaleido
@@ -155,7 +155,7 @@ def _rendered(specs: Mapping[Path, tuple[Any, dict[str, Any]]]) -> dict[Path, by
             return {path: await browser.calc_fig(drawing, opts=options) for path, (drawing, options) in specs.items()}
 
     try:
-        return _finished(render)
+        return _run(render)
     except ChromeNotFoundError:
         where = f" at {PROGRAM}" if PROGRAM in os.environ else f"; install one, or give its path as {PROGRAM}"
         raise DrawingError(f"figures as files need Chromium or Chrome, and there is none{where}") from None
@@ -163,7 +163,7 @@ def _rendered(specs: Mapping[Path, tuple[Any, dict[str, Any]]]) -> dict[Path, by
         raise DrawingError(f"the browser that draws figures has failed: {error or type(error).__name__}") from error
 
 
-def _finished(render: Any) -> dict[Path, bytes]:
+def _run(render: Any) -> dict[Path, bytes]:
     """Returns the result of a coroutine, also within a notebook, whose thread has a loop of its own."""
     from concurrent.futures import ThreadPoolExecutor
 

@@ -80,7 +80,7 @@ def equivalence(
     """
     values = np.asarray(scores, dtype=np.float64)
     ours = float(values.var(ddof=1)) / len(values) if len(values) > 1 else math.nan
-    return _compared(float(values.mean()) - printed, ours, len(values), (error, n), margin)
+    return _compare(float(values.mean()) - printed, ours, len(values), (error, n), margin)
 
 
 def seeds_needed(result: Equivalence, seeds: int, error: float, n: int) -> int | None:
@@ -98,7 +98,7 @@ def seeds_needed(result: Equivalence, seeds: int, error: float, n: int) -> int |
     level = 1 - ALPHA if inside else (1 + CONFIDENCE) / 2
 
     def enough(count: int) -> bool:
-        then = _compared(result.difference, variance / count, count, (error, n), result.margin)
+        then = _compare(result.difference, variance / count, count, (error, n), result.margin)
         if not then.error or room == 0:
             return room != 0
         critical = student_quantile(level, then.df)
@@ -113,7 +113,7 @@ def seeds_needed(result: Equivalence, seeds: int, error: float, n: int) -> int |
     return many
 
 
-def _compared(difference: float, ours: float, seeds: int, printed: tuple[float, int], margin: float) -> Equivalence:
+def _compare(difference: float, ours: float, seeds: int, printed: tuple[float, int], margin: float) -> Equivalence:
     """Returns the difference with its error; ours: squared error of our mean; printed: error of the other, and n."""
     theirs = printed[0] ** 2
     parts = (ours**2 / (seeds - 1) if seeds > 1 else 0.0) + (theirs**2 / (printed[1] - 1) if theirs else 0.0)

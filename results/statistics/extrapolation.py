@@ -107,7 +107,7 @@ class Extrapolation:
         seeds = present[usable].any(axis=0)
         lower, present, x = lower[usable][:, seeds], present[usable][:, seeds], np.asarray(x, float)[usable]
         group, last = _groups(x), np.nanmean(np.where(present, lower[:, :, -k:].mean(axis=2), np.nan), axis=1)
-        mean, measured, covariance, level = _forecast(*_pooled(group, x, lower, present), tasks)
+        mean, measured, covariance, level = _forecast(*_pool(group, x, lower, present), tasks)
         best, loss, normal = int(np.argmax(mean)), measured - mean, float(ndtri((1 + LEVEL) / 2))
         least = LEAST_ERROR * (tasks - k) / k
         errors, apart = np.hypot(OWN_ERROR * loss, least), np.hypot(APART_ERROR * (loss - loss[best]), least)
@@ -142,7 +142,7 @@ def _groups(x: np.ndarray) -> np.ndarray:
     return np.asarray(np.unique(cell, axis=0, return_inverse=True)[1]).ravel()
 
 
-def _pooled(
+def _pool(
     group: np.ndarray, x: np.ndarray, lower: np.ndarray, present: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns x [G, d], lower [G, S, N] and present [G, S] of groups: means over those of their values that are."""

@@ -60,7 +60,7 @@ def order_effect_p(scores: np.ndarray) -> float | None:
     # A permutation that gives the same sum in another order of addition must count as equal.
     slack = RELATIVE_ZERO * (np.abs(inner).sum() + float(np.abs(table).max()) ** 2 * table.size)
     exact = _count(orders, seeds) <= DRAWS
-    drawn = _all(orders, seeds) if exact else _drawn(orders, seeds)
+    drawn = _all(orders, seeds) if exact else _draw(orders, seeds)
     hits = int(np.count_nonzero(_interaction(inner, drawn) >= measured - slack))
     return hits / len(drawn) if exact else (1 + hits) / (1 + len(drawn))
 
@@ -121,6 +121,6 @@ def _all(orders: int, seeds: int) -> np.ndarray:
     return np.array([(tuple(range(orders)), *permutation) for permutation in others])
 
 
-def _drawn(orders: int, seeds: int) -> np.ndarray:
+def _draw(orders: int, seeds: int) -> np.ndarray:
     """Returns `DRAWS` random permutations [DRAWS, seeds, orders] of a fixed generator."""
     return np.random.default_rng(SEED).permuted(np.tile(np.arange(orders), (DRAWS, seeds, 1)), axis=2)

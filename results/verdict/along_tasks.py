@@ -48,10 +48,10 @@ def in_words(results: SearchResults) -> str:
         f"The search chose {point_text(names, last.choice)}, {in_brief(results)}. Its predicted A_T is {mean} % "
         f"({low} to {high} %)."
     )
-    return f"{text} {seen(results)}{_no_further(results)}"
+    return f"{text} {sight(results)}{_no_further(results)}"
 
 
-def seen(results: SearchResults) -> str:
+def sight(results: SearchResults) -> str:
     """Returns which tasks have chosen, in a sentence; numbered from 1."""
     first, last = int(results.config["cv_tasks"]), results.stages[-1].tasks
     tasks, more = int(results.config["tasks"]), last - first

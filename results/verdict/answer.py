@@ -50,7 +50,7 @@ def answer(results: SearchResults, judged: bool = True) -> str:
         )
     )
     of_scores = () if results.stages else (_share(results), _outside(results), _at_the_end(results))
-    last = (*of_scores, _diverged(results), _far_off(results))
+    last = (*of_scores, _divergence(results), _far_off(results))
     compared = (
         _against_baseline(results),
         _evaluation(results),
@@ -58,7 +58,7 @@ def answer(results: SearchResults, judged: bool = True) -> str:
         references.in_full(results),
         of_search(results),
     )
-    parts = (_joined(first), *compared, _joined((*last, moved)))
+    parts = (_join(first), *compared, _join((*last, moved)))
     return "\n\n".join(filter(None, parts))
 
 
@@ -67,7 +67,7 @@ def _describe_trials(results: SearchResults) -> str:
     return f"{wording.count_points(results)} were tried in {wording.rounds(results)}."
 
 
-def _joined(sentences: Iterable[str]) -> str:
+def _join(sentences: Iterable[str]) -> str:
     return " ".join(filter(None, sentences))
 
 
@@ -203,7 +203,7 @@ def _evaluation(results: SearchResults) -> str:
     else:
         text += f"; {'ε = 0' if wording.is_agem(results) else 'the baseline'} was not evaluated."
     flattered = results.score_on == "eval" and not is_inert(results)  # by a choice, where there was one
-    return (text + (_flattered(results) if flattered else "")).strip()
+    return (text + (_bias(results) if flattered else "")).strip()
 
 
 def _difference(results: SearchResults) -> str:
@@ -217,7 +217,7 @@ def _difference(results: SearchResults) -> str:
     return f"Difference on the same {seeds}: {_points(pair, results.objective)}.{test}"
 
 
-def _flattered(results: SearchResults) -> str:
+def _bias(results: SearchResults) -> str:
     subject = "ε" if results.of_epsilon else f"The {wording.subject(results)}"
     return (
         f" {subject} was chosen on this same stream, so its figures and the difference are biased upwards. No test is "
@@ -261,7 +261,7 @@ def _at_the_end(results: SearchResults) -> str:
     return f"The chosen {wording.subject(results)} is an end of {what}: the search cannot go beyond that end again."
 
 
-def _diverged(results: SearchResults) -> str:
+def _divergence(results: SearchResults) -> str:
     # By key: the same members are in both where the search scored on the evaluation stream.
     members = {r.key: r for r in (*results.search, *results.evaluation)}.values()
     broken = [r for r in members if r.status != "ok"]
@@ -269,7 +269,7 @@ def _diverged(results: SearchResults) -> str:
         return ""
     points = {point_of(r, results.parameters) for r in broken}
     # Numbers before words, which Python cannot compare with each other.
-    listed = _listed(results, sorted(points, key=lambda s: [(not is_number(v), v) for v in s]))
+    listed = _point_list(results, sorted(points, key=lambda s: [(not is_number(v), v) for v in s]))
     of = f"{len(broken)} of {count_text(len(members), 'member')}"
     return f"{of} diverged ({listed}); they are counted but not averaged."
 
@@ -288,7 +288,7 @@ def _far_off(results: SearchResults) -> str:
     return f"{count_text(len(far), 'member')} {what} ({listed}{more}): see whether training failed."
 
 
-def _listed(results: SearchResults, points: list[tuple[Any, ...]]) -> str:
+def _point_list(results: SearchResults, points: list[tuple[Any, ...]]) -> str:
     """Returns a few points, and how many more there are: "ε = 0.5, 0.6 and 3 more"."""
     first = points[:MOST_LISTED]
     if len(results.parameters) == 1:

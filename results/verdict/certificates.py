@@ -17,10 +17,10 @@ def summary(results: SearchResults) -> str:
     if not certificates:  # a study before its end, or one with --certify 0
         return ""
     if results.trainer_repeats is not None:
-        return _repeated(certificates, results.trainer_repeats)
+        return _repeatability(certificates, results.trainer_repeats)
     was, result = ("was", "its result") if len(certificates) == 1 else ("were", "their results")
     again = f"{was} trained a second time, alone, and compared with {result}"
-    allowed = f" {_allowed(results.tolerance)}" if results.tolerance > 0 else ""
+    allowed = f" {_tolerance_text(results.tolerance)}" if results.tolerance > 0 else ""
     return f"{count_text(len(certificates), 'member')} {again} in a cohort: {_largest(certificates)}.{allowed}"
 
 
@@ -30,11 +30,11 @@ def warning(results: SearchResults) -> str:
     if not outside or results.trainer_repeats is False:
         return ""
     if results.trainer_repeats:
-        return f"{_repeated(outside, True)} It is declared to repeat itself, and does not."
+        return f"{_repeatability(outside, True)} It is declared to repeat itself, and does not."
     of = f"{len(outside)} of {count_text(len(results.certificates), 'member')}"
     return (
         f"Trained a second time, alone, {of} had another result than in a cohort: {_largest(outside)}. "
-        f"{_allowed(results.tolerance)}"
+        f"{_tolerance_text(results.tolerance)}"
     )
 
 
@@ -71,7 +71,7 @@ def rounding_warning(results: SearchResults) -> str:
     )
 
 
-def _repeated(certificates: Sequence[Certificate], declared: bool) -> str:
+def _repeatability(certificates: Sequence[Certificate], declared: bool) -> str:
     """Returns in words how far a trainer's results repeat themselves; declared: whether it says that they do."""
     again = "was trained a second time, in a process of its own" + (" with the same seed" if declared else "")
     members = count_text(len(certificates), "member")
@@ -97,5 +97,5 @@ def _largest(certificates: Sequence[Certificate]) -> str:
     return f"the largest difference of any accuracy is {accuracy}, of any parameter {parameter}"
 
 
-def _allowed(tolerance: float) -> str:
+def _tolerance_text(tolerance: float) -> str:
     return f"Accuracies may differ by up to {points_text(tolerance)}." if tolerance > 0 else "No difference is allowed."

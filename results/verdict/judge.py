@@ -37,7 +37,7 @@ def judge(results: SearchResults, peak: Peak | None) -> tuple[Verdict, tuple[Poi
         return with_evaluation(results, _of_first_stage(results, _on_the_curve(results, peak, scores))), ()
     judged = verdict_of_points(
         scores,
-        _diverged(results),
+        _divergence_mask(results),
         bounds=[_bound(results, point) for point in results.points],
         label="value" if len(results.parameters) == 1 else "point",
         members=_members(results),
@@ -112,7 +112,7 @@ def _on_the_curve(results: SearchResults, peak: Peak, scores: np.ndarray) -> Ver
     judged = verdict(
         maximum,
         scores,
-        _diverged(results),
+        _divergence_mask(results),
         label=label,
         natural=names,
         members=_members(results),
@@ -155,7 +155,7 @@ def _chosen_or_end(results: SearchResults, maximum: Maximum, names: tuple[str, s
     return f"The chosen {label} lies within it: take it, or {name}, beyond which {label} cannot go."
 
 
-def _diverged(results: SearchResults) -> np.ndarray:
+def _divergence_mask(results: SearchResults) -> np.ndarray:
     """Returns bool [K, R]: the members that diverged, a row a point and a column a seed."""
     seeds = sorted({r.unit for r in results.search})
     rows = [{r.unit for r in results.members_of(s) if r.status != "ok"} for s in results.points]

@@ -31,11 +31,11 @@ def verdict_of_points(
     else resolved.
     """
     comparison = rivals(scores, CONFIDENCE)
-    kind, text, advice = _judged(scores, lost, comparison, bounds, label, members)
+    kind, text, advice = _judge(scores, lost, comparison, bounds, label, members)
     return Verdict(kind, math.nan, math.nan, text, advice, comparison.best, comparison.rivals)
 
 
-def _judged(
+def _judge(
     scores: np.ndarray,
     lost: np.ndarray | None,
     comparison: Rivals,

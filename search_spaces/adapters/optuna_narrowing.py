@@ -15,7 +15,14 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from search_spaces.adapters.study_parameter import SUGGESTION, StudyParameter, finished, narrowed, number_of, numeric
+from search_spaces.adapters.study_parameter import (
+    SUGGESTION,
+    StudyParameter,
+    finished_trial,
+    narrowed_parameters,
+    number_of,
+    numeric,
+)
 from search_spaces.narrowing import IntervalNarrowing
 from search_spaces.strategy import Suggestion
 
@@ -89,8 +96,10 @@ class IntervalNarrowingSampler(BaseSampler):
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
         """Stops the study when the search is over."""
         # The storage learns of the end of this trial only after this call.
-        trials = [other for other in _trials(study) if other.number != trial.number] + [finished(trial, state, values)]
-        for name in narrowed(trials) if self._parameter is None else {self._parameter}:
+        trials = [other for other in _trials(study) if other.number != trial.number] + [
+            finished_trial(trial, state, values)
+        ]
+        for name in narrowed_parameters(trials) if self._parameter is None else {self._parameter}:
             distribution = numeric(trial.distributions.get(name))
             if distribution is not None and self._search(study, StudyParameter(name, distribution), trials).done:
                 with suppress(RuntimeError):  # asked and told by hand, a study has no loop that could be stopped
@@ -105,7 +114,7 @@ class IntervalNarrowingSampler(BaseSampler):
 
     def _must_be_alone(self, study: Study, trials: Sequence[FrozenTrial], trial: FrozenTrial, name: str) -> None:
         """Raises ValueError when no parameter was named and the study has a second numeric one."""
-        others = narrowed(trials) - {name}
+        others = narrowed_parameters(trials) - {name}
         if self._parameter is None and others:
             # The suggestion that this trial has taken must not count as failed when the study resumes with a name.
             study._storage.set_trial_system_attr(trial._trial_id, SUGGESTION, None)

@@ -55,7 +55,7 @@ class _OptunaStrategy(InRounds):
 
     def _learn(self) -> None:
         """Tells the sampler the last batch."""
-        worst = min((candidate.value for candidate in self._scored()), default=None)
+        worst = min((candidate.value for candidate in self._scored_suggestions()), default=None)
         # In the order of the numbers, not of arrival: timing must not change what is suggested next.
         scores = self._show(len(self._rounds) - 1).scores
         for trial, score in zip(self._trials, scores, strict=True):

@@ -69,7 +69,7 @@ class AskTellSearcher(Searcher, Generic[W, R]):
         # Matched with the open work again: the source may have been told the result in another way meanwhile.
         for work in self._source.ask():
             config_of_work = self._to_config(work)
-            if config_of_work == config if config is not None else _reported(config_of_work, result or {}):
+            if config_of_work == config if config is not None else _is_result_of(config_of_work, result or {}):
                 self._source.tell([self._from_result(work, None if error else result)])
                 return
 
@@ -98,7 +98,7 @@ class AskTellSearcher(Searcher, Generic[W, R]):
         }
 
 
-def _reported(config: Values, result: Values) -> bool:
+def _is_result_of(config: Values, result: Values) -> bool:
     """Returns whether a trial's result is that of a config, which Tune puts into every result."""
     return bool(flatten_dict({"config": config}).items() <= result.items())
 

@@ -92,12 +92,12 @@ def number_of(trial: FrozenTrial, name: str) -> int | None:
     return number if parameter == name else None
 
 
-def narrowed(trials: Sequence[FrozenTrial]) -> set[str]:
+def narrowed_parameters(trials: Sequence[FrozenTrial]) -> set[str]:
     """Returns the names of all parameters for which trials took suggestions."""
     return {trial.system_attrs[SUGGESTION][0] for trial in trials if trial.system_attrs.get(SUGGESTION)}
 
 
-def finished(trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> FrozenTrial:
+def finished_trial(trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> FrozenTrial:
     """Returns a trial as it will be when its end is stored."""
     ended = copy.copy(trial)
     ended.state, ended.values, ended.datetime_complete = state, None if values is None else list(values), datetime.now()

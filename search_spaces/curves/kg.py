@@ -55,10 +55,10 @@ class KnowledgeGradient(InRounds):
         """Returns the points of the next batch; none, with the reason stored, where the search ends."""
         trials = [
             (suggestion.point, observation.scores or (observation.value,))
-            for suggestion, observation in self._observed()
+            for suggestion, observation in self._observed_suggestions()
             if observation.value is not None and self._on_the_curve(suggestion.point)
         ]
-        tried = {suggestion.point for suggestion, _ in self._observed()}
+        tried = {suggestion.point for suggestion, _ in self._observed_suggestions()}
         fresh_ones = (point for point in self._all if point not in tried and self._on_the_curve(point))
         every = [*dict.fromkeys(point for point, _ in trials), *fresh_ones]
         fresh = [point not in tried for point in every]

@@ -30,7 +30,7 @@ class Naming:
         return self._inner
 
     @property
-    def named(self) -> Point | None:
+    def named_point(self) -> Point | None:
         """The point that the curve names; None before the search is done, and without a curve."""
         return self._point
 

@@ -35,18 +35,18 @@ def test_of_what_two_studies_need_each_trains_what_it_claimed(store: Store, othe
     assert store.claims.claim(MANY[: 2 * third]) == set(MANY[: 2 * third])
     assert other.claims.claim(MANY[third:]) == set(MANY[2 * third :])
     assert other.claims.claim(MANY[third:]) == set(MANY[2 * third :])  # it still has them
-    assert store.claims.claimed(MANY) == dict.fromkeys(MANY[: 2 * third], "one") | dict.fromkeys(
+    assert store.claims.claimants(MANY) == dict.fromkeys(MANY[: 2 * third], "one") | dict.fromkeys(
         MANY[2 * third :], "two"
     )
-    assert store.claims.claim([]) == set() and store.claims.claimed([]) == {} and store.claims.claimed(KEYS) == {}
+    assert store.claims.claim([]) == set() and store.claims.claimants([]) == {} and store.claims.claimants(KEYS) == {}
     assert all(len(rows) != 1 for name, rows in content(store).items() if name == "epsearch_claims")
 
 
 def test_claims_are_read_by_who_only_reads(url: str, store: Store) -> None:
     with Store.read(url) as reader:
-        assert reader.claims.claimed(KEYS) == {}
+        assert reader.claims.claimants(KEYS) == {}
         store.claims.claim(KEYS[:2])
-        assert reader.claims.claimed(KEYS) == dict.fromkeys(KEYS[:2], "one")
+        assert reader.claims.claimants(KEYS) == dict.fromkeys(KEYS[:2], "one")
 
 
 @pytest.mark.parametrize("end", ["over", "released", "taken over"])
@@ -59,9 +59,9 @@ def test_claims_end_with_the_lease(store: Store, other: Store, end: str) -> None
         change(store, "UPDATE epsearch_leases SET expires = 1 WHERE name = 'one'")
     if end == "taken over":
         assert store.leases.acquire("one", FAR).token == 2
-    assert other.claims.claimed(KEYS) == {}
+    assert other.claims.claimants(KEYS) == {}
     assert other.claims.claim(KEYS[:3]) == set(KEYS[:3])
-    assert other.claims.claimed(KEYS) == dict.fromkeys(KEYS[:3], "two")
+    assert other.claims.claimants(KEYS) == dict.fromkeys(KEYS[:3], "two")
 
 
 def test_claims_go_with_their_study_and_their_lease_alone(url: str, store: Store, other: Store) -> None:
@@ -98,14 +98,14 @@ def test_what_has_a_record_is_not_claimed(store: Store) -> None:
     store.add(MEMBERS[:2])
     known = {member.key for member in MEMBERS[:2]}
     assert store.claims.claim(KEYS) == set(KEYS) - known
-    assert set(store.claims.claimed(KEYS)) == set(KEYS) - known
+    assert set(store.claims.claimants(KEYS)) == set(KEYS) - known
 
 
 def test_what_has_a_damaged_record_is_trained_again(store: Store) -> None:
     store.add(MEMBERS[:1])
     change(store, "UPDATE epsearch_runs SET steps = 7")
     assert store.claims.claim(KEYS) == set(KEYS)
-    assert store.add(MEMBERS[:1]) == 1 and MEMBERS[0].key not in store.claims.claimed(KEYS)
+    assert store.add(MEMBERS[:1]) == 1 and MEMBERS[0].key not in store.claims.claimants(KEYS)
 
 
 @pytest.mark.parametrize("leased", [True, False])
@@ -115,7 +115,7 @@ def test_a_claim_goes_with_the_record_that_comes(store: Store, other: Store, lea
     if not leased:
         other.lease = None
     other.add(MEMBERS[:1])
-    assert set(store.claims.claimed(KEYS)) == set(KEYS) - {MEMBERS[0].key}
+    assert set(store.claims.claimants(KEYS)) == set(KEYS) - {MEMBERS[0].key}
     store.add(MEMBERS)
     assert content(store)["epsearch_claims"] == []
 
@@ -124,9 +124,9 @@ def test_a_claim_stays_where_the_record_does_not_come(store: Store) -> None:
     store.claims.claim(KEYS)
     with pytest.raises(ValueError, match="JSON"):
         store.add(MEMBERS, Summary("one", "", "begun", None, float("nan"), False))
-    assert set(store.claims.claimed(KEYS)) == set(KEYS)
+    assert set(store.claims.claimants(KEYS)) == set(KEYS)
     store.certify([Certificate(KEYS[0], 0.0, 0.0, "")])
-    assert set(store.claims.claimed(KEYS)) == set(KEYS)
+    assert set(store.claims.claimants(KEYS)) == set(KEYS)
 
 
 def test_claims_change_in_one_transaction_at_a_time(store: Store, other: Store) -> None:
@@ -137,7 +137,7 @@ def test_claims_change_in_one_transaction_at_a_time(store: Store, other: Store) 
         has_to_wait(
             lambda: other.claims.claim(KEYS[:1]), lambda: other.add(MEMBERS[1:2]), lambda: other.leases.release()
         )
-        assert other.claims.claimed(KEYS) == {}
+        assert other.claims.claimants(KEYS) == {}
     assert other.claims.claim(KEYS[:1]) == set(KEYS[:1])
 
 
@@ -174,5 +174,5 @@ def test_many_studies_claim_and_write_at_once(url: str, store: Store, monkeypatc
     assert problems == []
     everything = [key for keys in claimed.values() for key in keys if key not in KEYS]
     assert len(everything) == len(set(everything))
-    owners = store.claims.claimed([*MANY, *KEYS])
+    owners = store.claims.claimants([*MANY, *KEYS])
     assert owners == {key: f"study {number}" for number, keys in claimed.items() for key in keys if key not in KEYS}

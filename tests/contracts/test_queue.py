@@ -239,7 +239,7 @@ def test_a_study_is_deleted_with_its_submission(store: Store, other: Store) -> N
     other.delete_study("demo", list)
     other.leases.release()
     assert [*store.queue.submissions()] == ["another"] and store.events.read("demo") == []
-    assert {one.study for one in store.queue.audited(9)} == {"demo", "another"}, "who asked for what is never deleted"
+    assert {one.study for one in store.queue.changes(9)} == {"demo", "another"}, "who asked for what is never deleted"
     store.queue.submit("demo", GIVEN)
     assert now(store) == (QUEUED, 2, False)
 
@@ -270,13 +270,13 @@ def test_who_asked_for_what_is_kept(store: Store, other: Store) -> None:
     detail = {"priority": 3, "options": {"name": "é\udc80"}}
     store.queue.audit("ann", "submit", "demo", detail)
     other.queue.audit("", "cancel", "another", {})
-    newest, oldest = store.queue.audited(9)
+    newest, oldest = store.queue.changes(9)
     assert (oldest.who, oldest.action, oldest.study, json.loads(oldest.detail)) == ("ann", "submit", "demo", detail)
     assert newest.id > oldest.id and newest.time >= oldest.time > 1.6e9
     assert (
-        store.queue.audited(1) == [newest]
-        and store.queue.audited(9, "demo") == [oldest]
-        and store.queue.audited(9, "x") == []
+        store.queue.changes(1) == [newest]
+        and store.queue.changes(9, "demo") == [oldest]
+        and store.queue.changes(9, "x") == []
     )
 
 
@@ -285,7 +285,7 @@ def test_who_only_reads_sees_the_queue(url: str, store: Store) -> None:
     store.queue.audit("ann", "submit", "demo", {})
     with Store.read(url) as reader:
         assert reader.queue.submissions() == store.queue.submissions() and reader.events.last() == store.events.last()
-        assert reader.queue.audited(9) == store.queue.audited(9)
+        assert reader.queue.changes(9) == store.queue.changes(9)
         assert reader.events.newest("demo", "state") == store.events.newest("demo", "state")
 
 

@@ -20,7 +20,7 @@ from epsearch.control.removing import clean, delete
 from epsearch.failures.errors import UsageError
 from epsearch.findings.listing import load
 from epsearch.preparation.build import build
-from epsearch.stored.transfer import import_file
+from epsearch.reuse.transfer import import_file
 from epsearch.study.kinds import Search
 from results.ledger.store import Store
 from results.ledger.url import LedgerUrl

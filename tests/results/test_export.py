@@ -92,7 +92,7 @@ def test_a_kill_while_a_file_is_written_leaves_nothing(
         during.append(len(list(tmp_path.iterdir())))
 
     monkeypatch.setattr(os, "fsync", look)
-    unnamed = files._unnamed(tmp_path)
+    unnamed = files._unnamed_file(tmp_path)
     if unnamed is not None:
         os.close(unnamed)
     assert write_atomically(path, b"new").read_bytes() == b"new"

@@ -20,7 +20,7 @@ def peak(one):
 def test_the_named_point_is_tried_last_and_is_the_best_whatever_its_score():
     strategy = build((0.31,))
     told = run(strategy, lambda one: -9.0 if one.point == (0.31,) else peak(one))
-    assert strategy.done and strategy.best.point == (0.31,) == strategy.named and strategy.best.value == -9.0
+    assert strategy.done and strategy.best.point == (0.31,) == strategy.named_point and strategy.best.value == -9.0
     assert [one.named for one in strategy.rounds] == [False, False, True] and strategy.rounds[-1].note == NAMED
     assert [one.number for one in told] == list(range(7)) and strategy.best.number == 6
 
@@ -28,7 +28,7 @@ def test_the_named_point_is_tried_last_and_is_the_best_whatever_its_score():
 def test_before_it_has_a_score_and_where_it_fails_the_best_is_that_of_the_search():
     strategy = build((0.31,))
     while not strategy.inner.done:
-        assert strategy.named is None
+        assert strategy.named_point is None
         strategy.tell([observe(one, peak(one)) for one in strategy.ask()])
     (asked,) = strategy.ask()
     assert asked.point == (0.31,) and not strategy.done and strategy.best == strategy.inner.best

@@ -53,15 +53,15 @@ class StrategyDriver:
         most = rounds + -(-self.later() // size) if self._kind.planned else self._study.repeats
         return f"{self.unit} {rounds} of {most}"
 
-    def wanted(self) -> dict[Point, tuple[int, ...]]:
+    def open_seeds(self) -> dict[Point, tuple[int, ...]]:
         """Returns the seeds of open suggestions."""
         return self._shares([suggestion.point for suggestion in self.strategy.ask()])
 
     def assigned_seeds(self) -> dict[Point, tuple[int, ...]]:
         """Returns the seeds of every point so far, open ones included."""
-        return self._assigned(self.strategy)
+        return self._seeds_of(self.strategy)
 
-    def dropped(self) -> dict[Point, int]:
+    def dropped_points(self) -> dict[Point, int]:
         """Returns points that a race dropped in their round of the most seeds, with that number."""
         most: dict[Point, tuple[int, bool]] = {}
         for round in self.strategy.rounds if self._study.race else ():
@@ -138,7 +138,7 @@ class StrategyDriver:
         mean = dict(zip(known, model.mean.tolist(), strict=True))
         return predicted_scores(scores, [mean[point] for point in points]), diverged
 
-    def _assigned(self, strategy: Strategy) -> dict[Point, tuple[int, ...]]:
+    def _seeds_of(self, strategy: Strategy) -> dict[Point, tuple[int, ...]]:
         assigned: dict[Point, tuple[int, ...]] = {}
         for round in strategy.rounds:
             for point, seeds in self._shares(round.points).items():
@@ -155,7 +155,7 @@ class StrategyDriver:
         """Returns the choice of a curve through all scores, without points that lose a seed."""
         from epsearch.loop.strategy_driver.choice_cache import choose_once  # brings scipy along
 
-        assigned = {**self._before, **self._assigned(self._search)}
+        assigned = {**self._before, **self._seeds_of(self._search)}
         seeds = sorted({seed for seeds_of_point in assigned.values() for seed in seeds_of_point})
         scores, diverged = self._scores(list(assigned), seeds, assigned)
         counts = np.array(

@@ -49,7 +49,7 @@ def keep_weights(weights: "dict[str, Tensor] | None", pretrained: str | None) ->
 
 def runtime_env(study: "Study", folder: Path) -> dict[str, Any]:
     """Returns Ray's runtime environment of workers; copies a user's module into `folder`. Raises OSError."""
-    plugins = [name for name in (study.dataset, *study.plugged()) if ":" in name and not name.startswith("folder:")]
+    plugins = [name for name in (study.dataset, *study.plugins()) if ":" in name and not name.startswith("folder:")]
     modules = [name.partition(":")[0] for name in plugins]
     # Workers have the trainers of ours already, with their libraries.
     paths = dict.fromkeys(path for module in modules if module not in PROVIDED for path in _paths(module))

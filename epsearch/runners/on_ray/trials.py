@@ -130,7 +130,7 @@ class Source:
         """Returns the result of a job; None if we stopped the attempt, or another one follows."""
         job, report = attempt
         if report is not None:
-            return None if self.stopping and not {"value", "error"} & report.keys() else _decoded(job, report)
+            return None if self.stopping and not {"value", "error"} & report.keys() else _result_of(job, report)
         self._deaths[job.number] += 1
         deaths, death = self._deaths[job.number], self._killed.pop(job.number, "died")
         if deaths == ATTEMPTS:
@@ -252,7 +252,7 @@ def _tuner(
     )
 
 
-def _decoded(job: Job, report: dict[str, Any]) -> JobResult:
+def _result_of(job: Job, report: dict[str, Any]) -> JobResult:
     """Returns the result of a job from the last report of its worker: a value, or an error."""
     if "value" not in report:
         failure: dict[str, Any] = {"error": "it was stopped"}

@@ -92,8 +92,8 @@ def in_thread(
     """
 
     @wraps(function)
-    async def awaited(*args: Any, **options: Any) -> T:
+    async def run(*args: Any, **options: Any) -> T:
         work = partial(function, *args, **options)
         return await to_thread.run_sync(work, limiter=limiter, abandon_on_cancel=True)
 
-    return awaited
+    return run

@@ -75,7 +75,7 @@ def study_form(kind: str, values: Mapping[str, str], settings: Settings, error: 
     error: the message about its values.
     """
     options = {
-        name: _accepted(option, settings)
+        name: _service_option(option, settings)
         for name, option in KINDS[kind].options().items()
         if name not in SERVER_SET and (settings.modules or not (option.part == TRAINER or name in MODULES))
     }
@@ -88,7 +88,7 @@ def study_form(kind: str, values: Mapping[str, str], settings: Settings, error: 
     return {title: fields for title, fields in groups.items() if fields}
 
 
-def _accepted(option: Option, settings: Settings) -> Option:
+def _service_option(option: Option, settings: Settings) -> Option:
     """Returns an option with the choices and the help that hold for a service."""
     text, usual, choices = option.help, option.usual, option.type.choices
     for part, allowed in ((OF_FOLDERS, settings.roots), (OF_MODULES, settings.modules)):
@@ -111,7 +111,7 @@ def extension_form(study: Study, values: Mapping[str, str], settings: Settings, 
     texts, options = field_values(study) | dict(values), study.options()
     wrong = wrong_field(options, values, error)
     return [
-        _field(_accepted(options[name], settings), None, texts.get(name, ""), name == wrong)
+        _field(_service_option(options[name], settings), None, texts.get(name, ""), name == wrong)
         for name in study.extendable_options
     ]
 
@@ -146,7 +146,7 @@ def _usual(options: Mapping[str, Option], values: Mapping[str, str]) -> dict[str
 
 def again(study: Study) -> dict[str, str]:
     """Returns the values of a form that make the same study: kind, dataset, and options other than the defaults."""
-    basic: dict[str, Any] = {name: study.value(name) for name in ("dataset", "method") if study.shown().get(name)}
+    basic: dict[str, Any] = {name: study.value(name) for name in ("dataset", "method") if study.to_dict().get(name)}
     if study.foreign:  # its declared defaults would take a process
         usual = {name: _text(option.show(option.default)) for name, option in study.options().items()}
     else:
@@ -161,7 +161,7 @@ def again(study: Study) -> dict[str, str]:
 
 def field_values(study: Study) -> dict[str, str]:
     """Returns every option of a study as text; empty for None."""
-    return {name: _text(value) for name, value in study.shown().items()} | {"from_pack": _pack_text(study.from_pack)}
+    return {name: _text(value) for name, value in study.to_dict().items()} | {"from_pack": _pack_text(study.from_pack)}
 
 
 def _pack_text(pack: Pack | None) -> str:
@@ -184,7 +184,7 @@ def _field(option: Option, published: str | None, value: str, wrong: bool) -> Fi
     default = in_words(option.usual) if option.usual else _text(option.show(option.default))
     if published is not None and (default.startswith(DATASETS) or default == "0 1"):
         default = published
-    allowed = _allowed(option)
+    allowed = _allowed_values(option)
     if option.default is False:
         kind = "flag"
     elif allowed and option.name != "dataset" and value in ("", *allowed):  # the name of a plug-in is text
@@ -206,7 +206,7 @@ def in_words(text: str) -> str:
     return re.sub(r"--([a-z-]+)", lambda flag: flag[1].replace("-", " "), text).replace("`", "")
 
 
-def _allowed(option: Option) -> Collection[str]:
+def _allowed_values(option: Option) -> Collection[str]:
     """Returns the only values of an option; () if it accepts others, too."""
     if option.name == "dataset":
         return tuple(definitions())

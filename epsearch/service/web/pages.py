@@ -99,7 +99,7 @@ def _lists(pages: APIRouter, service: Service) -> None:
             every=len(every),
             wanted=wanted,
             sort=sort,
-            sorts={field: urlencode(query | {"sort": _turned(field, sort)}) for field in FIELDS},
+            sorts={field: urlencode(query | {"sort": _next_order(field, sort)}) for field in FIELDS},
             states=STATES,
             labelled=sorted({tag for status in every for tag in status.tags}),
             submitters=sorted({status.submitter for status in every if status.submitter}),
@@ -128,7 +128,7 @@ def _study(pages: APIRouter, service: Service) -> None:
         results = config = again = None
         try:
             stored = studies.study(name)
-            config = {option: value for option, value in stored.shown().items() if option not in SERVER_SET}
+            config = {option: value for option, value in stored.to_dict().items() if option not in SERVER_SET}
             again = urlencode(forms.again(stored)) if status.state in ENDED else None
             results = service.results.get(name)
         except UsageError as refusal:  # a row that is damaged, or of another version
@@ -198,7 +198,7 @@ def _ledger(pages: APIRouter, service: Service) -> None:
 
     @pages.get("/changes")
     def changes(request: Request) -> Response:
-        newest = service.studies.store.queue.audited(MOST_CHANGES)
+        newest = service.studies.store.queue.changes(MOST_CHANGES)
         return render(
             request,
             "changes.html",
@@ -206,7 +206,7 @@ def _ledger(pages: APIRouter, service: Service) -> None:
         )
 
 
-def _turned(field: str, sort: str) -> str:
+def _next_order(field: str, sort: str) -> str:
     """Returns the order by a field that a click on its header asks for: the other one where it is sorted by it."""
     first, other = (f"-{field}", field) if field in ("created", "score") else (field, f"-{field}")
     return other if sort == first else first

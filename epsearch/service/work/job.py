@@ -20,10 +20,10 @@ def main() -> None:
     try:
         from epsearch.failures.lines import run_command
 
-        status = run_command(partial(_work_with_traceback, sys.argv[1:]), stop.printing)
+        status = run_command(partial(_work_with_traceback, sys.argv[1:]), stop.begin_printing)
     except KeyboardInterrupt:
         end()
-    stop.printed()
+    stop.end_printing()
     sys.exit(status)
 
 

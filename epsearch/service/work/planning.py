@@ -55,7 +55,7 @@ class Planner:
     def _make(self, study: Study) -> dict[str, Any]:
         begun = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="epsearch-") as folder:
-            options = {name: value for name, value in study.shown().items() if value is not None}
+            options = {name: value for name, value in study.to_dict().items() if value is not None}
             file = Path(folder) / "study.yaml"
             file.write_text(yaml.safe_dump(options, allow_unicode=True), encoding="utf-8")
             kind = [] if study.kind == Search.kind else [study.kind]

@@ -48,7 +48,7 @@ def to_use(place: URL, url: LedgerUrl) -> Engine:
 
     @event.listens_for(engine, "do_connect")
     def connect(_dialect: Any, _record: Any, arguments: Any, options: Any) -> Any:
-        return _bounded().connect(*arguments, **options)
+        return _connection_class().connect(*arguments, **options)
 
     # Before SQLAlchemy's own first look at the server, which fails where text has no encoding.
     @event.listens_for(engine, "connect", insert=True)
@@ -67,7 +67,7 @@ def to_use(place: URL, url: LedgerUrl) -> Engine:
 
 
 @cache
-def _bounded() -> Any:
+def _connection_class() -> Any:
     """Returns psycopg's class of connections with a limit to every wait: a server may be silent without closing."""
     import psycopg
     from psycopg.errors import _WaitTimeout

@@ -172,7 +172,7 @@ class Access(AbstractContextManager["Access"]):
                         damage[str(row.key)] = str(error)
         return made
 
-    def _undamaged(
+    def _undamaged_values(
         self, table: Table, make: Callable[[Row[Any]], One], *order: Column[str], where: Any = None
     ) -> list[tuple[Row[Any], One]]:
         """Returns (row, value that `make` makes of it) of every undamaged row, in this order."""

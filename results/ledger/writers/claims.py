@@ -43,7 +43,7 @@ class Claims(Repository):
         return ours
 
     @reads(claims, dict)
-    def claimed(self, connection: Connection, keys: Collection[str]) -> dict[str, str]:
+    def claimants(self, connection: Connection, keys: Collection[str]) -> dict[str, str]:
         """Returns key -> study that has claimed it, for those keys that a study is training now."""
         return live_claims(connection, sorted(set(keys)))
 

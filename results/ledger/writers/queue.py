@@ -121,7 +121,7 @@ class Queue(Repository):
         put = insertion(connection, queue).values(study=name, **values)  # first, as it locks an SQLite file
         put = put.on_conflict_do_nothing(index_elements=[queue.c.study])
         new = connection.execute(put.returning(queue.c.study)).scalar_one_or_none() is not None
-        present = _locked(connection, name)
+        present = _lock(connection, name)
         before = None if new else _submission(connection.execute(select(queue).where(queue.c.study == name)).one())
         waiting = present is not None and present.state in (QUEUED, RUNNING)
         if before is not None and before.open and before.readable and waiting:
@@ -208,7 +208,7 @@ class Queue(Repository):
         connection.execute(audit.insert().values(**values, detail=json.dumps(dict(detail), allow_nan=False)))
 
     @reads(schema.audit, list)
-    def audited(self, connection: Connection, most: int, name: str | None = None) -> list[Change]:
+    def changes(self, connection: Connection, most: int, name: str | None = None) -> list[Change]:
         """Returns up to `most` of the newest requested changes, newest first; name: of this study only."""
         query = select(audit).order_by(audit.c.id.desc()).limit(most)
         rows = connection.execute(query if name is None else query.where(audit.c.study == name)).all()
@@ -306,7 +306,7 @@ def _check_limits(connection: Connection, name: str, owner: str, limits: Limits)
             raise QueueFull(most, whose)
 
 
-def _locked(connection: Connection, name: str) -> LeaseState | None:
+def _lock(connection: Connection, name: str) -> LeaseState | None:
     """Locks the rows of a study, always in this order, and returns how it stands."""
     connection.execute(queue.update().where(queue.c.study == name).values(open=queue.c.open))
     connection.execute(leases.update().where(leases.c.name == name).values(token=leases.c.token))
@@ -315,7 +315,7 @@ def _locked(connection: Connection, name: str) -> LeaseState | None:
 
 def _leave(connection: Connection, name: str, state: str, reason: str = "") -> bool:
     """Changes the state of a study that nobody trains, and that is queued or was left running; whether it did."""
-    present = _locked(connection, name)
+    present = _lock(connection, name)
     if present is None or present.held or present.state not in (QUEUED, RUNNING):
         return False
     values: dict[str, object] = {"state": state, "reason": reason, "changed": now(connection)}

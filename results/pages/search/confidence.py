@@ -154,13 +154,13 @@ def _header(trusted: Assessment) -> list[tuple[str, str]]:
         *([("adjusted", "%")] if trusted.race is not None else []),
         ("sd", "%"),
         ("95 % interval", "Student's t"),
-        *([("95 % interval", "bootstrap")] if _resampled(trusted) else []),
+        *([("95 % interval", "bootstrap")] if _has_resamples(trusted) else []),
         *([("difference", "± s.e."), ("p", ""), ("p", "Holm")] if trusted.comparisons else []),
-        *([("best in", "% of resamples")] if _resampled(trusted) else []),
+        *([("best in", "% of resamples")] if _has_resamples(trusted) else []),
     ]
 
 
-def _resampled(trusted: Assessment) -> bool:
+def _has_resamples(trusted: Assessment) -> bool:
     """Returns whether there are enough seeds for anything that rests on resamples."""
     return trusted.seeds >= FEWEST_SEEDS
 
@@ -176,9 +176,9 @@ def _row(trusted: Assessment, point: TrustedPoint) -> tuple[str, list[str]]:
         *([number_text(point.adjusted, DIGITS)] if trusted.race is not None else []),
         number_text(spread.std, DIGITS),
         _between(spread.low, spread.high),
-        *([_between(spread.bootstrap_low, spread.bootstrap_high)] if _resampled(trusted) else []),
+        *([_between(spread.bootstrap_low, spread.bootstrap_high)] if _has_resamples(trusted) else []),
         *(_against(point.against) if trusted.comparisons else ()),
-        *([number_text(100 * point.probability, 0)] if _resampled(trusted) else []),
+        *([number_text(100 * point.probability, 0)] if _has_resamples(trusted) else []),
     ]
     return "chosen" if point.point == trusted.chosen else "", cells
 
@@ -205,7 +205,7 @@ def _remark(trusted: Assessment) -> str:
     )
     if trusted.race is not None and trusted.race.dropped:
         text += " The race dropped values whose first seeds were low: their means are biased downwards."
-    if _resampled(trusted):
+    if _has_resamples(trusted):
         text += " Bootstrap intervals are BCa; the share of resamples is an overestimate for the best value."
     if not trusted.comparisons or trusted.baseline is None:
         return text

@@ -53,7 +53,7 @@ def methods_paragraph(results: SearchResults) -> str:
     What was searched, by which rule, with which seeds; that search and evaluation share no task; the result of the
     evaluation and the verdict; the version of the software.
     """
-    parts = (_searched(results), _setup(results), _protocol(results), _rule(results), _evaluation(results))
+    parts = (_search(results), _setup(results), _protocol(results), _rule(results), _evaluation(results))
     return " ".join(filter(None, (*parts, *_checks(results))))
 
 
@@ -94,7 +94,7 @@ def _version(results: SearchResults) -> str:
         return "unknown"
 
 
-def _searched(results: SearchResults) -> str:
+def _search(results: SearchResults) -> str:
     """Returns the sentence on method, dataset, software, interval and strategy."""
     searched = f"{wording.searched_parameters(results)} of {method_label(results.method)}"
     tool, domains = f"epsearch {_version(results)}", " and ".join(_domains(results))
@@ -221,7 +221,7 @@ def _evaluation(results: SearchResults) -> str:
     if results.score_on == "eval":
         return "The choice was made on the evaluation stream itself, so its scores there are biased upwards."
     tasks = count_text(results.evaluation[0].tasks, "other task" if results.score_on == "cv" else "task")
-    tested = f"On {_tested(results)} of {tasks} with {_seeds(results.eval_seeds, results.orders)}"
+    tested = f"On {_test_data(results)} of {tasks} with {_seeds(results.eval_seeds, results.orders)}"
     chosen = f"{_score(results, results.chosen)} with {point_text(results.parameters, results.chosen)}"
     pair = baseline_pair(results, evaluation=True)
     if results.baseline is None or not pair.n:
@@ -238,7 +238,7 @@ def _evaluation(results: SearchResults) -> str:
     return f"{text}{p})."
 
 
-def _tested(results: SearchResults) -> str:
+def _test_data(results: SearchResults) -> str:
     return "an evaluation stream" if results.score_on == "cv" else "the test sets"
 
 

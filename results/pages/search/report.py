@@ -7,7 +7,6 @@ from pathlib import Path
 import pandas as pd
 
 from results.figures import (
-    added,
     best_so_far,
     forecast,
     inside_tasks,
@@ -15,6 +14,7 @@ from results.figures import (
     orders,
     over_tasks,
     parameter_curve,
+    plugins,
     seed_differences,
     shrinking,
     slices,
@@ -80,7 +80,7 @@ def figures(results: SearchResults) -> Figures:
         "accuracy_curve": (over_tasks, over_tasks.numbers(evaluated_rows(results), "A_k")),
         **({"accuracy_over_steps": (inside_tasks, inside)} if len(inside) else {}),
         **({"seed_differences": (seed_differences, differences)} if differences[2].n else {}),
-        **added.numbers(results),
+        **plugins.numbers(results),
     }
 
 
@@ -110,33 +110,33 @@ def _page(results: SearchResults, drawings: Figures) -> str:
     # Drawn where they stand, because parts of the page unfold below the figure to which they belong.
     left = dict(drawings)
 
-    def drawn(name: str, *folds: str) -> str:
+    def draw(name: str, *folds: str) -> str:
         return page.figure(name, *left.pop(name), *folds) if name in left else ""
 
-    others = [drawn(name) for name in added.names()]
+    others = [draw(name) for name in plugins.names()]
     first, *further = (name for name, (module, _) in drawings.items() if module in (parameter_curve, slices, forecast))
     evaluated = drawings["accuracy_curve"][1][1]
     body = [
-        first_screen.first_screen(results, drawn(first, *_repeats(drawn, first))),
+        first_screen.first_screen(results, draw(first, *_repeats(draw, first))),
         first_screen.in_full(results),
         confidence.how_far(results),
         sections.what_was_run(results),
         evaluation.evaluation(
             results,
-            drawn("seed_differences"),
-            drawn("accuracy_curve") if evaluated else "",
-            drawn("accuracy_over_steps"),
+            draw("seed_differences"),
+            draw("accuracy_curve") if evaluated else "",
+            draw("accuracy_over_steps"),
         ),
         *(
-            _further(results, drawings, name, drawn(name, *_repeats(drawn, name)), unfolds=place > 0)
+            _further(results, drawings, name, draw(name, *_repeats(draw, name)), unfolds=place > 0)
             for place, name in enumerate(further)
         ),
         sections.stages(results),
-        page.section(f"{wording.heading(wording.searched_parameters(results))} by order of tasks", drawn("orders"))
+        page.section(f"{wording.heading(wording.searched_parameters(results))} by order of tasks", draw("orders"))
         if "orders" in drawings
         else "",
-        page.section("How the interval shrank", drawn("shrinking")) if "shrinking" in drawings else "",
-        page.section("What the search trained", drawn("best_so_far")),
+        page.section("How the interval shrank", draw("shrinking")) if "shrinking" in drawings else "",
+        page.section("What the search trained", draw("best_so_far")),
         sections.search(results),
         page.section("Figures of this study's own", *others) if others else "",
         methods_section.methods(results),
@@ -157,9 +157,9 @@ def _page(results: SearchResults, drawings: Figures) -> str:
     )
 
 
-def _repeats(drawn: Callable[[str], str], name: str) -> list[str]:
+def _repeats(draw: Callable[[str], str], name: str) -> list[str]:
     """Returns the figure of the later repeats as a part that unfolds below the figure of all; [] without it."""
-    figure = drawn(f"{name}{REPEATS}")
+    figure = draw(f"{name}{REPEATS}")
     return [page.fold("Later repeats", figure)] if figure else []
 
 

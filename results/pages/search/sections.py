@@ -139,7 +139,7 @@ def stages(results: SearchResults) -> str:
     ]
     rows = (("", along_tasks.row(results, stage)) for stage in results.stages)
     heading = "Along tasks"
-    remark = f"Rivals: values that may be above the choice by more than a point. {along_tasks.seen(results)}"
+    remark = f"Rivals: values that may be above the choice by more than a point. {along_tasks.sight(results)}"
     return page.section(heading, page.table(header, rows, heading), page.small(remark))
 
 

@@ -218,7 +218,7 @@ def test_a_database_that_goes_while_it_is_read_is_not_damage(epsearch, monkeypat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("goes", "of"), [("read", LedgerUrl), ("_undamaged", Store)], ids=["opened", "read"])
+@pytest.mark.parametrize(("goes", "of"), [("read", LedgerUrl), ("_undamaged_values", Store)], ids=["opened", "read"])
 def test_the_final_report_waits_for_a_database_that_has_gone(epsearch, monkeypatch, tmp_path, goes, of):
     """Both when the ledger is opened for it, and when its runs are read."""
     shutil.copytree(finished(), tmp_path / "runs")

@@ -65,10 +65,10 @@ def test_a_command_that_trains_says_what_is_kept(process):
 
 def test_nothing_comes_between_the_last_words(process):
     stop = StopHandler()
-    stop.printing()
+    stop.begin_printing()
     press(stop)
     assert process.status is None
-    stop.printed()
+    stop.end_printing()
     with pytest.raises(Ended):
         press(stop)
     assert process.written == b""
@@ -134,7 +134,7 @@ def test_the_signal_of_a_scheduler_changes_no_status_at_the_end(tmp_path):
         "        kill(pid, number)\n"
         "sys.late = Late()\n"
         "stop = listen()\n"
-        "stop.printed()\n"
+        "stop.end_printing()\n"
         "os.kill(os.getpid(), TIME_SIGNAL)\n"
         "sys.exit(75)\n"
     )

@@ -49,7 +49,7 @@ def listed(study):
 def replayed(study, store):
     """The same, from the records alone."""
     loop = stored_loop(store.study(study.name), store, study.storage, study.out)
-    return loop.state(), loop.chosen(), loop.best and loop.best.value, loop.inert
+    return loop.state(), loop.choice(), loop.best and loop.best.value, loop.inert
 
 
 def follow(study, train=PEAK, extend=False):

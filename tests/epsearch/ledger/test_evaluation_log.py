@@ -101,7 +101,7 @@ def test_a_home_that_is_read_only_is_told_once(tmp_path):
 def test_a_lock_that_is_never_given_back_stops_nothing(tmp_path, monkeypatch):
     file, lines = tmp_path / "looks.jsonl", []
     monkeypatch.setattr(evaluation_log, "WAIT_SECONDS", 0.0)
-    with evaluation_log._locked(file), redirect_notes(lines.append):
+    with evaluation_log._open_locked(file), redirect_notes(lines.append):
         EvaluationLog(file).add([record(1)])
     assert len(lines) == 1 and "locked" in lines[0] and rates(file) == []
 

@@ -57,7 +57,7 @@ def server(monkeypatch, tmp_path):
         return sqlite3.connect(file, factory=Connection, check_same_thread=False)
 
     monkeypatch.setattr(engine, "create_engine", connected)
-    monkeypatch.setattr(postgresql, "_bounded", lambda: SimpleNamespace(connect=opened))
+    monkeypatch.setattr(postgresql, "_connection_class", lambda: SimpleNamespace(connect=opened))
 
 
 def everything(folder):
@@ -201,7 +201,7 @@ def test_what_the_driver_says_does_not_show_it(epsearch, monkeypatch):
     def refuse(*_):
         raise sqlite3.OperationalError(f"no connection to 'host=db.example password={PASSWORD}' nor with {ENCODED}")
 
-    monkeypatch.setattr(postgresql, "_bounded", lambda: SimpleNamespace(connect=lambda *_, **__: refuse()))
+    monkeypatch.setattr(postgresql, "_connection_class", lambda: SimpleNamespace(connect=lambda *_, **__: refuse()))
     answer = epsearch("list", "--storage", URLS["login"])
     assert answer.status == 2 and "no connection to 'host=db.example" in answer.err
     nothing_has_the_password(answer.err)

@@ -35,7 +35,7 @@ def begun(tmp_path):
 
 def test_every_member_comes_with_the_answer_so_far(begun):
     study, opened = begun
-    assert opened().chosen() is None and opened().headline() == "0/1 rows"
+    assert opened().choice() is None and opened().headline() == "0/1 rows"
     train = fake(lambda one: 0.7 + 0.001 * one.seed)
     answers = []
     while not (loop := opened()).done:

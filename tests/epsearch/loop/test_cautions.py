@@ -157,7 +157,7 @@ def test_reports_say_it(small_study, monkeypatch, top, images, part):
     with Store.open(study.storage) as store:
         loop = make(study, store)
         finish(loop, fake(lambda one: 0.9 - 0.3 * abs(one.epsilon - top) + 0.001 * one.seed))
-    assert loop.chosen() == {"epsilon": top}
+    assert loop.choice() == {"epsilon": top}
     assert search_results(loop, {}).notes == ((said.SMALL_STREAM,) if top == 1 else ())
     monkeypatch.setattr(said, "SMALL", "")
     monkeypatch.setattr(said, "FULL_TASKS", {"permuted_digits": 1_437})

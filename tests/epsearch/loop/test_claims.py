@@ -115,7 +115,7 @@ def test_a_job_is_claimed_when_a_worker_is_there_for_it(two):
     one.workers = 1
     (job,) = one.ask()
     assert one.ask() == [job], "the same one until it is told"
-    claimed = set(one._store.claims.claimed(map(one._key, one.missing())))
+    claimed = set(one._store.claims.claimants(map(one._key, one.missing())))
     assert claimed == {one._key(run) for run in job.runs}
     one.claims.begins = lambda job: False
     one.tell([TRAIN(job)])
@@ -153,7 +153,7 @@ def test_a_job_that_is_given_up_frees_its_place_and_is_not_claimed_again(two):
     (job,) = one.ask()
     assert job.number not in seen and len(set(seen)) == 3
     missing = [one._key(run) for run in one.missing()]
-    assert set(one._store.claims.claimed(missing)) == {one._key(run) for run in job.runs} & {*missing}
+    assert set(one._store.claims.claimants(missing)) == {one._key(run) for run in job.runs} & {*missing}
     one.claims.begins = lambda job: False
     one.tell([TRAIN(job)])
     assert one.ask() == [], "those for which there is no time now may be trained later"

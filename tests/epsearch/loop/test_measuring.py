@@ -77,7 +77,7 @@ def test_without_them_metrics_say_why_they_are_missing(small_study):
     with opened(study) as store:
         loop = make(study, store)
         finish(loop)
-    with add_plugins(study.shown()):
+    with add_plugins(study.to_dict()):
         lines = undefined_metrics(loop.search_records())
     assert [line for line in lines if "--measure-every" in line] == [
         f"{name} is not defined here: it needs {metric.needs}." for name, metric in INSIDE_METRICS.items()
@@ -181,7 +181,7 @@ def test_a_comparison_measures_all_methods_but_joint_training(epsearch, small_st
 
 def test_a_metric_that_is_the_objective_has_one_column(small_study):
     study = small_study(objective="min-ACC", add_metrics=["min-acc", "wc-acc"])
-    with add_plugins(study.shown()):
+    with add_plugins(study.to_dict()):
         assert [name for name in METRICS if name.endswith("-ACC")] == ["min-ACC", "WC-ACC"]
     with pytest.raises(UsageError, match="no objective"):
         small_study(objective="min-acc-task-ends")

@@ -232,8 +232,8 @@ def test_an_order_learns_nothing_from_another(study, store, tmp_path):
 @pytest.mark.slow
 def test_an_order_that_leaks_is_caught(study, store, monkeypatch):
     """Trials of order 1 with the members of order 0: the judged members of that order are then not of its choices."""
-    real = walks.Walk._prefixed
-    monkeypatch.setattr(walks.Walk, "_prefixed", lambda self, *how: real(self, *how)._replace(order=0))
+    real = walks.Walk._run
+    monkeypatch.setattr(walks.Walk, "_run", lambda self, *how: real(self, *how)._replace(order=0))
 
     def by_order(job):
         return fake_matrices(matrix)(job)
@@ -242,7 +242,7 @@ def test_an_order_that_leaks_is_caught(study, store, monkeypatch):
     finish(loop, by_order)
     with pytest.raises(AssertionError):
         of_its_order(loop)
-    monkeypatch.setattr(walks.Walk, "_prefixed", real)
+    monkeypatch.setattr(walks.Walk, "_run", real)
     sound = make(study(protocols="seen-tasks", orders=2), store)
     finish(sound, by_order)
     of_its_order(sound)
@@ -390,7 +390,7 @@ def test_costs_of_many_runs_make_the_tests_of_a_stream_once(study, store):
 def test_a_whole_run_measures_its_first_tasks_whatever_comes_later(study, store):
     """By hand: of a run of four tasks that diverges in the third, the first two are known."""
     loop = make(study(protocols="first-2,end-of-training"), store)
-    run = loop.walks["end-of-training", 0].wanted()[0]
+    run = loop.walks["end-of-training", 0].next_runs()[0]
     accuracies = np.arange(16.0).reshape(4, 4) / 16
     lost = replace(replace_content(loop, run), accuracies=accuracies, status="diverged", diverged_task=2)
     assert walks.matrices_of([lost], 2).tolist() == [[[0, 1 / 16], [4 / 16, 5 / 16]]]
@@ -463,7 +463,7 @@ def test_the_search_tasks_are_seen_by_their_test_sets(study):
 
 def test_a_share_that_ends_with_a_task_is_the_same_run(study, store):
     loop = make(study(protocols="first-2,50-percent"), store)
-    keys = [{loop._key(run) for run in loop.walks[name, 0].wanted()} for name in loop.study.protocols]
+    keys = [{loop._key(run) for run in loop.walks[name, 0].next_runs()} for name in loop.study.protocols]
     assert keys[0] == keys[1] and len(keys[0]) == 3 * 2
 
 

@@ -125,11 +125,11 @@ def test_a_plugin_that_only_says_what_is_seen_makes_a_search(small_study, store,
     monkeypatch.setattr("epsearch.study.names.load_plugin", lambda kind, name: None)
     monkeypatch.setattr("epsearch.preparation.data.load_plugin", load_plugin_of_nothing(load_plugin))
     study = small_study(**ONE | ER | {"protocol": "mine:early"})
-    assert study.plugged() == {"mine:early": "protocol"} and not study.scores_judge and study.validation == 0
+    assert study.plugins() == {"mine:early": "protocol"} and not study.scores_judge and study.validation == 0
     loop = make_loop(study, study.request("eval").open().describe(), store)
     assert loop.ask()[0].prefix == (2, None) and loop.ask()[0].phase == "eval"
     point = study.example
-    assert loop._judged(point, study.units[0]) == Run("eval", study.learner(point, 0))
+    assert loop._evaluation_run(point, study.units[0]) == Run("eval", study.learner(point, 0))
 
 
 def load_plugin_of_nothing(load):

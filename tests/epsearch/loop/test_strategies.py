@@ -218,7 +218,9 @@ class TestRace:
         assert {record.seed for record in loop.evaluation_records()} == {0, 1, 2}
         again = make(study, store)
         assert again.done and again.best == loop.best and again.driver.assigned_seeds() == loop.driver.assigned_seeds()
-        assert loop.dropped() and all(len(loop.driver.assigned_seeds()[point]) < 6 for point in loop.dropped())
+        assert loop.dropped_points() and all(
+            len(loop.driver.assigned_seeds()[point]) < 6 for point in loop.dropped_points()
+        )
 
     def test_the_rule_of_a_race_is_stored_with_it(self, small_study, store):
         race, plain = small_study(name="one", race=True), small_study(name="one")

@@ -86,7 +86,7 @@ class TestRows:
     def test_the_definitions_values_are_part_of_the_study(self):
         """So that a stored comparison stays what it was when a definition changes."""
         study = build(Comparison, {"methods": "ewc,agem", "settings": "ewc.lr=0.5"})
-        assert study.shown()["settings"] == {"ewc.lr": 0.5, "ewc.strength": 10.0, "agem.lr": 0.03}
+        assert study.to_dict()["settings"] == {"ewc.lr": 0.5, "ewc.strength": 10.0, "agem.lr": 0.03}
 
     @pytest.mark.slow
     def test_a_plug_in_has_the_datasets_learning_rate(self):
@@ -94,11 +94,11 @@ class TestRows:
         plug_in = "trainers.methods.agem:AGEM"
         with patch.dict(PLUGGED):
             study = build(Comparison, {"methods": f"agem,{plug_in}"})
-            assert study.shown()["settings"] == {"agem.lr": 0.03, f"{plug_in}.lr": 0.03}
+            assert study.to_dict()["settings"] == {"agem.lr": 0.03, f"{plug_in}.lr": 0.03}
             assert [row.hyperparameters.lr for row in table_rows(study)] == [0.03, 0.03]
             own = build(Comparison, {"methods": f"agem,{plug_in}", "settings": f"{plug_in}.lr=0.2"})
             assert [row.hyperparameters.lr for row in table_rows(own)] == [0.03, 0.2]
-            assert build(MemoryStudy, {"methods": plug_in}).shown()["settings"] == {f"{plug_in}.lr": 0.03}
+            assert build(MemoryStudy, {"methods": plug_in}).to_dict()["settings"] == {f"{plug_in}.lr": 0.03}
 
     def test_one_reference_batch_of_10_is_one_row(self):
         assert len(table_rows(build(Comparison, {"methods": "er", "memory_batch": 10}))) == 1

@@ -151,7 +151,7 @@ def test_it_is_searched_certified_and_keyed(study, tmp_path):
     )
     from epsearch.preparation import trainers
 
-    trainers._declared.cache_clear()
+    trainers._declaration.cache_clear()
     assert train(study(name="three", certify=0))[1].reused == 0
 
 
@@ -170,7 +170,7 @@ def test_a_network_of_ones_own_belongs_to_the_results(study, here):
 @pytest.mark.slow
 def test_networks_can_be_searched_and_belong_to_the_keys_of_those_that_have_them(study):
     made = study(search="model=mlp,nets:net,simple_mlp lr=0.1", strategy="grid", certify=0)
-    assert made.plugged() == {"avalanche:AGEM": "trainer", "nets:net": "network"}
+    assert made.plugins() == {"avalanche:AGEM": "trainer", "nets:net": "network"}
     own, ours = (Run("cv", made.learner((network, 0.1), 0)) for network in ("nets:net", "mlp"))
     trainer = {"avalanche:AGEM": {"agem.py": "1"}}
     before, after = ({"plugins": trainer | {"nets:net": {"nets.py": part}}} for part in ("1", "2"))

@@ -122,7 +122,7 @@ def test_names_have_blanks_or_commas_between_and_stay_names(value, small_study):
 
 def test_all_of_them_beside_a_plug_in_in_the_order_of_the_option(mine, small_study):
     study = small_study(add_metrics=["wc-acc-task-ends", "mine:worst", *SHORT_NAMES])
-    with add_plugins(study.shown()):
+    with add_plugins(study.to_dict()):
         names = list(METRICS)
     first, second, *rest = names[names.index("FWT") + 1 :]
     assert (first, second) == ("WC-ACC (task ends)", "worst")
@@ -134,7 +134,7 @@ def test_two_metrics_of_one_name_are_refused(mine, small_study):
     study = small_study(add_metrics="aia mine:AIA")
     with (
         pytest.raises(UsageError, match="metrics must have different names, got aia and mine:AIA"),
-        add_plugins(study.shown()),
+        add_plugins(study.to_dict()),
     ):
         pass
 

@@ -16,7 +16,7 @@ from epsearch.plugins import names
 from epsearch.plugins.loading import Plugin, load_expected, load_plugin
 from epsearch.plugins.registration import add_plugins
 from epsearch.session.session import open_store, train
-from results.figures import added
+from results.figures import plugins
 from results.metrics import METRICS
 from tests.epsearch.test_cli import one_line
 from tests.support import others
@@ -42,7 +42,7 @@ def mine(tmp_path, monkeypatch):
 def contents(study):
     """What determines each stored member."""
     with open_store(study.storage) as store:
-        return [content for phase in ("cv", "eval") for content, _ in store.described(phase)]
+        return [content for phase in ("cv", "eval") for content, _ in store.contents(phase)]
 
 
 class TestMethod:
@@ -284,7 +284,7 @@ def test_a_figure_that_returns_something_else_is_one_line(part, line, needed, mi
     mine(OTHERS.replace(line, "return 7"))
     said = f"{part} of figure mine:first_task must return {needed}, got a int"
     with pytest.raises(PluginError, match=said), add_plugins({"add_figures": ("mine:first_task",)}):
-        ((figure, numbers),) = added.numbers(SimpleNamespace(search=[record()])).values()
+        ((figure, numbers),) = plugins.numbers(SimpleNamespace(search=[record()])).values()
         getattr(figure, part)(numbers)
 
 

@@ -125,7 +125,7 @@ class TestWhatItRaises:
             trainable.train({"job": job})
             line = numbered(failing("train", "sys.exit(0)"), "sys.exit(0)")
             with pytest.raises(UsageError) as raised:
-                loop.tell([trials._decoded(job, reports[-1])])
+                loop.tell([trials._result_of(job, reports[-1])])
             assert str(raised.value) == f"train() of mine:factory failed with SystemExit: 0{line}"
             assert not loop.done and len(store.all_runs()) == 0
 

@@ -90,7 +90,7 @@ def test_other_commands_take_what_they_have_options_for():
 def test_a_pack_survives_as_data(tmp_path):
     """As the ledger, files of options and Python have it."""
     study = build(Comparison, {"from_pack": own(), "tasks": 5})
-    shown = json.loads(json.dumps(study.shown()))["from_pack"]
+    shown = json.loads(json.dumps(study.to_dict()))["from_pack"]
     stored = {"kind": "compare", "study": study.identity(), "numeric_path": None, "from_pack": shown}
     assert restore(stored, study.name, study.out, study.storage).from_pack == study.from_pack
     (tmp_path / "study.yaml").write_text(study.to_yaml(places=False), encoding="utf-8")

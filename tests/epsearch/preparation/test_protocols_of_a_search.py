@@ -118,7 +118,7 @@ def test_on_names_the_variant_and_stands_nowhere_else(tmp_path):
         build(Search, SMALL | given)
         for given in ({"protocol": "end-of-training", "on": "test"}, {"protocol": "end-of-training-on-test"})
     )
-    assert short == whole and "on" not in short.shown() and "on" not in short.identity()
+    assert short == whole and "on" not in short.to_dict() and "on" not in short.identity()
 
 
 def test_the_command_line_wins_over_the_file(tmp_path):

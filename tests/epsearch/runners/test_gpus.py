@@ -128,7 +128,7 @@ def test_code_that_has_changed_ends_the_study_as_in_a_thread(small_study, tmp_pa
     with Store.open(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as store:
         loop = make(small_study(), store)
         (job, *_) = loop.ask()
-        answer = gpu_worker._trained(job, 1.0, answers.append)
+        answer = gpu_worker._train(job, 1.0, answers.append)
         assert answer.pop("steps") == 0 and answer.pop("work") == 0.0 and not answers
         assert not answer.pop("of_this_gpu", False)  # no other GPU is to try it
         with pytest.raises(UsageError, match=r"^my_net\.py has changed since the study began$"):

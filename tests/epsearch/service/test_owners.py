@@ -202,7 +202,7 @@ def test_quotas_hold_under_eight_clients(tmp_path):
         with ThreadPoolExecutor(8) as pool:
             statuses = Counter(status for every in pool.map(submits, people) for status in every)
         owners = Counter(each.submitter for each in store.queue.open_submissions().values())
-        actions = [change.action for change in store.queue.audited(100)]
+        actions = [change.action for change in store.queue.changes(100)]
     assert owners.total() == 15 and max(owners.values()) <= 3 and statuses == {201: 15, 429: 81}
     assert actions == ["submit"] * 15, "what was refused is no change"
 

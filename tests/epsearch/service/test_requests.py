@@ -132,7 +132,7 @@ def test_any_study_that_was_submitted_is_built_again_as_the_same(client):
         again = submitted_study(service.studies.store.queue.submissions()[wanted.name], service.settings)
         assert type(again) is type(wanted) and again == wanted and again.identity() == wanted.identity()
         assert client.get(f"{API}/studies/{wanted.name}").json()["config"] == {
-            name: value for name, value in wanted.shown().items() if name not in SERVER_SET
+            name: value for name, value in wanted.to_dict().items() if name not in SERVER_SET
         }
         accepted.add((kind, *sorted(options)))
         # Two that differ in how they are run alone have one name, which is another study's while that waits.

@@ -161,7 +161,7 @@ def test_of_two_who_submit_at_once_one_is_told_that_the_other_was_first(tmp_path
             one.join()
         (first,) = (one for one in told if not one.startswith("busy: "))
         assert store.queue.submissions()["mine"].submitter == first and len(told) == 6
-        assert [one.who for one in store.queue.audited(10)] == [first]
+        assert [one.who for one in store.queue.changes(10)] == [first]
 
 
 def test_an_extension_that_changes_nothing_is_not_queued(tmp_path):

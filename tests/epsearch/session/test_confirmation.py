@@ -10,9 +10,9 @@ import pytest
 from epsearch import Interrupted, run
 from epsearch.failures import stopping
 from epsearch.preparation.build import build
+from epsearch.reuse.transfer import import_file
 from epsearch.session import session
 from epsearch.session.confirmation import SAVED
-from epsearch.stored.transfer import import_file
 from epsearch.study.kinds import Comparison, Search
 from results.ledger.errors import StoreError, StoreGone
 from results.ledger.store import Store

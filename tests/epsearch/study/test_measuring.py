@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from epsearch.failures.errors import UsageError
-from epsearch.loop.content import DISTANCES, content, measured, run_key
+from epsearch.loop.content import DISTANCES, content, measure_of, run_key
 from epsearch.loop.jobs import Run
 from epsearch.preparation.build import build, restore
 from epsearch.preparation.distances import costs_of_inner_tests, distances
@@ -55,7 +55,7 @@ def test_equal_distances_share_a_key_however_they_were_chosen():
     for phase, point in (("cv", (0.3,)), ("eval", (0.0,))):
         run = Run(phase, computed.learner(point, 0))
         assert run_key(computed, described, run) == run_key(chosen, {}, run)
-    assert measured(computed, described, run) == (every, 250)
+    assert measure_of(computed, described, run) == (every, 250)
 
 
 def test_objectives_of_points_imply_the_computed_distance():
@@ -87,7 +87,7 @@ def test_methods_of_a_comparison_have_their_own_and_joint_training_none():
     }
     assert all(0 < share <= MEASURING for _, _, share in rows)
     together = next(one for one in study_learners(study) if one.method == "joint")
-    assert measured(study, described, Run("eval", together)) is None
+    assert measure_of(study, described, Run("eval", together)) is None
     plain = build(Comparison, SMALL | {"methods": "agem,ewc,joint"})
     assert run_key(study, described, Run("eval", together)) == run_key(plain, {}, Run("eval", together))
 

@@ -34,7 +34,7 @@ def test_the_default_has_no_name(kind):
 def test_another_value_is_part_of_the_identity(kind, values, tmp_path):
     study = build(kind, values | {"out": tmp_path})
     assert study.identity().items() >= values.items() and study.name != build(kind, {}).name
-    assert study.shown().items() >= values.items() and yaml.safe_load(study.to_yaml()).items() >= values.items()
+    assert study.to_dict().items() >= values.items() and yaml.safe_load(study.to_yaml()).items() >= values.items()
     stored = {"kind": study.kind, "study": study.identity(), "numeric_path": None}
     again = restore(stored, study.name, study.out, study.storage)
     assert all(again.value(name) == value for name, value in values.items()) and again.identity() == study.identity()

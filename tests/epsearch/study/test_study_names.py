@@ -6,7 +6,7 @@ import epsearch as package
 from epsearch import api
 from epsearch.failures.errors import UsageError
 from epsearch.preparation.build import build, check_name
-from epsearch.stored import transfer
+from epsearch.reuse import transfer
 from epsearch.study import limits
 from epsearch.study.kinds import REQUESTS, Search
 from epsearch.study.parsers import OWN_FOLDERS, study_name
@@ -124,7 +124,7 @@ def test_a_study_that_has_such_a_name_can_be_read_and_deleted_but_not_trained(tm
     transfer.export_study(ledgers.NAME, tmp_path / "plain.zip", LedgerUrl.of_file(finished() / "epsearch.sqlite"), out)
     out.mkdir()
     with Archive(tmp_path / "plain.zip") as archive, Store.open(url) as store:  # as an earlier version has stored it
-        store.import_rows(transfer._renamed(archive, name), REQUESTS)
+        store.import_rows(transfer._rename(archive, name), REQUESTS)
     assert name in epsearch("list", "--out", out).out
     assert epsearch("show", "--out", out, "--", name).status == 0
     assert epsearch("export", "--out", out, "--", name, tmp_path / "one.zip").status == 0

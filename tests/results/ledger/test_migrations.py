@@ -114,7 +114,7 @@ def check_members(store: Store) -> None:
     study = store.study("demo")
     assert study is not None and study.config == {"repeats": 5} and not study.damage
     assert store.summaries() == {"demo": SUMMARY}
-    assert store.claims.claimed(KEYS) == {} and store.leases.states() == {} and store.events.read("demo") == []
+    assert store.claims.claimants(KEYS) == {} and store.leases.states() == {} and store.events.read("demo") == []
 
 
 def test_every_version_leads_to_the_next() -> None:

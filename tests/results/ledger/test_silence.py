@@ -134,7 +134,7 @@ class TestPostgresql:
             assert stopped.add([record(seed=2)]) == 1
 
     def test_the_url_may_have_other_limits(self, server: postgres.Server, monkeypatch: pytest.MonkeyPatch) -> None:
-        seen, bounded = dict[str, object](), dialect._bounded()
+        seen, bounded = dict[str, object](), dialect._connection_class()
 
         class Seen:
             @staticmethod
@@ -142,7 +142,7 @@ class TestPostgresql:
                 seen.update(options)
                 return bounded.connect(*arguments, **options)
 
-        monkeypatch.setattr(dialect, "_bounded", lambda: Seen)
+        monkeypatch.setattr(dialect, "_connection_class", lambda: Seen)
         with Store.open(f"{server.url()}&connect_timeout=7&keepalives_idle=3") as store:
             store.all_runs()
         assert str(seen["connect_timeout"]) == "7" and str(seen["keepalives_idle"]) == "3"

@@ -130,7 +130,7 @@ def test_an_error_in_training_is_not_tried_again(source):
 
 
 def test_where_the_fault_lies_comes_along(source):
-    result = trials._decoded(source.ask()[0], {"error": "IndexError: no", "traceback": "Traceback of a worker"})
+    result = trials._result_of(source.ask()[0], {"error": "IndexError: no", "traceback": "Traceback of a worker"})
     assert (result.error, result.traceback) == ("IndexError: no", "Traceback of a worker")
 
 

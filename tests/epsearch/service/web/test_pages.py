@@ -251,7 +251,7 @@ def test_no_form_of_a_page_works_for_somebody_who_may_only_read(settings, secret
             answer = post(client, path.replace("{name}", "mine"), confirm="mine", seeds="9", name="other")
             assert answer.status_code == 403 and "may only read" in answer.text, path
             assert answer.headers["content-type"].startswith("text/html"), path
-        assert client.get("/api/v1/studies").json()["total"] == 1 and len(store.queue.audited(10)) == 1
+        assert client.get("/api/v1/studies").json()["total"] == 1 and len(store.queue.changes(10)) == 1
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from epsearch.findings.listing import load
 from epsearch.findings.notebook import StoredStudy
 from epsearch.findings.reports import REPORTS
 from epsearch.plugins.registration import add_plugins
-from epsearch.stored.transfer import check_target, export_study
+from epsearch.reuse.transfer import check_target, export_study
 from epsearch.study.kinds import Search
 from results.archive import WHEN
 from results.labels import on_one_line

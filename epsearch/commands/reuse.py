@@ -42,13 +42,13 @@ def verify(
     as_json: Json = False,
 ) -> int:
     """Train a random sample of a study's runs again, alone, and compare; exit status 1 when something differs."""
-    from epsearch.stored.verification import verify
-    from epsearch.terminal import stored
+    from epsearch.reuse.verification import verify
+    from epsearch.terminal import reuse
 
     count = of.whole_or_all(sample, "sample", 1)
     with listener(as_json) as events:
         verification = verify(name, url_of(folder, storage), folder, data_dir, count, seed, events)
-    print_result(stored.verification_text(verification), stored.verification_json(verification), as_json, wide=True)
+    print_result(reuse.verification_text(verification), reuse.verification_json(verification), as_json, wide=True)
     return int(not verification.agrees)
 
 
@@ -64,8 +64,8 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write a study, with its runs and certificates, or a whole ledger into one file."""
-    from epsearch.stored.transfer import export_ledger, export_study
-    from epsearch.terminal import stored
+    from epsearch.reuse.transfer import export_ledger, export_study
+    from epsearch.terminal import reuse
 
     if paper:
         _export_paper(names, whole, folder, storage, as_json)
@@ -75,19 +75,19 @@ def export(
         raise UsageError(f"export takes {'FILE alone with --all' if whole else 'NAME and FILE'}, got {' '.join(names)}")
     url, path = url_of(folder, storage), of.path(file, "FILE")
     transfer = export_ledger(path, url) if whole else export_study(studies[0], path, url, folder)
-    print_result(stored.exported(transfer), transfer._asdict(), as_json, soft_wrap=True)
+    print_result(reuse.export_text(transfer), transfer._asdict(), as_json, soft_wrap=True)
 
 
 def _export_paper(names: list[str], whole: bool, folder: Path, storage: str | None, as_json: bool) -> None:
     """Writes a study to cite; its file is NAME-paper.zip where none is named."""
-    from epsearch.stored.paper import export_paper
-    from epsearch.terminal import stored
+    from epsearch.reuse.paper import export_paper
+    from epsearch.terminal import reuse
 
     if whole or len(names) > 2:
         raise UsageError(f"export --paper takes NAME and FILE, got {'--all' if whole else ' '.join(names)}")
     path = of.path(names[1] if len(names) > 1 else f"{names[0]}-paper.zip", "FILE")
     paper = export_paper(names[0], path, url_of(folder, storage), folder)
-    print_result(stored.for_paper(paper), paper._asdict(), as_json, soft_wrap=True)
+    print_result(reuse.paper_text(paper), paper._asdict(), as_json, soft_wrap=True)
 
 
 def import_(
@@ -98,12 +98,12 @@ def import_(
     as_json: Json = False,
 ) -> None:
     """Import studies, runs and certificates of an exported file into a ledger, all or nothing."""
-    from epsearch.stored.transfer import import_file
-    from epsearch.terminal import stored
+    from epsearch.reuse.transfer import import_file
+    from epsearch.terminal import reuse
 
     new_name = None if name is None else of.study_name(name, "name")
     transfer = import_file(of.path(file, "FILE"), url_of(folder, storage), folder, new_name)
-    print_result(stored.imported(transfer), transfer._asdict(), as_json, soft_wrap=True)
+    print_result(reuse.import_text(transfer), transfer._asdict(), as_json, soft_wrap=True)
 
 
 def train(  # noqa: PLR0913  an option each
@@ -126,12 +126,12 @@ def train(  # noqa: PLR0913  an option each
     as_json: Json = False,
 ) -> None:
     """Train a study's chosen value once more, and write its network's state_dict."""
-    from epsearch.stored.network import save_network
-    from epsearch.terminal import stored
+    from epsearch.reuse.network import save_network
+    from epsearch.terminal import reuse
 
     stream = of.one_of(stream, "stream", ("cv", "eval"))
     with listener(as_json) as events:
         network = save_network(
             name, of.path(save, "save"), url_of(folder, storage), folder, data_dir, row, seed, stream, events
         )
-    print_result(stored.saved(network), stored.saved_as_json(network), as_json, soft_wrap=True)
+    print_result(reuse.network_text(network), reuse.network_json(network), as_json, soft_wrap=True)

@@ -11,10 +11,10 @@ from epsearch.terminal.consoles import FittingTable, facts
 from results.labels import count_text, points_text
 
 if TYPE_CHECKING:
-    from epsearch.stored.network import SavedNetwork
-    from epsearch.stored.paper import PaperFile
-    from epsearch.stored.transfer import Transfer
-    from epsearch.stored.verification import Rerun, Verification
+    from epsearch.reuse.network import SavedNetwork
+    from epsearch.reuse.paper import PaperFile
+    from epsearch.reuse.transfer import Transfer
+    from epsearch.reuse.verification import Rerun, Verification
 
 STREAMS = {"cv": "search", "eval": "evaluation", "validation": "validation", "memory": "memory"}
 MACHINES = {True: "this kind", False: "another kind", None: "not known"}  # by Rerun.same_machine
@@ -112,19 +112,19 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def exported(transfer: "Transfer") -> RenderableType:
+def export_text(transfer: "Transfer") -> RenderableType:
     """Returns the contents of an exported file."""
     damaged = f"; {count_text(transfer.damaged, 'damaged row')} left out" if transfer.damaged else ""
     return Text(f"{transfer.file}: {_contents(transfer, transfer.studies)}{damaged}")
 
 
-def for_paper(paper: "PaperFile") -> RenderableType:
+def paper_text(paper: "PaperFile") -> RenderableType:
     """Returns the contents of a study to cite, and what is missing."""
     text = f"{paper.file}: {count_text(len(paper.parts), 'file')}"
     return Text(f"{text}; images of figures left out: {paper.left_out}" if paper.left_out else text)
 
 
-def imported(transfer: "Transfer") -> RenderableType:
+def import_text(transfer: "Transfer") -> RenderableType:
     """Returns the new rows of a ledger after an import."""
     earlier = [name for name in transfer.studies if name not in transfer.new]
     already = f"; there already: {', '.join(earlier)}" if earlier else ""
@@ -138,7 +138,7 @@ def _contents(transfer: "Transfer", studies: tuple[str, ...]) -> str:
     return f"{number}{named}, {runs}, {certificates}"
 
 
-def saved(network: "SavedNetwork") -> RenderableType:
+def network_text(network: "SavedNetwork") -> RenderableType:
     """Returns the run of a saved network, its scores, the comparison with the ledger, and its files."""
     record, certificate = network.record, network.certificate
     compared = "the ledger has no such run to compare with"
@@ -158,7 +158,7 @@ def saved(network: "SavedNetwork") -> RenderableType:
     )
 
 
-def saved_as_json(network: "SavedNetwork") -> dict[str, Any]:
+def network_json(network: "SavedNetwork") -> dict[str, Any]:
     """Returns the same as JSON; accuracies after the last task, fractions in [0, 1]."""
     certificate = network.certificate
     return {

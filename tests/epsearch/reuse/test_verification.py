@@ -12,9 +12,9 @@ from epsearch.findings import listing
 from epsearch.loop import jobs
 from epsearch.loop.content import run_of
 from epsearch.preparation.build import build
+from epsearch.reuse import verification
+from epsearch.reuse.verification import verify
 from epsearch.session import session
-from epsearch.stored import verification
-from epsearch.stored.verification import verify
 from epsearch.study.kinds import Comparison, MemoryStudy, ProtocolStudy
 from results.ledger import schema
 from results.ledger.record import ALONE, RERUN

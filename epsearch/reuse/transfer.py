@@ -110,7 +110,7 @@ def import_file(file: Path, storage: LedgerUrl, out: Path, name: str | None = No
         if storage.file is not None:
             make_folder(out)
         with _refusing(), open_store(storage) as store:
-            new, runs, certificates = store.import_rows(_renamed(archive, name), REQUESTS)
+            new, runs, certificates = store.import_rows(_rename(archive, name), REQUESTS)
             _sum_up(store, {*names} - ({*new} & store.summaries().keys()), storage, out)
     return Transfer(file, tuple(names), new, runs, certificates)
 
@@ -120,7 +120,7 @@ def _refusing() -> Any:
     return as_usage_error(StoreError, but=StoreUnavailable)
 
 
-def _renamed(archive: Archive, name: str | None) -> Rows:
+def _rename(archive: Archive, name: str | None) -> Rows:
     """Returns the rows of a file, with its study under another name unless `name` is None."""
 
     def rows(table: Table) -> Iterable[list[dict[str, Any]]]:

@@ -137,7 +137,7 @@ def _run(study: Study, record: RunRecord) -> Run:
 
 def _damaged_runs(loop: Loop) -> dict[str, str]:
     """Returns damaged runs, without damaged certificates, whose keys are longer."""
-    return {key: why for key, why in loop.unused().items() if " " not in key}
+    return {key: why for key, why in loop.unused_records().items() if " " not in key}
 
 
 def _store(storage: LedgerUrl, certificates: Sequence[Certificate], listener: Listener) -> None:

@@ -8,24 +8,24 @@ from typing import Any
 PARTS = ("numbers", "draw", "caption", "tables")
 """What a figure has; `numbers` is handed the results of a search, a comparison or a memory study."""
 
-_ADDED: ContextVar[Mapping[str, Any]] = ContextVar("added", default={})  # noqa: B039  never changed
+_FIGURES: ContextVar[Mapping[str, Any]] = ContextVar("figures", default={})  # noqa: B039  never changed
 
 
 @contextmanager
 def with_others(others: Mapping[str, Any]) -> Iterator[None]:
     """Adds these figures by name, for all calls within the context."""
-    token = _ADDED.set(others)
+    token = _FIGURES.set(others)
     try:
         yield
     finally:
-        _ADDED.reset(token)
+        _FIGURES.reset(token)
 
 
 def names() -> tuple[str, ...]:
     """Returns their names."""
-    return tuple(_ADDED.get())
+    return tuple(_FIGURES.get())
 
 
 def numbers(results: Any) -> dict[str, tuple[Any, Any]]:
     """Returns name -> (figure, its numbers), as `results.pages.writing.Figures`."""
-    return {name: (figure, figure.numbers(results)) for name, figure in _ADDED.get().items()}
+    return {name: (figure, figure.numbers(results)) for name, figure in _FIGURES.get().items()}

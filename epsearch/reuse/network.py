@@ -16,9 +16,9 @@ from epsearch.loop.jobs import Run
 from epsearch.loop.protocols import ProtocolLoop
 from epsearch.loop.search import SearchLoop
 from epsearch.loop.table import Row, TableLoop
+from epsearch.reuse.transfer import check_target
+from epsearch.reuse.verification import label_of
 from epsearch.session.reruns import Reruns, train_again
-from epsearch.stored.transfer import check_target
-from epsearch.stored.verification import label_of
 from epsearch.study.kinds import Comparison, MemoryStudy, ProtocolStudy, Search
 from results.files import write_atomically
 from results.labels import on_one_line
@@ -102,14 +102,14 @@ def _json(values: Mapping[str, Any]) -> bytes:
 
 
 def _of_search(loop: SearchLoop) -> dict[str, Callable[[int], Learner]]:
-    def chosen(seed: int) -> Learner:
+    def chosen_learner(seed: int) -> Learner:
         if loop.best is None:
             raise UsageError(f"study {loop.study.name!r} has chosen no value; run it again to go on")
         return loop.study.learner(loop.best.point, seed)
 
     if loop.study.foreign:
         raise UsageError(f"study {loop.study.name!r} has a trainer of its own, whose network epsearch does not know")
-    learners: dict[str, Callable[[int], Learner]] = {CHOSEN: chosen}
+    learners: dict[str, Callable[[int], Learner]] = {CHOSEN: chosen_learner}
     for point in loop.study.compared:
         learners[BASELINE] = partial(loop.study.learner, point)
     return learners
