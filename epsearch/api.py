@@ -66,7 +66,7 @@ def run(
     has been trained); Interrupted, TrainingFailed and Unavailable (what was trained is stored); StoreError where the
     ledger fails.
     """
-    if not isinstance(study, Study):
+    if getattr(type(study), "kind", None) not in KINDS:  # also a class without its brackets
         raise UsageError(
             f"run takes a study, {' or '.join(kind.__name__ for kind in KINDS.values())}, got {brief(study)}"
         )

@@ -48,7 +48,7 @@ def atomically(path: Path) -> Iterator[IO[bytes]]:
         os.replace(beside, path)
     except BaseException as error:
         beside.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:  # of a write: it says that the disk is full, no more
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:  # of a write
             error.filename = str(path)
         raise
 

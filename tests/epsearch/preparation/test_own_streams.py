@@ -96,7 +96,7 @@ class TestSource:
     def test_comparisons_and_memory_studies_are_refused_as_well(self, kind, mine, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         known = set(kind.options())
-        options = {name: value for name, value in conftest.TINY.items() if name in known}
+        options = {name: value for name, value in (conftest.TINY | {"sizes": "2,4"}).items() if name in known}
         asked = build(kind, options | {"dataset": "mine:factory", "methods": "agem", "out": tmp_path, "name": "one"})
         mine()
         begin(asked)
