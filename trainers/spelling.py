@@ -15,8 +15,8 @@ def unknown(kind: str, value: object, allowed: Iterable[str]) -> str:
 
     >>> unknown("method", "agme", ["agem", "van"])
     "no method 'agme'; known: agem, van; did you mean 'agem'?"
-    >>> unknown("hyperparameter", "eps", ["epsilon", "steps"])
-    "no hyperparameter 'eps'; known: epsilon, steps; did you mean 'epsilon'?"
+    >>> unknown("value", "eps", ["epsilon", "steps"]), unknown("value", "", ["epsilon"])
+    ("no value 'eps'; known: epsilon, steps; did you mean 'epsilon'?", "no value ''; known: epsilon")
     >>> unknown("study", "FIRST", ["first"]), unknown("study", "first", [])
     ("no study 'FIRST'; known: first; did you mean 'first'?", "no study 'first'; there is none")
     >>> unknown("study", "study-7x", [f"study-{number}" for number in range(1, 16)])[:55]
@@ -53,7 +53,8 @@ def _nearest(name: str, names: Iterable[str]) -> list[tuple[float, str]]:
     def compare(candidate: str, ratio: Callable[[], float]) -> float:
         matcher.set_seq1(candidate.casefold())
         # An abbreviation has few letters in common: eps with epsilon fewer than with steps.
-        return max(ratio(), ABBREVIATION * candidate.casefold().startswith(name.casefold()))
+        begins = len(name) > 1 and candidate.casefold().startswith(name.casefold())
+        return max(ratio(), ABBREVIATION * begins)
 
     few = nlargest(CLOSER_LOOK, names, key=lambda candidate: compare(candidate, matcher.quick_ratio))
     likeness = [(compare(candidate, matcher.ratio), candidate) for candidate in few]
