@@ -96,7 +96,7 @@ def trained(run: Run, folder: Path) -> list[list[float]]:
     def report(task: int, predict: Any = None, diverged: bool = False) -> None:
         if diverged:
             raise FloatingPointError
-        with seeds.preserved():
+        with seeds.preserve():
             for one in range(task + 1):
                 inputs, labels = stream.test(one)
                 hits = np.asarray(predict(inputs, one)) == labels

@@ -48,7 +48,7 @@ def step_flop(sizes: tuple[int, ...], rows: int, density: float = 1.0) -> float:
     """
     work = mlp_work(sizes)
     first = 2 * Product(rows, sizes[0], sizes[1]).flop
-    return work.trained(rows, 1) - first * (1 - density)
+    return work.training_flop(rows, 1) - first * (1 - density)
 
 
 def step_bytes(sizes: tuple[int, ...], rows: int) -> int:

@@ -57,7 +57,7 @@ def step_of(net: ResNet, size: int, reference: int, members: int, together: bool
 
 def gflop(net: ResNet, size: int) -> float:
     """Of one image, forward and backward."""
-    return work_of(net, size).trained(1, 0) / 1e9
+    return work_of(net, size).training_flop(1, 0) / 1e9
 
 
 def main() -> None:

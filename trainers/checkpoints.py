@@ -119,14 +119,14 @@ class Checkpoints:
         """Returns parameters and measurements after a first task of plain SGD."""
         if self._folder is None or self._first is None:
             return None
-        return load_arrays(self._folder, self._first | _named(origin))
+        return load_arrays(self._folder, self._first | _name_part(origin))
 
     def save_first(self, origins: list[Origin], learners: Learners, result: CohortResult) -> None:
         """Keeps every origin's first task, where it is plain SGD; rows in the order of `origins`."""
         if self._folder is None or self._first is None:
             return
         for origin, arrays in zip(origins, _arrays(learners, result), strict=True):
-            save_arrays(self._folder, self._first | _named(origin), arrays)
+            save_arrays(self._folder, self._first | _name_part(origin), arrays)
 
     def last(self, learner: Learner, before: int | None = None) -> tuple[int, Arrays] | None:
         """Returns (the last task kept, its checkpoint) of a learner whose run did not end; None without one.
@@ -183,7 +183,7 @@ def _place(options: CheckpointOptions) -> Place | None:
     return Folder(options.folder, limited=True) if options.folder else None
 
 
-def _named(origin: Origin) -> dict[str, Any]:
+def _name_part(origin: Origin) -> dict[str, Any]:
     """Returns the part of a name that differs between learners of a cohort."""
     seed, rate, others = origin
     return {"seed": seed, "rate": rate} | ({"others": others} if others else {})

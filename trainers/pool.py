@@ -18,7 +18,7 @@ from trainers.schedule import (
     task_segments,
 )
 from trainers.streams.base import Examples, TaskStream
-from trainers.streams.competing import competing_outputs, taught
+from trainers.streams.competing import competing_outputs, distillation_outputs
 
 
 def slots(stream: TaskStream, seed: int, method: Method, values: Hyperparameters) -> int:
@@ -136,9 +136,9 @@ class Pool:
         return self.slots + draw.permutation(examples)[:count]
 
     @property
-    def taught(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """The outputs that a teacher of the current task is asked for, as `streams.competing.taught` has them."""
-        return taught(self._stream, self.seed, self._newest)
+    def distillation_outputs(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """`streams.competing.distillation_outputs` of the current task."""
+        return distillation_outputs(self._stream, self.seed, self._newest)
 
     def test(self, task: int, images: int | None = None) -> Examples:
         """Returns the task's test set, or so many of its examples; kept, as every later task is tested on it too.

@@ -245,7 +245,7 @@ class _Run:
         """Trains the learners after the task `done`, −1 for none, from their checkpoints."""
         engine = self._engine
         if done >= 0:
-            learners, result = self._untrained(engine.start(), self._cohort.learners)
+            learners, result = self._new_learners(engine.start(), self._cohort.learners)
             restore(starts, learners, result)
             self._point = _count_points(result)
             saved = sum(sum(steps_of(learner, self._stream)[: done + 1]) for learner in self._cohort.learners)
@@ -254,7 +254,7 @@ class _Run:
                 engine.load_task(task)
                 engine.remember(task)
         elif self._anew:
-            (learners, result), saved = self._untrained(engine.start(), self._cohort.learners), 0
+            (learners, result), saved = self._new_learners(engine.start(), self._cohort.learners), 0
         else:
             done = 0
             learners, result, saved = self._first_task()
@@ -263,7 +263,7 @@ class _Run:
             if self._anew and not self._stream.size(self._seeds[0], self._stream.tasks[task]):
                 continue
             if self._anew:
-                learners, _ = self._untrained(engine.start(), self._cohort.learners)
+                learners, _ = self._new_learners(engine.start(), self._cohort.learners)
             self._load_task(task)
             self._train_task(learners, result, task)
             self._end_task(learners, task)
@@ -282,7 +282,7 @@ class _Run:
         engine, start = self._engine, self._engine.start()
         of_each = {origin_of(learner): learner for learner in self._cohort.learners}
         origins = sorted(of_each)
-        learners, result = self._untrained(start, [of_each[origin] for origin in origins])
+        learners, result = self._new_learners(start, [of_each[origin] for origin in origins])
         self._load_task(0)
         stored = [arrays for origin in origins if (arrays := self._checkpoints.first(origin))]
         rows = [origins.index(origin_of(learner)) for learner in self._cohort.learners]
@@ -301,7 +301,7 @@ class _Run:
         result = replace(result, **{name: getattr(result, name)[rows] for name in CohortResult.ARRAYS})
         return forked, result, saved * engine.steps
 
-    def _untrained(self, start: Tensor, chosen: Sequence[Learner]) -> tuple[Learners, CohortResult]:
+    def _new_learners(self, start: Tensor, chosen: Sequence[Learner]) -> tuple[Learners, CohortResult]:
         """Returns (learners with new networks, their result without measurements)."""
         params = start[self._seed(chosen, start)]
         learners = self._learners(chosen, params, self._engine.state(params))
@@ -388,22 +388,22 @@ class _Run:
         if task:
             result.within[:, task, 0] = result.accuracies[:, task - 1, task]
             return
-        result.within[:, 0, 0] = self._tested(learners, 0)
+        result.within[:, 0, 0] = self._test(learners, 0)
         # A class-incremental test depends on the classes seen so far: untrained networks have no other task's accuracy.
         if scenario_of(self._stream) != CLASS:
             result.initial[:, 0] = result.within[:, 0, 0]
             for tested in range(1, self._tasks):
-                result.initial[:, tested] = self._tested(learners, tested)
+                result.initial[:, tested] = self._test(learners, tested)
 
     def _measure_after(self, learners: Learners, result: CohortResult, task: int) -> None:
         """Measures accuracy on every task seen, and for FWT and LCA on the next one before its first step."""
         for tested in range(min(task + 2, self._tasks) if self._transfer else task + 1):
-            result.accuracies[:, task, tested] = self._tested(learners, tested)
+            result.accuracies[:, task, tested] = self._test(learners, tested)
         diverged = result.diverged_task >= 0
         result.accuracies[diverged, task] = np.nan
         result.violations[diverged, task] = np.nan
 
-    def _tested(self, learners: Learners, task: int) -> NDArray[np.float64]:
+    def _test(self, learners: Learners, task: int) -> NDArray[np.float64]:
         """Returns the engine's accuracies, and reports progress.
 
         The caller can stop the training there, also between many tests in a row.

@@ -90,7 +90,7 @@ class Work:
         return flop, sum(shares[task] * steps[task] for task in parts)
 
     def _examples_of_tests(self, run: Run) -> list[int]:
-        """Returns how many examples test each task of a run, for which a stream makes these tests."""
+        """Returns the number of test examples of each task of a run."""
         from trainers.cost.flops import examples_of_tests  # brings torch along
 
         place = run.phase, run.order, run.more

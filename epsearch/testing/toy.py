@@ -66,7 +66,7 @@ class _ByClass(StreamWrapper):
         return self._own(self._stream.test(seed, task), task)
 
     def describe(self) -> dict[str, Any]:
-        """Returns JSON-able facts that, with a seed, determine every example of the stream."""
+        """Returns a JSON description that, with a seed, determines every example of the stream."""
         return self._stream.describe() | {"scenario": CLASS}
 
     def _own(self, examples: Examples, task: int) -> Examples:

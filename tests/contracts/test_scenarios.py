@@ -20,7 +20,7 @@ from trainers.numeric_path import NumericPath
 from trainers.scenarios import CLASS, DOMAIN, SCENARIOS, TASK
 from trainers.schedule import generator
 from trainers.streams import DataError
-from trainers.streams.competing import chosen_scenario, competing_outputs, scenario_of, taught
+from trainers.streams.competing import chosen_scenario, competing_outputs, distillation_outputs, scenario_of
 
 NETWORK = Architecture(hidden=(24, 16))
 # Batches of 2, 4 and 8: one over their size is exact in float32, which engines weigh rows by.
@@ -202,11 +202,11 @@ def test_outputs_of_a_teacher():
         (CLASS, ([old], [[True] * 4 + [False] * 2]), ([[True] * 4 + [False] * 2], [[True] * 6])),
         (DOMAIN, ([[True] * 2], [[True] * 2]), ([[True] * 2], [[True] * 2])),
     ):
-        found = [taught(pairs(scenario), 0, newest) for newest in range(3)]
+        found = [distillation_outputs(pairs(scenario), 0, newest) for newest in range(3)]
         assert [len(one) for one in found[0]] == [0, 0]
         assert [one.tolist() for one in found[1]] == list(first)
         assert [one.tolist() for one in found[2]] == list(second)
-    late = taught(pairs(CLASS, range(1, 3)), 0, 1)
+    late = distillation_outputs(pairs(CLASS, range(1, 3)), 0, 1)
     assert [one.tolist() for one in late] == [[new], [[False] * 2 + [True] * 4]]
 
 

@@ -59,9 +59,9 @@ def run_flop(
     tests = [work.forward * count + work.fixed_forward for work, count in zip(works, examples, strict=True)]
     grows = isinstance(learner.declared.rule, Columns)
     first = [steps_of_first(stream.size(learner.seed, task), learner.hyperparameters) for task in stream.tasks]
-    tested = (_tested(task, first, transfer and not together, grows) for task in range(len(works)))
+    test_counts = (_test_counts(task, first, transfer and not together, grows) for task in range(len(works)))
     training = training_flop(learner, stream, works)
-    ends = tuple(sum(times * tests[j] for j, times in counts) for counts in tested)
+    ends = tuple(sum(times * tests[j] for j, times in counts) for counts in test_counts)
     inside = (0.0,) * len(works) if measure is None else inside_flop(learner, stream, works, measure, examples)
     return training, tuple(map(sum, zip(ends, inside, strict=True)))
 
@@ -188,16 +188,16 @@ def training_flop(learner: Learner, stream: TaskStream, works: list[Work]) -> tu
         size, work = stream.size(learner.seed, stream.tasks[task]), works[task]
         values = values_at(learner, task)
         once_more = isinstance(rule, Penalty) and rule.looks_back and task < len(works) - 1
-        again = work.trained(examples_of_first(size, values), steps_of_first(size, values)) if once_more else 0.0
+        again = work.training_flop(examples_of_first(size, values), steps_of_first(size, values)) if once_more else 0.0
         if isinstance(rule, Losses) and rule.taught and task:  # the teacher's outputs
             again = work.forward * examples_of_task(size, values) + work.fixed_forward * steps[task]
         if isinstance(rule, Subspaces) and task < len(works) - 1:  # what every layer has as inputs
             again = work.forward * min(values.representations, examples_of_first(size, values))
-        flop.append(work.trained(examples_of_task(size, values) + examples, steps[task] + batches) + again)
+        flop.append(work.training_flop(examples_of_task(size, values) + examples, steps[task] + batches) + again)
     return tuple(flop)
 
 
-def _tested(task: int, first: list[int], transfer: bool, grows: bool) -> Iterator[tuple[int, int]]:
+def _test_counts(task: int, first: list[int], transfer: bool, grows: bool) -> Iterator[tuple[int, int]]:
     """Yields (a task, how often it is tested) while `task` is the newest; first: steps of each task's first pass.
 
     What a growing network knows of tasks before the last one stays as it was tested.
@@ -247,7 +247,8 @@ def later_steps(
         fixed += WHOLE + ARRAY * rule.state_arrays
     if isinstance(rule, (Losses, Subspaces)):
         fixed += WHOLE
-    (training, tests), besides = run_flop(learner, stream, architecture, transfer, measure), works[0].trained(fixed, 0)
+    training, tests = run_flop(learner, stream, architecture, transfer, measure)
+    besides = works[0].training_flop(fixed, 0)
     of_tasks = zip(training, tests, steps_of(learner, stream), strict=True)
     weights = tuple((trained + tested) / max(count, 1) + besides for trained, tested, count in of_tasks)
     first = sum(w * count for w, count in zip(weights[: later.start], steps_of(learner, stream), strict=False))

@@ -33,7 +33,7 @@ class Work(NamedTuple):
         """Returns the work with so much more for each example."""
         return self._replace(forward=self.forward + forward, backward=self.backward + backward)
 
-    def trained(self, examples: float, batches: float) -> float:
+    def training_flop(self, examples: float, batches: float) -> float:
         """Returns the FLOP of both passes of so many examples in so many batches."""
         return examples * (self.forward + self.backward) + batches * (self.fixed_forward + self.fixed_backward)
 

@@ -50,12 +50,12 @@ def largest_memory(budget: int, learner: Learner, stream: TaskStream, architectu
     More than the stream has are not asked for: with the result, the memory may hold every example.
     """
 
-    def kept(memory: int) -> int:
+    def total_bytes(memory: int) -> int:
         values = learner.hyperparameters.but(memory=memory)
         return sum(bytes_kept(Learner(learner.method, values, learner.seed), stream, architecture).values())
 
     low, high = 0, max(stream.size(learner.seed, task) for task in stream.tasks)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if kept(middle) <= budget else (low, middle - 1)
+        low, high = (middle, high) if total_bytes(middle) <= budget else (low, middle - 1)
     return low

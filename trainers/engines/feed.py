@@ -79,7 +79,7 @@ class ImageFeed:
         self._pixels, self._device = stream.pixels, device
         self._mean = torch.tensor(stream.mean, device=device)
         self.test_rows = max(1, IMAGE_TEST_PIXELS[device.type] // (stream.pixels.shape[1] * stream.pixels.shape[2]))
-        self._uploaded = None if device.type == "cpu" else _uploaded(stream.pixels, device)
+        self._uploaded = None if device.type == "cpu" else _upload_images(stream.pixels, device)
 
     def load(self) -> None:
         """Uploads the pool's positions [rows], labels [rows] and competing outputs."""
@@ -138,7 +138,7 @@ def on_device(pixels: NDArray[np.uint8], device: str) -> bool:
     return (id(pixels), device) in _on_device
 
 
-def _uploaded(pixels: NDArray[np.uint8], device: torch.device) -> Tensor:
+def _upload_images(pixels: NDArray[np.uint8], device: torch.device) -> Tensor:
     """Returns all images on the device, once for all cohorts that this process trains on them."""
     key = (id(pixels), str(device))
     if key not in _on_device:

@@ -56,7 +56,7 @@ def one_thread() -> Iterator[None]:
 
 
 def _switches(path: NumericPath) -> Iterator[tuple[str, Any, str]]:
-    """Yields (name, switch, its wanted value) of all that this version of torch has; those before 2.9 have none."""
+    """Yields (name, switch, its wanted value) of each switch of this torch version; those before 2.9 have none."""
     on_gpu = path.precision if path.precision == "tf32" else EXACT
     for library, part, mode in (
         ("cuda", "matmul", on_gpu),

@@ -152,7 +152,7 @@ def _cohort(learner: Learner, network: Architecture) -> Cohort:
     return Cohort(tuple(Learner(learner.method, own.but(**values), seed=0) for values in combinations))
 
 
-def _untrained(engine: Engine, cohort: Cohort) -> Learners:
+def _new_learners(engine: Engine, cohort: Cohort) -> Learners:
     params, names = engine.start().repeat(len(cohort.learners), 1), cohort.declared.per_learner
     values = {name: [learner.hyperparameters.get(name) for learner in cohort.learners] for name in names}
     seed = torch.zeros(len(params), dtype=torch.int64, device=params.device)
@@ -161,7 +161,7 @@ def _untrained(engine: Engine, cohort: Cohort) -> Learners:
 
 def _against(engine: Engine, exact: Engine, cohort: Cohort, most: int) -> tuple[list[float], list[float]]:
     """Returns the differences of the steps that project nothing, and of those that do, by member and step."""
-    learners, differences = _untrained(engine, cohort), ([], [])  # type: tuple[Learners, tuple[list[float], list[float]]]
+    learners, differences = _new_learners(engine, cohort), ([], [])  # type: tuple[Learners, tuple[list[float], list[float]]]
     for task in TASKS:
         for each in (engine, exact):
             each.load_task(task)
@@ -212,27 +212,27 @@ def _recorded_alike(engine: Engine, cohort: Cohort) -> bool | None:
     """
     if not isinstance(engine, BatchedEngine) or engine.graphs is None:
         return None
-    start = _untrained(engine, cohort)
+    start = _new_learners(engine, cohort)
     engine.load_task(TASKS[1])  # what was remembered of the first task is its memory
 
-    def ended(graphs: bool) -> tuple[Tensor, ...]:
-        learners = _copied(start)
+    def train_copy(graphs: bool) -> tuple[Tensor, ...]:
+        learners = _copy(start)
         recorder, engine.graphs = engine.graphs, engine.graphs if graphs else None
         engine.train(learners, 0, engine.steps)
         engine.graphs = recorder
         return learners.arrays
 
     try:
-        replayed, stepped = ended(True), ended(False)
+        replayed, stepped = train_copy(True), train_copy(False)
     except GraphMismatch:
         return False
     if not engine.graphs.used:
         return None
     far = distance(replayed, stepped)
-    return far == 0 or far <= ROUNDING * distance(stepped, ended(False))
+    return far == 0 or far <= ROUNDING * distance(stepped, train_copy(False))
 
 
-def _copied(learners: Learners) -> Learners:
+def _copy(learners: Learners) -> Learners:
     rest = (learners.first_bad.clone(), learners.projected.clone())
     state = {name: value.clone() for name, value in learners.state.items()}
     return Learners(learners.params.clone(), learners.seed, learners.own, *rest, state)

@@ -91,10 +91,10 @@ def read_declaration(
             if message.kind == "refused":
                 raise ForeignError(plain(message.text("line")))
             if message.kind == "raised":
-                raise process.failed(f"failed {process.where} {plain(message.text('line'))}", output=False)
+                raise process.failure(f"failed {process.where} {plain(message.text('line'))}", output=False)
             return Declaration.of(message.header["declaration"])
         except (Malformed, TypeError, KeyError) as error:
-            raise process.broken(Malformed("a declaration was to come")) from error
+            raise process.malformed_error(Malformed("a declaration was to come")) from error
 
 
 def job(kind: str, reference: str, beside: Path, expected: Mapping[str, str] | None) -> dict[str, Any]:

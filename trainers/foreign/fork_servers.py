@@ -126,9 +126,9 @@ def server_for(job: Mapping[str, Any], device: str, environment: Mapping[str, st
 
     from trainers.foreign.guard import ForkServer  # late: studies without a trainer keep none
 
-    def refused(why: str) -> None:
+    def refuse(why: str) -> None:
         _kept.refuse(key, why)
         if trains:  # of a declaration nobody may hear it
             _kept.note(key, job["reference"])
 
-    return ForkServer(environment, job, lambda server: _kept.put(key, server), refused), ""
+    return ForkServer(environment, job, lambda server: _kept.put(key, server), refuse), ""

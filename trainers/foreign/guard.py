@@ -125,7 +125,7 @@ class Guard:
 class ForkServer(Guard):
     """A guard with a server: a process that has imported a trainer, and is copied for one learner after another.
 
-    kept: is called with it when it can be used for another learner. refused: with the reason why it cannot be copied,
+    keep: is called with it when it can be used for another learner. refuse: with the reason why it cannot be copied,
     in words that follow "its import". Lines of its guard besides: "server STATUS" when the server has ended, "begun"
     and "cleared" as answers to `begin` and `leave`. It is a trainer's own from `begin` to `leave`. loaded: whether its
     import is over, which goes on after a declaration.
@@ -135,10 +135,10 @@ class ForkServer(Guard):
         self,
         environment: Mapping[str, str],
         job: Mapping[str, Any],
-        kept: Callable[["ForkServer"], bool],
-        refused: Callable[[str], None],
+        keep: Callable[["ForkServer"], bool],
+        refuse: Callable[[str], None],
     ) -> None:
-        self._kept, self.refused = kept, refused
+        self._keep, self.refuse = keep, refuse
         self.output = b""
         """Output of the import, its last bytes."""
         self._declares = job["kind"] == "declare"
@@ -179,7 +179,7 @@ class ForkServer(Guard):
         """Asks the guard to look after the next trainer."""
         self._tell("begin")
 
-    def imported(self, process: int) -> None:
+    def end_import(self, process: int) -> None:
         """Tells the guard that the import is over. process: the server."""
         self.server, self.loaded = process, True
         self._tell("imported")
@@ -212,7 +212,7 @@ class ForkServer(Guard):
 
         After a declaration it goes on to import what a learner needs besides.
         """
-        if not (reusable and self.alive and self._cleared() and self._prepared() and self._kept(self)):
+        if not (reusable and self.alive and self._clear() and self._prepare() and self._keep(self)):
             self.end()
 
     def end(self) -> None:
@@ -224,7 +224,7 @@ class ForkServer(Guard):
         os.close(self.printed)
         super().end()
 
-    def _prepared(self) -> bool:
+    def _prepare(self) -> bool:
         """Asks for the other imports of learners after a declaration; returns whether the server is there."""
         if self._declares:
             self._declares = self.loaded = False
@@ -235,7 +235,7 @@ class ForkServer(Guard):
                 return False
         return True
 
-    def _cleared(self) -> bool:
+    def _clear(self) -> bool:
         self._tell("clear")
         until = time.monotonic() + LEAVE
         while (left := until - time.monotonic()) > 0 and readable(self.life.fileno(), left):

@@ -68,13 +68,13 @@ class StreamView:
 
     def test(self, task: int, first: int) -> tuple[int, "Examples"]:
         """Returns the number of examples of a test set, and a part of them, from `first` on."""
-        return self._part(self._tested(task), first)
+        return self._part(self._test_examples(task), first)
 
     def test_labels(self, task: int) -> "Labels":
         """Returns [n], of the whole test set."""
-        return np.asarray(self._tested(task).labels, np.int64)
+        return np.asarray(self._test_examples(task).labels, np.int64)
 
-    def _tested(self, task: int) -> "Examples":
+    def _test_examples(self, task: int) -> "Examples":
         if task not in self._tests:
             self._tests[task] = self._stream.test(self._seed, self._stream.tasks[task])
         return self._tests[task]

@@ -88,15 +88,15 @@ class Measuring:
         self._open = _Report(task, batches, tests)
         return [(test, len(self._view.test_labels(test))) for test in tests]
 
-    def tested(self, task: int) -> None:
+    def check_test(self, task: int) -> None:
         """Checks a request for test inputs. Raises Refused where no report that is open needs them."""
         if self._open is None or task not in self._open.tests:
             raise Refused("test inputs are for reports alone")
 
-    def predicted(self, task: int, first: int, labels: NDArray[np.int64]) -> None:
+    def score(self, task: int, first: int, labels: NDArray[np.int64]) -> None:
         """Scores predicted labels of a part of a test set. Raises Refused for labels that cannot be."""
-        self.tested(task)
-        report = self._opened()
+        self.check_test(task)
+        report = self._open_report()
         (_, examples), hits = self._view.test(task, first), report.hits[task]
         expected = examples.labels
         if first != sum(map(len, hits)) or len(labels) != len(expected):
@@ -110,12 +110,12 @@ class Measuring:
         if sum(map(len, hits)) == len(every):
             report.accuracies[task] = float(accuracies(np.concatenate(hits)[None], every[None], self._balanced)[0])
 
-    def self_reported(self, row: NDArray[np.float64]) -> bool:
-        """Takes accuracies that the trainer gives itself; returns whether all that are asked for are finite.
+    def take_accuracies(self, row: NDArray[np.float64]) -> bool:
+        """Records accuracies that the trainer reports itself; returns whether all required ones are finite.
 
         Raises Refused for numbers that cannot be.
         """
-        report, within = self._opened(), self._opened().batches is not None
+        report, within = self._open_report(), self._open_report().batches is not None
         begin = report.task + 1 if within else 0
         least = 1 if within else self._tasks if report.task < 0 else report.task + 1
         most = 1 if within else self._tasks
@@ -135,7 +135,7 @@ class Measuring:
 
     def end(self) -> bool:
         """Ends the open report; returns whether it was that of a task. Raises Refused where it lacks predictions."""
-        report = self._opened()
+        report = self._open_report()
         if lacking := [test for test in report.tests if test not in report.accuracies]:
             raise Refused(f"the report of task {report.task} lacks predictions for task {lacking[0]}")
         self._open = None
@@ -188,7 +188,7 @@ class Measuring:
         self._digest, self._self_reported = str(arrays["digest"]), bool(arrays["self_reported"])
         self.done, self._resumed = task, True
 
-    def _opened(self) -> _Report:
+    def _open_report(self) -> _Report:
         if self._open is None:
             raise Refused("no report has begun")
         return self._open

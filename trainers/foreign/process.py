@@ -159,7 +159,7 @@ class Process:
         """Starts a new process. folder: as of the guard."""
         self._guard = Guard("trainers.foreign.child", self._environment, self._ends[2], self._ends[:2], folder=folder)
         self._selector.register(self._guard.life, selectors.EVENT_READ)
-        self._handed_over()
+        self._hand_over()
 
     def _take(self, server: ForkServer) -> None:
         """Takes a server and has it copied, now or once it has imported the trainer."""
@@ -187,11 +187,11 @@ class Process:
             for name in files:
                 shutil.move(Path(aside) / name, server.folder)
         if why:
-            server.refused(why)
+            server.refuse(why)
         self._started = time.monotonic()
         self._start(server.folder)
 
-    def _handed_over(self) -> None:
+    def _hand_over(self) -> None:
         """Closes the pipes' ends of the trainer's process, which has them now, and sends what waits."""
         for end in self._ends:
             os.close(end)
@@ -206,31 +206,31 @@ class Process:
             self._refuse("" if server.loaded else ENDS)
         elif "trainer" in answer:
             server.watch(answer["trainer"])
-            self._handed_over()
+            self._hand_over()
             self._selector.unregister(server.control)
         elif answer.get("why"):
             self._refuse(f"its import {answer['why']}")
         elif "why" in answer and answer["why"] is None:
             self._refuse("")
         elif answer:
-            self._loaded(answer["process"], answer["seconds"])
+            self._end_import(answer["process"], answer["seconds"])
 
-    def _loaded(self, process: int, seconds: float) -> None:
+    def _end_import(self, process: int, seconds: float) -> None:
         server = self._server
         assert server is not None
         if server.printed in self._selector.get_map():
             self._selector.unregister(server.printed)
             server.read(output_log.MOST)
-        server.imported(process)
+        server.end_import(process)
         self.imported, self.import_seconds = self.seconds, seconds
         self._print(server.output)
         server.begin()
 
-    def _heard(self) -> None:
+    def _follow_guard(self) -> None:
         """Goes on with the lines of the guard."""
         said = self._guard.lines()
         if said is None and not self._begun:
-            self._lost()
+            self._record_loss()
             return
         if said is None:
             self._selector.unregister(self._guard.life)
@@ -248,10 +248,10 @@ class Process:
                 case ["trainer", status]:
                     self._status = int(status)
                 case ["server", *_]:
-                    self._lost()
+                    self._record_loss()
                     return
 
-    def _lost(self) -> None:
+    def _record_loss(self) -> None:
         """Records that the server has ended; a copy of it goes on."""
         assert self._server is not None
         self._server.alive = False
@@ -270,21 +270,21 @@ class Process:
             try:
                 message = take_message(self._incoming)
             except Malformed as error:
-                raise self.broken(error) from error
+                raise self.malformed_error(error) from error
             if message is not None:
                 return message
             self._tick()
             came = self._wait()
             if self._status is not None and not came:  # what was written before the end has been read by now
-                raise self.failed(f"{_ending(self._status)} {self.where}")
+                raise self.failure(f"{_ending(self._status)} {self.where}")
             if self._closed_at and time.monotonic() - self._closed_at > GRACE:
-                raise self.failed(f"{_ending(os.EX_IOERR)} {self.where}")
+                raise self.failure(f"{_ending(os.EX_IOERR)} {self.where}")
 
-    def broken(self, error: Malformed) -> ForeignError:
+    def malformed_error(self, error: Malformed) -> ForeignError:
         """Returns the error for a malformed message."""
-        return self.failed(f"wrote into the pipe to epsearch what is no message: {plain(str(error))}")
+        return self.failure(f"wrote into the pipe to epsearch what is no message: {plain(str(error))}")
 
-    def failed(self, what: str, output: bool = True) -> ForeignError:
+    def failure(self, what: str, output: bool = True) -> ForeignError:
         """Returns the error of the process; `what` follows its name."""
         self._drain()
         words = self._last_words() if output else ""
@@ -315,7 +315,7 @@ class Process:
 
     def _read(self, end: int) -> None:
         if end == self._guard.life.fileno():
-            self._heard()
+            self._follow_guard()
         elif self._server is not None and end == self._server.control.fileno():
             self._go_on()
         elif self._server is not None and end == self._server.printed:
@@ -383,7 +383,7 @@ class Process:
         if now - self._reported >= REPORT_SECONDS:
             self.advance(0)
         if self._limits.seconds is not None and now - self._started > self._limits.seconds:
-            raise self.failed(f"took longer than {self._limits.seconds:g} s, {self.where}")
+            raise self.failure(f"took longer than {self._limits.seconds:g} s, {self.where}")
         if now < self._look:
             return
         self.weigh()
@@ -397,10 +397,10 @@ class Process:
     def weigh(self) -> None:
         """Looks at its memory, of which `peak` has the most. Raises ForeignError where that is more than it may be."""
         processes = self._guard.below()
-        taken = process_tree.resident(processes)
+        taken = process_tree.resident_memory(processes)
         self.peak = max(self.peak, taken, process_tree.highest(processes))
         if self._limits.bytes is not None and taken > self._limits.bytes:
-            raise self.failed(f"took more than {_gib(self._limits.bytes)} of memory, {self.where}")
+            raise self.failure(f"took more than {_gib(self._limits.bytes)} of memory, {self.where}")
 
     def _last_words(self) -> str:
         """Returns the end of its output, for a message; "" where there was none."""

@@ -31,7 +31,7 @@ def descendants(pid: int, tidying: bool = True) -> list[psutil.Process]:
     return processes if tidying else [process for process in processes if not _tidies(process)]
 
 
-def resident(processes: Iterable[psutil.Process]) -> int:
+def resident_memory(processes: Iterable[psutil.Process]) -> int:
     """Returns bytes of memory that they have; pages that they share count for each of them."""
     total = 0
     for process in processes:

@@ -156,16 +156,16 @@ class _Talk:
         self._saved_state, self._state, self._watched = saved_state, state, watched
         self._over = False
         self._answers: dict[str, Callable[[Message], None]] = {
-            "begun": self._begun,
+            "begun": self._begin,
             "train": self._train,
             "report": self._report,
             "test": self._test,
             "labels": self._labels,
-            "reported": self._reported,
-            "saved": self._saved,
+            "reported": self._end_report,
+            "saved": self._save,
             "refused": self._refuse,
-            "raised": self._raised,
-            "done": self._done,
+            "raised": self._fail,
+            "done": self._finish,
         }
 
     def go_on(self) -> None:
@@ -182,9 +182,9 @@ class _Talk:
                     self._watched.ahead, self._watched.refusal = len(ahead), ahead[0]
                 self._process.send({"kind": "refused", "line": str(error)})
             except Malformed as error:
-                raise self._process.broken(error) from error
+                raise self._process.malformed_error(error) from error
 
-    def _begun(self, message: Message) -> None:
+    def _begin(self, message: Message) -> None:
         if self._watched is not None:
             self._watched.begun = self._process.seconds
             self._watched.capability = message.text("capability")
@@ -197,7 +197,7 @@ class _Talk:
 
     def _test(self, message: Message) -> None:
         task = message.whole("task")
-        self._measuring.tested(task)
+        self._measuring.check_test(task)
         self._part(message, self._view.test, task, labelled=False)
 
     def _part(
@@ -213,17 +213,17 @@ class _Talk:
         task = message.whole("task")
         batches = None if message.header.get("batches") is None else message.whole("batches")
         tests, how = self._measuring.begin(task, batches), message.header.get("how")
-        if how == "diverged" or (how == "accuracies" and not self._measuring.self_reported(message.array("float64"))):
-            self._diverged()
+        if how == "diverged" or (how == "accuracies" and not self._measuring.take_accuracies(message.array("float64"))):
+            self._diverge()
             return
         self._process.send({"kind": "tests", "tests": tests})
 
     def _labels(self, message: Message) -> None:
         task, first = message.whole("task"), message.whole("first")
-        self._measuring.predicted(task, first, np.asarray(message.array("int64")))
+        self._measuring.score(task, first, np.asarray(message.array("int64")))
         self._process.send({"kind": "taken"})
 
-    def _reported(self, message: Message) -> None:
+    def _end_report(self, message: Message) -> None:
         of_task = self._measuring.end()
         self._process.where = self._measuring.where
         if of_task and self._watched is not None:
@@ -234,24 +234,24 @@ class _Talk:
         if of_task:
             self._process.advance(1)
 
-    def _saved(self, message: Message) -> None:
+    def _save(self, message: Message) -> None:
         self._saved_state.save(self._measuring.done, self._state, self._measuring.arrays())
         self._process.send({"kind": "taken"})
 
     def _refuse(self, message: Message) -> None:
         raise self._process.error(plain(message.text("line")))
 
-    def _raised(self, message: Message) -> None:
+    def _fail(self, message: Message) -> None:
         if message.header.get("floating") is True and self._measuring.lacks:
-            self._diverged()
+            self._diverge()
             return
-        raise self._process.failed(f"failed {self._process.where} {plain(message.text('line'))}", output=False)
+        raise self._process.failure(f"failed {self._process.where} {plain(message.text('line'))}", output=False)
 
-    def _done(self, message: Message) -> None:
+    def _finish(self, message: Message) -> None:
         if lacks := self._measuring.lacks:
-            raise self._process.failed(f"returned after it had reported {lacks} tasks")
+            raise self._process.failure(f"returned after it had reported {lacks} tasks")
         self._over = True
 
-    def _diverged(self) -> None:
+    def _diverge(self) -> None:
         self._measuring.diverge()
         self._over = True

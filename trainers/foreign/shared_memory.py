@@ -31,13 +31,14 @@ class SharedMemory:
         listed = list(pids)
         self._looked |= _names()
         self._pids.update(listed)
-        self._segments |= _used(listed) - self._before
+        self._segments |= _segments_of(listed) - self._before
 
     def remove(self, but: int = 0) -> None:
         """Removes the noted segments that no process uses but one, or none."""
         unused = self._segments & _names()
         if unused:
-            unused -= _used(pid for entry in PROC.iterdir() if entry.name.isdigit() and (pid := int(entry.name)) != but)
+            pids = (int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
+            unused -= _segments_of(pid for pid in pids if pid != but)
         for name in unused:
             with suppress(OSError):
                 (SEGMENTS / name).unlink()
@@ -52,7 +53,7 @@ def _names() -> frozenset[str]:
         return frozenset()
 
 
-def _used(pids: Iterable[int]) -> set[str]:
+def _segments_of(pids: Iterable[int]) -> set[str]:
     """Returns the POSIX segments that some processes have open or mapped."""
     return {name for pid in pids for name in _of_process(pid)}
 

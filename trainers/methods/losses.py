@@ -22,7 +22,7 @@ PRESENT = "cross-entropy of present classes"
 # ‖z − z_stored‖²/outputs, of the logits that were stored with the example; outputs that do not compete count 0;
 STORED = "square to stored logits"
 # T²·KL(teacher ‖ network) of softmax(z/T), by the network at the end of the last task, over outputs of earlier tasks
-# (`streams.competing.taught`); 0 in the first one.
+# (`streams.competing.distillation_outputs`); 0 in the first one.
 TEACHER = "distillation"
 
 LOGITS, TAUGHT = "logits", "teacher"

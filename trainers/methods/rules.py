@@ -202,7 +202,7 @@ class Method:
     def __post_init__(self) -> None:
         if not isinstance(self.rule, RULES):
             raise ValueError(f"method {self.title!r}: rule must be {_allowed_rules(self.rule)}")
-        if missing := sorted(self._needed() - set(self.names)):
+        if missing := sorted(self._requirements() - set(self.names)):
             raise ValueError(
                 f"method {self.title!r} needs the hyperparameters {', '.join(missing)}; declare them in own"
             )
@@ -211,7 +211,7 @@ class Method:
         if faults := [fault for hyperparameter in self.own if (fault := hyperparameter.fault(not self.foreign))]:
             raise ValueError(f"method {self.title!r}: {faults[0]}")
 
-    def _needed(self) -> set[str]:
+    def _requirements(self) -> set[str]:
         """Returns the names of the hyperparameters that its rule and its memory read."""
         needed = {"memory"} if self.memory else set()
         needed |= {"memory_batch"} if self.memory in (SAMPLED, RESERVOIR) else set()

@@ -103,7 +103,7 @@ def cross_entropy(
     Differentiable once, by the logits alone.
     """
     if subtracted:
-        return _weighted(torch.log_softmax(mask(logits, allowed), dim=2), labels, weight)
+        return _negative_log_likelihood(torch.log_softmax(mask(logits, allowed), dim=2), labels, weight)
     return cast(Tensor, _CrossEntropy.apply(mask(logits, allowed), labels, weight))
 
 
@@ -114,7 +114,7 @@ class _CrossEntropy(torch.autograd.Function):
     def forward(ctx: Any, logits: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
         log_p = torch.log_softmax(logits, dim=2)
         ctx.save_for_backward(log_p, labels, weight)
-        return _weighted(log_p, labels, weight)
+        return _negative_log_likelihood(log_p, labels, weight)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -124,5 +124,5 @@ class _CrossEntropy(torch.autograd.Function):
         return delta.mul_(weight[..., None] * gradient[:, None, None]), None, None
 
 
-def _weighted(log_p: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
+def _negative_log_likelihood(log_p: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
     return -(log_p.gather(2, labels.expand(len(log_p), -1)[:, :, None])[..., 0] * weight).sum(1)

@@ -73,7 +73,7 @@ class MLP:
         """Returns views into a matrix [M, row] of parameters or gradients."""
         return layers_of(matrix, list(itertools.pairwise(self.widths)))
 
-    def joined(self, matrix: Tensor) -> list[Tensor]:
+    def layer_views(self, matrix: Tensor) -> list[Tensor]:
         """Returns views [M, in + 1, out] into a matrix [M, row]: weights, and as those of an input 1 the biases."""
         shapes = [(k + 1, n) for k, n in itertools.pairwise(self.widths)]
         parts = torch.split(matrix, [k * n for k, n in shapes], dim=1)

@@ -167,7 +167,7 @@ class Layers:
         h = self.stem(net, x)
         for block in net.blocks:
             h = self.block(block, h)
-        return self.pooled(h)
+        return self.average_pool(h)
 
     def stem(self, net: ResNet, x: Tensor, beside: Tensor | None = None) -> Tensor:
         """Returns the first layers for images x [1 or M, B, H, W, 3]; those that all members share are not repeated.
@@ -175,22 +175,22 @@ class Layers:
         Here and in `block`, `beside` is added before the last ReLU.
         """
         images = x.permute(1, 0, 4, 2, 3).flatten(1, 2).contiguous(memory_format=torch.channels_last)
-        h = self.normalised(net.stem, images, groups=len(x))
+        h = self.convolve_and_normalise(net.stem, images, groups=len(x))
         h = (h if beside is None else h + beside).relu_()
         return functional.max_pool2d(h, 3, 2, 1) if net.large else h
 
     def block(self, block: _Block, x: Tensor, beside: Tensor | None = None) -> Tensor:
         """Returns the output [B, M·C, H, W] of a residual block, behind its last ReLU."""
-        h = self.normalised(block.first, x).relu_()
-        h = self.normalised(block.second, h)
-        h = h + (x if block.shortcut is None else self.normalised(block.shortcut, x))
+        h = self.convolve_and_normalise(block.first, x).relu_()
+        h = self.convolve_and_normalise(block.second, h)
+        h = h + (x if block.shortcut is None else self.convolve_and_normalise(block.shortcut, x))
         return (h if beside is None else h + beside).relu_()
 
-    def pooled(self, h: Tensor) -> Tensor:
+    def average_pool(self, h: Tensor) -> Tensor:
         """Returns [M, B, C] of [B, M·C, H, W]."""
         return h.mean((2, 3)).view(len(h), self._members, -1).transpose(0, 1)
 
-    def normalised(self, convolution: Convolution, x: Tensor, groups: int | None = None) -> Tensor:
+    def convolve_and_normalise(self, convolution: Convolution, x: Tensor, groups: int | None = None) -> Tensor:
         """Returns the convolution of x [B, groups·C_in, H, W] after batch normalisation.
 
         The moving averages may move.

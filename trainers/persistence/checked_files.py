@@ -28,7 +28,7 @@ def write(path: Path, mark: str, content: bytes | memoryview) -> None:
     What others who were killed have begun in that folder is removed before.
     """
     _clear(path.parent)
-    handle, beside = _begun(path)
+    handle, beside = _create(path)
     try:
         with keep_lock(handle):
             with os.fdopen(handle, "wb") as file:
@@ -76,7 +76,7 @@ def checksum(mark: str, content: bytes | memoryview) -> bytes:
     return f"{digest.hexdigest()}\n".encode()
 
 
-def _begun(path: Path) -> tuple[int, Path]:
+def _create(path: Path) -> tuple[int, Path]:
     """Creates a file beside the path and locks it where there are locks; returns (handle, its path).
 
     The system takes the lock from a process that ends.

@@ -141,15 +141,15 @@ def _files(place: Path) -> Iterator[Path]:
 
 def _neighbours(folder: Path, content: bytes) -> list[Path]:
     """Returns the imported modules that lie in the folder. Raises SourceError for a name of OURS."""
-    names = sorted(name for name in _imported(content) if not (name in OURS and folder.resolve() == HERE))
+    names = sorted(name for name in _imports(content) if not (name in OURS and folder.resolve() == HERE))
     places = [(name, folder / f"{name}{suffix}") for name in names for suffix in ("", *SUFFIXES)]
     for name, place in places:
-        if name in OURS and _hidden(name, place):
+        if name in OURS and _is_hidden(name, place):
             raise SourceError(f"{name!r} is a package of epsearch, not {place}; give yours another name")
     return [place for _, place in places if place.exists()]
 
 
-def _hidden(name: str, place: Path) -> bool:
+def _is_hidden(name: str, place: Path) -> bool:
     """Returns whether a place has modules that a package of ours, of which it is no copy, hides by its name."""
     if not place.is_dir():
         return place.is_file()
@@ -160,7 +160,7 @@ def _hidden(name: str, place: Path) -> bool:
 
 
 @lru_cache(maxsize=1024)  # a service, and a study of several plug-ins, ask for the same files again and again
-def _imported(content: bytes) -> frozenset[str]:
+def _imports(content: bytes) -> frozenset[str]:
     """Returns the top-level modules that a source names in import statements; none where it is not Python."""
     try:
         with warnings.catch_warnings(action="ignore"):  # Python says the same when it imports the module

@@ -132,9 +132,9 @@ class TaskStream(Protocol):
         """
 
     def describe(self) -> dict[str, Any]:
-        """Returns JSON-able facts that, with a seed, determine every example of the stream.
+        """Returns a JSON description that, with a seed, determines every example of the stream.
 
-        They are part of the content key of every result. `examples_per_task`, a number, is for estimates of time.
+        It is part of the content key of every result. `examples_per_task`, a number, is for estimates of time.
         """
 
 

@@ -32,7 +32,7 @@ def check_scenario(method: Method, stream: TaskStream) -> None:
         raise ValueError(f"{method.title} has no purpose in the scenario {scenario}; it is for {allowed}")
 
 
-def taught(stream: TaskStream, seed: int, newest: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def distillation_outputs(stream: TaskStream, seed: int, newest: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Returns (outputs of a teacher, of the network that it is compared with), each [groups, outputs].
 
     The teacher knows the tasks before `newest`, a position; each group is softened apart, and there are none in the

@@ -95,7 +95,7 @@ class _Overlap(NamedTuple):
         """The tests that are not new, in words; "" where all are."""
         if not (self.cv.known or self.ev.known):
             return ""
-        return f"{self._tested('known')} occur in training or in the search, too"
+        return f"{self._tests_text('known')} occur in training or in the search, too"
 
     @property
     def warning(self) -> str:
@@ -103,7 +103,7 @@ class _Overlap(NamedTuple):
         if not (self.cv.near or self.ev.near):
             return ""
         return (
-            f"{self._tested('near')} are near-duplicates of images in training or in the search (difference hashes "
+            f"{self._tests_text('near')} are near-duplicates of images in training or in the search (difference hashes "
             f"within {BITS} bits, pixels within {DIFFERENCE:g}/255 on average): accuracies on them may be too high"
         )
 
@@ -127,7 +127,7 @@ class _Overlap(NamedTuple):
         """The distance of the nearest rotations, in words; "" for other tasks."""
         return f", angles of a seed at least {self.angle:.2g}° apart" if math.isfinite(self.angle) else ""
 
-    def _tested(self, name: str) -> str:
+    def _tests_text(self, name: str) -> str:
         """Returns the number of such tests of each side, in words."""
         of_cv, of_ev = (f"{getattr(side, name):,} of {side.tests:,}" for side in (self.cv, self.ev))
         return f"{of_cv} test {self.what} of the cross-validation and {of_ev} of the evaluation"

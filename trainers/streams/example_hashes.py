@@ -31,7 +31,7 @@ def test_hashes(stream: TaskStream, seed: int, task: int) -> Hashes:
     if not hasattr(stream, "pixels"):
         return np.unique(hash_rows(inputs))
     pixels = cast(ImageStream, stream).pixels
-    hashes = _cached(cast(ImageStream, stream), "hashes") or PixelHashes(pixels)
+    hashes = _hashes_of(cast(ImageStream, stream), "hashes") or PixelHashes(pixels)
     return np.unique(hashes.of(np.unique(inputs)))
 
 
@@ -41,8 +41,8 @@ def _images(stream: ImageStream, seeds: Sequence[int]) -> tuple[ExampleHashes, E
         for task in stream.tasks:
             trained[stream.train(seed, task, stream.order(seed, task)).inputs] = True
             tested[stream.test(seed, task).inputs] = True
-    hashes = _cached(stream, "hashes") or PixelHashes(stream.pixels)
-    differences = _cached(stream, "differences") or PixelHashes(stream.pixels, make=difference_hashes)
+    hashes = _hashes_of(stream, "hashes") or PixelHashes(stream.pixels)
+    differences = _hashes_of(stream, "differences") or PixelHashes(stream.pixels, make=difference_hashes)
 
     def of(used: NDArray[np.bool_]) -> ExampleHashes:
         positions = np.flatnonzero(used)
@@ -52,7 +52,7 @@ def _images(stream: ImageStream, seeds: Sequence[int]) -> tuple[ExampleHashes, E
     return of(trained), of(tested)
 
 
-def _cached(stream: ImageStream, name: str) -> PixelHashes | None:
+def _hashes_of(stream: ImageStream, name: str) -> PixelHashes | None:
     """Returns the hashes that the stream has; an attribute of a user's own stream may be something else."""
     value = getattr(stream, name, None)
     return value if isinstance(value, PixelHashes) else None
@@ -61,14 +61,14 @@ def _cached(stream: ImageStream, name: str) -> PixelHashes | None:
 def _rows(stream: TaskStream, seeds: Sequence[int]) -> tuple[ExampleHashes, ExampleHashes]:
     pairs = [(seed, task) for seed in seeds for task in stream.tasks]
 
-    def trained() -> Iterator[Hashes]:
+    def training_hashes() -> Iterator[Hashes]:
         for seed, task in pairs:
             order = stream.order(seed, task)
             for start in range(0, len(order), ROWS):  # in parts, as train() copies its examples
                 yield hash_rows(stream.train(seed, task, order[start : start + ROWS]).inputs)
 
     tested = (hash_rows(stream.test(*pair).inputs) for pair in pairs)
-    return (_distinct(trained()), None), (_distinct(tested), None)
+    return (_distinct(training_hashes()), None), (_distinct(tested), None)
 
 
 def _distinct(parts: Iterable[Hashes]) -> Hashes:

@@ -29,7 +29,7 @@ def hash_rows(rows: NDArray[Any]) -> Hashes:
     >>> bool(one == two), bool(one == three)
     (False, True)
     """
-    return _joined(hashlib.blake2b(row.data, digest_size=BYTES).digest() for row in np.ascontiguousarray(rows))
+    return _to_hashes(hashlib.blake2b(row.data, digest_size=BYTES).digest() for row in np.ascontiguousarray(rows))
 
 
 def hash_columns(tables: Iterable[NDArray[np.uint8]]) -> Hashes:
@@ -43,7 +43,7 @@ def hash_columns(tables: Iterable[NDArray[np.uint8]]) -> Hashes:
         for begin in range(0, len(table), ROWS):
             for digest, column in zip(digests, np.ascontiguousarray(table[begin : begin + ROWS].T), strict=True):
                 digest.update(column.data)
-    return _joined(digest.digest() for digest in digests)
+    return _to_hashes(digest.digest() for digest in digests)
 
 
 class PixelHashes:
@@ -83,7 +83,7 @@ class PixelHashes:
         """
         content = checked_files.read(file, self._mark, "every image is hashed again")
         if content is not None and len(content) == self._hashes.nbytes:
-            self._hashes = _joined([content])
+            self._hashes = _to_hashes([content])
             self._known[:] = True
             return
         self._make(np.flatnonzero(~self._known))
@@ -99,7 +99,7 @@ class PixelHashes:
         self._known[positions] = True
 
 
-def _joined(digests: Iterable[bytes]) -> Hashes:
+def _to_hashes(digests: Iterable[bytes]) -> Hashes:
     """Returns digests of BYTES each, or several of them in a row, as numbers."""
     # Little-endian whatever the machine, so that hashes and what is made of them can be compared between machines.
     return np.frombuffer(b"".join(digests), np.dtype("<u8")).astype(np.uint64)

@@ -92,7 +92,7 @@ class _MovedPixels(ABC):
         return self._hash(self.source(seed, task))
 
     def describe(self) -> dict[str, Any]:
-        """Returns JSON-able facts that, with a seed, determine every example of the stream."""
+        """Returns a JSON description that, with a seed, determines every example of the stream."""
         return {
             "kind": self.kind,
             "images": self._fingerprint,
@@ -182,7 +182,7 @@ class RotatedStream(_MovedPixels):
         raise DataError(f"images of {side} × {side} pixels have too few rotations for {len(angles) + 1} tasks")
 
     def describe(self) -> dict[str, Any]:
-        """Returns JSON-able facts that, with a seed, determine every example of the stream."""
+        """Returns a JSON description that, with a seed, determines every example of the stream."""
         return super().describe() | {"interpolation": self.interpolation, "degrees": [0, HALF_TURN]}
 
 

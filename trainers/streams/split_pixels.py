@@ -103,7 +103,7 @@ class SplitPixelsStream:
         return np.zeros((rows, self.inputs), dtype=np.uint8)
 
     def describe(self) -> dict[str, Any]:
-        """Returns JSON-able facts that, with a seed, determine every example of the stream.
+        """Returns a JSON description that, with a seed, determines every example of the stream.
 
         `examples_per_task` is a mean, for estimates of time; `at_most` is the number that was asked for, None for all.
         """

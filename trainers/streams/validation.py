@@ -31,7 +31,7 @@ class _HeldOut(StreamWrapper):
     def held(self, seed: int, task: int) -> Labels:
         """Returns positions of the examples that are held out, in the stream's order. Raises DataError without any."""
         if (seed, task) not in self._known:
-            self._known[seed, task] = self._drawn(seed, task)
+            self._known[seed, task] = self._draw(seed, task)
         return self._known[seed, task]
 
     def size(self, seed: int, task: int) -> int:
@@ -56,7 +56,7 @@ class _HeldOut(StreamWrapper):
         facts |= {"tests": "validation"} if self._validates else {}
         return facts | ({} if self._of_class is None else {"tests": "memory", "tests_of_class": self._of_class})
 
-    def _drawn(self, seed: int, task: int) -> Labels:
+    def _draw(self, seed: int, task: int) -> Labels:
         """Returns positions of the examples that are held out."""
         order, draws = self._stream.order(seed, task), generator(seed, "validation", task)
         # Labels alone where the stream has them so: with all pixels a split would take as long as a task's first step.

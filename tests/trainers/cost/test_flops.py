@@ -126,7 +126,7 @@ def test_passes_of_residual_networks(widths, large, size, head):
     with torch.no_grad():
         assert counted(lambda: net.logits(params, kept, x)) == rows * work.forward + work.fixed_forward
         both = counted(lambda: net.gradients(params, kept, Batch(x, labels, None), weight, (rows,), into))
-    assert both == work.trained(rows, 1)
+    assert both == work.training_flop(rows, 1)
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ STREAM = toy(range(4))
 def in_examples(method, stream=STREAM, **values):
     """What a step takes, in examples that pass through the network and back."""
     one = few(method, **values)
-    return later_steps(one, stream, SMALL, True).each / works_of(one, stream, SMALL)[0].trained(1, 0)
+    return later_steps(one, stream, SMALL, True).each / works_of(one, stream, SMALL)[0].training_flop(1, 0)
 
 
 def test_plain_sgd_is_its_mini_batch_and_a_fixed_part():

@@ -131,7 +131,7 @@ def test_wrong_references_fail(method, fault):
 
 def test_stored_logits_that_are_lost_fail(monkeypatch):
     """One in four is 0 on the device; in float64, which begins each step with what is stored, none is."""
-    stored = engine._Segment.stored
+    stored = engine._Segment.stored_logits
 
     def some(segment, logits, *given):
         found = stored(segment, logits, *given)
@@ -139,7 +139,7 @@ def test_stored_logits_that_are_lost_fail(monkeypatch):
             found[:, ::4] = 0
         return found
 
-    monkeypatch.setattr(engine._Segment, "stored", some)
+    monkeypatch.setattr(engine._Segment, "stored_logits", some)
     with pytest.raises(SelfCheckFailed):
         checked("der")
 

@@ -84,12 +84,12 @@ def test_a_bias_is_the_weight_of_an_input_that_is_one():
     params, x = torch.rand(2, net.row), torch.rand(2, 4, 5)
     first, second = net.inputs(params, x)
     hidden, logits = net.activations(net.layers(params), x)[1:]
-    joined = net.joined(params)
+    joined = net.layer_views(params)
     assert torch.allclose(torch.relu(first @ joined[0]), hidden, atol=1e-6)
     assert torch.allclose((second @ joined[1])[..., :2], logits, atol=1e-6)
     joined[0].zero_()  # views
     assert not net.layers(params)[0].weight.any() and not net.layers(params)[0].bias.any()
-    assert lengths_of(net.sizes, "class") == [one.shape[1] for one in (joined[0], net.joined(params)[1][:, :4])]
+    assert lengths_of(net.sizes, "class") == [one.shape[1] for one in (joined[0], net.layer_views(params)[1][:, :4])]
 
 
 @pytest.mark.parametrize("path", [MKL, TWIN], ids=str)

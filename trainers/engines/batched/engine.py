@@ -74,11 +74,11 @@ class BatchedEngine(FixedEngine):
         self.close()
         self._segments = [_Segment(of_seeds, self._device) for of_seeds in zip(*self._schedules(task), strict=True)]
         self._feed.load()
-        self._groups = self._taught() if isinstance(self._rule, Losses) and self._rule.taught and task else None
+        self._groups = self._output_groups() if isinstance(self._rule, Losses) and self._rule.taught and task else None
 
-    def _taught(self) -> tuple[Tensor, Tensor]:
-        """Returns the outputs that teachers are asked for, [S, groups, outputs] each, as `Pool.taught` has them."""
-        theirs, mine = zip(*(pool.taught for pool in self._pools), strict=True)
+    def _output_groups(self) -> tuple[Tensor, Tensor]:
+        """Returns `Pool.distillation_outputs` of all seeds, [S, groups, outputs] each."""
+        theirs, mine = zip(*(pool.distillation_outputs for pool in self._pools), strict=True)
         teacher, network = (torch.from_numpy(np.stack(masks)).to(self._device) for masks in (theirs, mine))
         return teacher, network
 
@@ -201,7 +201,7 @@ class BatchedEngine(FixedEngine):
     def _weigh(self, learners: Learners, rule: Losses, segment: "_Segment", batch: Batch, into: Tensor) -> Tensor:
         """Writes the gradient [M, D] of a rule's weighted losses; returns their sum [M], and stores logits."""
         params, state, seed, sizes = learners.params, learners.state, learners.seed, (segment.current, *segment.parts)
-        stored = segment.stored(state[LOGITS], self._step, seed) if rule.stores and segment.parts else None
+        stored = segment.stored_logits(state[LOGITS], self._step, seed) if rule.stores and segment.parts else None
         values, weight, slices = self._values(learners), segment.row_weight[seed], consecutive(sizes)
         teacher = groups = None
         if self._groups is not None:
@@ -236,7 +236,7 @@ class BatchedEngine(FixedEngine):
             params.addcmul_(along(direction) if along else direction, -rate)
 
         if isinstance(rule, Subspaces) and self.tasks > 1:
-            rule.project(learners.state, cast(MLP, self._net).joined(g))
+            rule.project(learners.state, cast(MLP, self._net).layer_views(g))
         if isinstance(rule, Penalty):
             params.addcmul_(rule.direction(learners.state, Step(params, g, values), along), -rate)
         # Without a reference batch, as in a first task, no other rule changes the gradient.
@@ -295,7 +295,7 @@ class _Segment:
             read[:, into.start : into.start + taken.stop - taken.start] = segment.read[:, taken]
         return (read, *_slots_by_step(segment.written))
 
-    def stored(self, logits: Tensor, step: Tensor, seed: Tensor) -> Tensor:
+    def stored_logits(self, logits: Tensor, step: Tensor, seed: Tensor) -> Tensor:
         """Returns the stored logits [M, reference, outputs] of the step's reference rows.
 
         logits: [M, slots, outputs].

@@ -86,7 +86,7 @@ class Graphs:
     def _record(self, step: Step) -> torch.cuda.CUDAGraph | None:
         """Takes `WARM` steps and records one, which changes nothing; None where that cannot be."""
         self._stream = self._stream or torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        work = _warmed(step, self._stream)
+        work = _warm_up(step, self._stream)
         if torch.cuda.mem_get_info()[0] < SPARE * work:
             refuse(f"a step takes {work / 2**30:.1f} GiB, and there is no room for a graph beside it")
             return None
@@ -104,7 +104,7 @@ class Graphs:
         return graph
 
 
-def _warmed(step: Step, stream: torch.cuda.Stream) -> int:
+def _warm_up(step: Step, stream: torch.cuda.Stream) -> int:
     """Takes `WARM` steps on the stream that will record, for which libraries have workspaces; the bytes they took."""
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()

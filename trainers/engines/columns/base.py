@@ -70,18 +70,18 @@ class GrowingEngine(Engine):
         A finished column is tested again after every later task; a hash of its parameters says whether it is the same.
         """
         if task >= self._task:
-            return self._tested(learners, row, task, images)
-        key = (int(learners.seed[row]), task, images, fingerprint(self._used(learners, row, task).cpu().numpy()))
+            return self._test(learners, row, task, images)
+        key = (int(learners.seed[row]), task, images, fingerprint(self._test_state(learners, row, task).cpu().numpy()))
         if key not in self._known:
-            self._known[key] = self._tested(learners, row, task, images)
+            self._known[key] = self._test(learners, row, task, images)
         return self._known[key]
 
     @abstractmethod
-    def _used(self, learners: Learners, row: int, task: int) -> Tensor:
+    def _test_state(self, learners: Learners, row: int, task: int) -> Tensor:
         """Returns all numbers of a member on which the test of column `task` depends."""
 
     @abstractmethod
-    def _tested(self, learners: Learners, row: int, task: int, images: int | None) -> float:
+    def _test(self, learners: Learners, row: int, task: int, images: int | None) -> float:
         """Returns a member's accuracy on a task; images: as for `accuracy`."""
 
 

@@ -120,10 +120,10 @@ class ColumnsEngine(GrowingEngine):
             self._hidden[row.data_ptr()] = frozen_units(self._net, columns, x, self._affine)
         return self._hidden[row.data_ptr()]
 
-    def _used(self, learners: Learners, row: int, task: int) -> Tensor:
+    def _test_state(self, learners: Learners, row: int, task: int) -> Tensor:
         return learners.params[row, : self._net.slice(task).stop]
 
-    def _tested(self, learners: Learners, row: int, task: int, images: int | None) -> float:
+    def _test(self, learners: Learners, row: int, task: int, images: int | None) -> float:
         columns = self._net.columns(learners.params[row])[: task + 1]
         pool = self._pools[int(learners.seed[row])]
         test, closed = pool.test(task, images), self._closed_outputs(pool, task)

@@ -90,13 +90,13 @@ class ResNetColumnsEngine(GrowingEngine):
         params = member.params[:, place]
         params.sub_(optimizers.step_along(state, params, whole[:, place], self._shared), alpha=rate)
 
-    def _used(self, learners: Learners, row: int, task: int) -> Tensor:
+    def _test_state(self, learners: Learners, row: int, task: int) -> Tensor:
         # A test normalises by the moving averages, which a column keeps beside its parameters.
         params = learners.params[row, : self._net.slice(task).stop]
         averages = learners.state["statistics"][row, : self._net.statistics_slice(task).stop]
         return torch.cat([params, averages])
 
-    def _tested(self, learners: Learners, row: int, task: int, images: int | None) -> float:
+    def _test(self, learners: Learners, row: int, task: int, images: int | None) -> float:
         member, labels = learners.part(slice(row, row + 1)), self._feed.labels(task, images)
         hits = np.empty(labels.shape, dtype=np.bool_)
         for part in parts(labels.shape[1], self._feed.test_rows):

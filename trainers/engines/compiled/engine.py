@@ -155,7 +155,7 @@ class CompiledEngine(FixedEngine):
         """Takes a step by a rule that projects each layer's whole gradient."""
         inputs, labels = self._take(rows, 0)
         g = self._buffer(1)
-        into, joined = self._passes.layers(g[0]), cast(MLP, self._net).joined(g)
+        into, joined = self._passes.layers(g[0]), cast(MLP, self._net).layer_views(g)
         for member in members:
             member.note(self._passes.gradient(member.layers, inputs, labels, into), step)
             rule.project(member.state, joined)
@@ -188,7 +188,7 @@ class CompiledEngine(FixedEngine):
     def _make_weighing(self, rule: Losses) -> Weighing:
         """Returns the weighing of the rule's terms in the loaded task."""
         competing, subtracted = self._passes.competing, cast(MLP, self._net).subtracted
-        return Weighing(rule, self.tasks, competing, self._pool.taught, subtracted)
+        return Weighing(rule, self.tasks, competing, self._pool.distillation_outputs, subtracted)
 
     def _project(self, members: list["_Member"], rule: Projection, segment: Segment, rows: Indices, step: int) -> None:
         """Takes a step by a rule with one reference gradient for each previous task, all of them whole."""

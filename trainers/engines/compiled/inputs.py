@@ -93,12 +93,12 @@ class SparseInputs:
     def split(self, current: int) -> None:
         """Turns the examples of g and of g_ref into lists by pixel, once for all learners."""
         self._current = current
-        self._now = self._sorted(self._rows[:current], self._now)
-        self._ref = self._sorted(self._rows[current:], self._ref)
+        self._now = self._sort_by_pixel(self._rows[:current], self._now)
+        self._ref = self._sort_by_pixel(self._rows[current:], self._ref)
         # Of the inputs alone, so that all learners share it; ‖g‖² needs no more of them.
         self._gram: Floats = sparse.gram(*self._now, current)
 
-    def _sorted(self, rows: Indices, into: sparse.ByPixel) -> sparse.ByPixel:
+    def _sort_by_pixel(self, rows: Indices, into: sparse.ByPixel) -> sparse.ByPixel:
         """Returns the examples by pixel, in buffers that grow as needed and are used again."""
         if len(into.value) < len(rows) * self._pixels:
             into = sparse.ByPixel.empty(self._pixels, len(rows) * self._pixels)

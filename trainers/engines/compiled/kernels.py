@@ -141,8 +141,8 @@ def add_taught(logits, teacher, groups, temperature, weight, into):  # type: ign
     factor = np.float32(weight / (rows * theirs.shape[0]))
     for i in range(rows):
         for group in range(theirs.shape[0]):
-            of_teacher = _softened(teacher[i], theirs[group], t, q)
-            of_network = _softened(logits[i], mine[group], t, p)
+            of_teacher = _softmax(teacher[i], theirs[group], t, q)
+            of_network = _softmax(logits[i], mine[group], t, p)
             for c in range(outputs):
                 if theirs[group, c]:
                     total += q[c] * ((teacher[i, c] - logits[i, c]) / t - of_teacher + of_network)
@@ -152,7 +152,7 @@ def add_taught(logits, teacher, groups, temperature, weight, into):  # type: ign
 
 
 @compiled
-def _softened(logits, group, temperature, into):  # type: ignore[no-untyped-def]
+def _softmax(logits, group, temperature, into):  # type: ignore[no-untyped-def]
     """Writes softmax(z/T) over a group of outputs, 0 for others; returns the logarithm of Σ exp(z/T)."""
     highest = np.float32(-np.inf)
     for c in range(logits.shape[0]):

@@ -15,7 +15,7 @@ Groups = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 class Weighing:
     """What the terms of a rule look at in the loaded task.
 
-    tasks: begun so far; groups: as `Pool.taught` has them; subtracted: see `networks.losses.output_delta`.
+    tasks: begun so far; groups: `Pool.distillation_outputs`; subtracted: see `networks.losses.output_delta`.
     """
 
     def __init__(

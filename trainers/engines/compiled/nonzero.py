@@ -26,8 +26,8 @@ from trainers.engines.compiled.vectors import (
     add_256,
     dots,
     lowest,
-    passed,
-    passing,
+    relu_bits,
+    relu_lanes,
 )
 
 CACHED = 8192  # floats of a matrix that stay in the first-level cache while all rows of a batch pass by
@@ -65,7 +65,7 @@ def activate_by_lanes(hidden, output):  # type: ignore[no-untyped-def]
     for i in range(hidden.shape[0]):
         at = starts[i, 0]
         for column in range(0, hidden.shape[1], LANES):
-            at += passed(hidden, i, column, unit, value, at)
+            at += relu_lanes(hidden, i, column, unit, value, at)
         starts[i, 1] = at
 
 
@@ -78,7 +78,7 @@ def activate_by_bits(hidden, output):  # type: ignore[no-untyped-def]
         for begin in range(0, hidden.shape[1], WORD):
             bits = 0
             for column in range(begin, min(begin + WORD, hidden.shape[1]), LANES):
-                bits |= passing(hidden, i, column) << (column - begin)
+                bits |= relu_bits(hidden, i, column) << (column - begin)
             while bits:
                 j = begin + lowest(bits)
                 unit[at], value[at] = j, hidden[i, j]
@@ -128,11 +128,11 @@ def both_ways(rows, examples, layers, hidden, deltas, outputs, loss):  # type: i
 def backward(layers, deltas, outputs):  # type: ignore[no-untyped-def]
     """Fills deltas below the last, and the gradients by active units; they are zero for the others."""
     for number in range(len(layers) - 1, 0, -1):
-        _passed_back(layers[number][0], deltas[number], outputs[number - 1], deltas[number - 1])
+        _pass_back(layers[number][0], deltas[number], outputs[number - 1], deltas[number - 1])
 
 
 @in_order
-def _passed_back(weight, above, output, into):  # type: ignore[no-untyped-def]
+def _pass_back(weight, above, output, into):  # type: ignore[no-untyped-def]
     """Fills a layer's delta from the one above, a few rows of the weights at a time.
 
     These stay in the first-level cache.

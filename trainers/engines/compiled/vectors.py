@@ -19,7 +19,7 @@ HALF = LANES // 2  # floats of a vector of AVX2
 FEATURES = cpu_target.target_context.codegen()._tm_features
 AVX512 = "+avx512f" in FEATURES
 COMPRESSES = AVX512 or "+avx2" in FEATURES
-"""Whether the processor can compress a vector to the lanes of a mask, as `passed` does."""
+"""Whether the processor can compress a vector to the lanes of a mask, as `relu_lanes` does."""
 # Columns whose sums fit into half of the registers: AVX-512 has 32 with 16 floats each, AVX2 has 16 with 8 …
 REGISTERS = 256 if AVX512 else 64
 # … and inner products that are made side by side, each in lanes of its own.
@@ -111,8 +111,8 @@ def _loop(
     head, body, done = (b.append_basic_block(name) for name in ("head", "body", "done"))
     b.branch(head)
     b.position_at_end(head)
-    at = _carried(b, begin, before)
-    carried = [[_carried(b, total, before) for total in chain] for chain in sums]
+    at = _loop_variable(b, begin, before)
+    carried = [[_loop_variable(b, total, before) for total in chain] for chain in sums]
     following = b.add(at, INT(step))
     b.cbranch(b.icmp_signed("<=", following, end), body, done)
     b.position_at_end(body)
@@ -126,7 +126,7 @@ def _loop(
     return at, carried
 
 
-def _carried(b: Builder, value: Value, before: Value) -> Value:
+def _loop_variable(b: Builder, value: Value, before: Value) -> Value:
     """Returns a variable of a loop, as it is at the beginning of each round."""
     phi = b.phi(value.type)
     phi.add_incoming(value, before)
@@ -157,8 +157,8 @@ def _dots(context: Any, b: Builder, signature: Any, arguments: Any) -> Value:
     before, body, done = b.block, b.append_basic_block("body"), b.append_basic_block("done")
     b.branch(body)
     b.position_at_end(body)
-    at = _carried(b, INT(0), before)
-    sums = [_carried(b, ir.Constant(ir.VectorType(FLOAT, LANES), None), before) for _ in rows]
+    at = _loop_variable(b, INT(0), before)
+    sums = [_loop_variable(b, ir.Constant(ir.VectorType(FLOAT, LANES), None), before) for _ in rows]
     part = _load(b, b.gep(here, [at]))
     products = [_times_plus(b, part, _load(b, b.gep(row, [at])), total) for row, total in zip(rows, sums, strict=True)]
     following = b.add(at, INT(LANES))
@@ -166,14 +166,14 @@ def _dots(context: Any, b: Builder, signature: Any, arguments: Any) -> Value:
         phi.add_incoming(value, b.block)
     b.cbranch(b.icmp_signed("<", following, b.extract_value(source.shape, 1)), body, done)
     b.position_at_end(done)
-    total = _summed(b, products)
+    total = _lane_sums(b, products)
     _store(b, total, b.gep(values.data, [arguments[6]]))
     for number, column in enumerate(columns):
         b.store(b.extract_element(total, PLACE(number)), b.gep(out, [column]))
     return context.get_dummy_value()
 
 
-def _summed(b: Builder, vectors: list[Value]) -> Value:
+def _lane_sums(b: Builder, vectors: list[Value]) -> Value:
     """Returns the sums of the lanes of each of TOGETHER vectors, as one vector."""
     width = 1
     # Two vectors become one, with half as many partial sums of each: by ones, pairs, fours in turn.
@@ -195,7 +195,7 @@ def _summed(b: Builder, vectors: list[Value]) -> Value:
     return sums
 
 
-def _activated(context: Any, b: Builder, signature: Any, arguments: Any) -> tuple[Value, Value]:
+def _apply_relu(context: Any, b: Builder, signature: Any, arguments: Any) -> tuple[Value, Value]:
     """Applies ReLU to hidden[i, column : column + LANES] in place; returns (the result, the mask of lanes that pass).
 
     NaN passes, too.
@@ -211,16 +211,16 @@ def _activated(context: Any, b: Builder, signature: Any, arguments: Any) -> tupl
 
 
 @intrinsic
-def passing(context, hidden, i, column):  # type: ignore[no-untyped-def]
+def relu_bits(context, hidden, i, column):  # type: ignore[no-untyped-def]
     """Applies ReLU to hidden[i, column : column + LANES] in place; returns the lanes that pass as bits.
 
     NaN passes, too.
     """
-    return types.int64(hidden, types.int64, types.int64), _passing
+    return types.int64(hidden, types.int64, types.int64), _relu_bits
 
 
-def _passing(context: Any, b: Builder, signature: Any, arguments: Any) -> Value:
-    _, passes = _activated(context, b, signature, arguments)
+def _relu_bits(context: Any, b: Builder, signature: Any, arguments: Any) -> Value:
+    _, passes = _apply_relu(context, b, signature, arguments)
     return b.zext(b.bitcast(passes, ir.IntType(LANES)), INT)
 
 
@@ -231,23 +231,23 @@ def lowest(context, bits):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def passed(context, hidden, i, column, unit, value, at):  # type: ignore[no-untyped-def]
-    """Applies `passing`, and writes the lanes that pass to unit[at:] and value[at:]; returns how many.
+def relu_lanes(context, hidden, i, column, unit, value, at):  # type: ignore[no-untyped-def]
+    """Applies `relu_bits`, and writes the lanes that pass to unit[at:] and value[at:]; returns how many.
 
     Up to LANES places are written. Works where the processor `COMPRESSES` vectors.
     """
-    return types.int64(hidden, types.int64, types.int64, unit, value, types.int64), _passed
+    return types.int64(hidden, types.int64, types.int64, unit, value, types.int64), _relu_lanes
 
 
-def _passed(context: Any, b: Builder, signature: Any, arguments: Any) -> Value:
+def _relu_lanes(context: Any, b: Builder, signature: Any, arguments: Any) -> Value:
     unit, value = (context.make_array(signature.args[k])(context, b, arguments[k]) for k in (3, 4))
-    vector, passes = _activated(context, b, signature, arguments)
+    vector, passes = _apply_relu(context, b, signature, arguments)
     width = LANES if AVX512 else HALF
     end = arguments[5]
     for begin in range(0, LANES, width):
         lanes = _places(list(range(begin, begin + width)))
         values, mask = b.shuffle_vector(vector, vector, lanes), b.shuffle_vector(passes, passes, lanes)
-        order, values = (_compressed if AVX512 else _permuted)(b, values, mask)
+        order, values = (_compress_by_avx512 if AVX512 else _compress_by_avx2)(b, values, mask)
         first = b.insert_element(ir.Constant(order.type, ir.Undefined), b.trunc(arguments[2], PLACE), PLACE(0))
         first = b.add(b.shuffle_vector(first, first, _places([0] * width)), _places([begin] * width))
         numbers = ir.VectorType(unit.data.type.pointee, width)
@@ -257,7 +257,7 @@ def _passed(context: Any, b: Builder, signature: Any, arguments: Any) -> Value:
     return b.sub(end, arguments[5])
 
 
-def _compressed(b: Builder, vector: Value, passes: Value) -> tuple[Value, Value]:
+def _compress_by_avx512(b: Builder, vector: Value, passes: Value) -> tuple[Value, Value]:
     """Returns the places of the lanes that pass and these lanes, one after another, by AVX-512."""
     packed = []
     for lanes, kind in ((_places(list(range(LANES))), "i32"), (vector, "f32")):
@@ -268,7 +268,7 @@ def _compressed(b: Builder, vector: Value, passes: Value) -> tuple[Value, Value]
     return packed[0], packed[1]
 
 
-def _permuted(b: Builder, vector: Value, passes: Value) -> tuple[Value, Value]:
+def _compress_by_avx2(b: Builder, vector: Value, passes: Value) -> tuple[Value, Value]:
     """Returns the places of the lanes that pass and these lanes, one after another, of HALF, by AVX2."""
     masks = range(2**HALF)
     # Of each mask, the lanes that it names, then the others, which are written over.

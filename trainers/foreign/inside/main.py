@@ -34,7 +34,7 @@ def serve(requests: int, answers: int) -> None:
 
 
 def _declare(channel: Channel, job: Mapping[str, Any], arrays: list[NDArray[Any]]) -> dict[str, Any]:
-    trainer = _loaded(job)
+    trainer = _load(job)
     with blamed(f"{trainer.what} declares what cannot be read:", trainer.source):
         return {"kind": "declared", "declaration": declaration(trainer).facts()}
 
@@ -42,7 +42,7 @@ def _declare(channel: Channel, job: Mapping[str, Any], arrays: list[NDArray[Any]
 def _train(channel: Channel, job: Mapping[str, Any], arrays: list[NDArray[Any]]) -> dict[str, Any]:
     seeds = Seeds(job["seed"], job["threads"])
     seeds.begin(0)  # whatever is drawn on import is the same every time, too
-    trainer = _loaded(job)
+    trainer = _load(job)
     for name, expected in job["versions"].items():
         if (here := installed_version(name, trainer.what)) != expected:
             raise ForeignError(
@@ -62,7 +62,7 @@ def _train(channel: Channel, job: Mapping[str, Any], arrays: list[NDArray[Any]])
             trainer.made.load(Path(job["state"]))
         trainer.train(dict(job["values"]), stream, job["seed"], report)
 
-    return _called(call, trainer)
+    return _run(call, trainer)
 
 
 def _capability() -> str:
@@ -71,7 +71,7 @@ def _capability() -> str:
     return str(backends.cpu.get_cpu_capability()) if backends else ""
 
 
-def _called(call: Callable[[], None], trainer: Trainer) -> dict[str, Any]:
+def _run(call: Callable[[], None], trainer: Trainer) -> dict[str, Any]:
     """Returns the message about its end."""
     try:
         with blamed("with", trainer.source, FloatingPointError):
@@ -85,6 +85,6 @@ def _called(call: Callable[[], None], trainer: Trainer) -> dict[str, Any]:
     return {"kind": "done"}
 
 
-def _loaded(job: Mapping[str, Any]) -> Trainer:
+def _load(job: Mapping[str, Any]) -> Trainer:
     importlib.invalidate_caches()
     return load_trainer(job["reference"], job["path"], job["expected"])

@@ -56,7 +56,7 @@ class Seeds:
         )
 
     @contextmanager
-    def preserved(self) -> Iterator[None]:
+    def preserve(self) -> Iterator[None]:
         """Restores all generators after the context, as if nothing had been drawn in it."""
         python, numpy, torch = random.getstate(), np.random.get_state(), _torch()
         on_cpu = torch.get_rng_state() if torch else None

@@ -184,7 +184,7 @@ class Report:
             self._channel.ask(header | {"how": "accuracies"}, _numbers(accuracies))
         elif predict is not None:
             answer = self._channel.ask(header | {"how": "predict"})
-            with self._seeds.preserved():
+            with self._seeds.preserve():
                 for tested, rows in answer.header["tests"]:
                     for first, inputs in self._inputs(tested, rows):
                         labels = _labels(predict(inputs, tested))
@@ -197,7 +197,7 @@ class Report:
         # Before what follows: a run that is resumed begins with these generators, too.
         self._seeds.begin(task + 1)
         if self._save is not None and (place := answer.header["save"]) is not None:
-            with self._seeds.preserved():
+            with self._seeds.preserve():
                 self._save(Path(place))
             self._channel.ask({"kind": "saved"})
 

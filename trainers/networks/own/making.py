@@ -31,7 +31,7 @@ def make(plugged: Plugged, inputs: Inputs, outputs: int, seed: int) -> nn.Module
     seed: 0…LARGEST−1. Raises NetworkError where it cannot be trained, and ForeignError where the factory fails.
     """
     called = f"network {plugged.name}: its factory({inputs}, {outputs})"
-    with blamed(f"{called} failed with", plugged.source, NetworkError), _seeded(seed):
+    with blamed(f"{called} failed with", plugged.source, NetworkError), _seed_generators(seed):
         module = plugged.factory(inputs, outputs)
     if not isinstance(module, nn.Module):
         raise NetworkError(f"{called} must return a torch.nn.Module, got {type(module).__name__}")
@@ -52,7 +52,7 @@ def generators() -> tuple[Any, ...]:
 
 
 @contextmanager
-def _seeded(seed: int) -> Iterator[None]:
+def _seed_generators(seed: int) -> Iterator[None]:
     """Seeds the generators of torch, NumPy and Python within the context, and restores them.
 
     Not by torch.manual_seed, which would seed the GPUs' generators, too.

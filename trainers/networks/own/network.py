@@ -176,7 +176,7 @@ class OwnNetwork(ByAutograd):
 
         self._in_turns(len(params), x, of)
 
-    def tried(
+    def outputs_and_leaves(
         self, params: Tensor, statistics: Statistics, x: Tensor, training: bool
     ) -> tuple[Tensor, Mapping[str, Tensor]]:
         """Returns (outputs [1, B, outputs] of one member, what they can be differentiated by)."""
@@ -213,7 +213,7 @@ class OwnNetwork(ByAutograd):
         """Returns the leaves; of one member the module's own parameters, which lie in its row from now on."""
         if len(params) > 1:
             return super()._leaves(params)
-        return self._module(params).lent(self.layout.views(params))
+        return self._module(params).bind(self.layout.views(params))
 
     def _forward(self, leaves: Views, statistics: Statistics, x: Tensor, training: bool) -> Tensor:
         matrix = statistics.get("statistics")
@@ -221,12 +221,12 @@ class OwnNetwork(ByAutograd):
         x, like = channels_first(x), next(iter(leaves.values()))
         module = self._module(like).as_in(training)
         if leaves is module.parameters:
-            return self._checked(module.alone(moving, x[0]), x[0])[None]
+            return self._check_logits(module.alone(moving, x[0]), x[0])[None]
 
         def one(params: Views, buffers: Views, x: Tensor) -> tuple[Tensor, Views]:
             # Copies: what is moved in place here is not what came in.
             tensors = params | {name: buffer.clone() for name, buffer in buffers.items()}
-            output = self._checked(functional_call(module.module, tensors, (x,)), x)
+            output = self._check_logits(functional_call(module.module, tensors, (x,)), x)
             return output, {name: tensors[name] for name in buffers}
 
         shared = len(x) == 1
@@ -237,14 +237,15 @@ class OwnNetwork(ByAutograd):
                 view.copy_(moved[name].detach())
         return output
 
-    def _checked(self, output: Any, x: Tensor) -> Tensor:
+    def _check_logits(self, output: Any, x: Tensor) -> Tensor:
         """Returns the logits [B, outputs] of a batch. Raises NetworkError where they are anything else."""
         shape = (len(x), self.facts.outputs)
         if isinstance(output, Tensor) and output.shape == shape and output.dtype == x.dtype:
             return output
-        got = f"{_typed(output.dtype)} {list(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
+        is_tensor = isinstance(output, Tensor)
+        got = f"{_dtype_name(output.dtype)} {list(output.shape)}" if is_tensor else type(output).__name__
         raise NetworkError(
-            f"network {self.facts.plugged.name} must return logits {_typed(x.dtype)} {list(shape)} for a batch "
+            f"network {self.facts.plugged.name} must return logits {_dtype_name(x.dtype)} {list(shape)} for a batch "
             f"{list(x.shape)}, got {got}"
         )
 
@@ -267,7 +268,7 @@ class _Module:
         places = ((name, *name.rpartition(".")[::2]) for name in moving)
         self._moving = [(name, module.get_submodule(owner), buffer) for name, owner, buffer in places]
 
-    def lent(self, views: Views) -> Views:
+    def bind(self, views: Views) -> Views:
         """Returns the module's parameters, which are the only row [1, …] of the views from now on."""
         for name, parameter in self.parameters.items():
             parameter.data = views[name][0]
@@ -297,7 +298,7 @@ def _write(view: Tensor, value: Tensor) -> None:
         view.copy_(value.detach())
 
 
-def _typed(dtype: torch.dtype) -> str:
+def _dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 

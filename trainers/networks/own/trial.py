@@ -44,7 +44,7 @@ def facts_of(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
         trial.check_randomness()
         trial.check_inference()
         trial.check_gradient()
-        flop, activations = trial.counted()
+        flop, activations = trial.cost()
         facts = replace(net.facts, normalises=trial.normalises(), least=trial.least(), unbatchable=trial.unbatchable())
         return replace(facts, flop=flop, kept=activations)
 
@@ -180,7 +180,7 @@ class _Trial:
         wrong = [name for name, value in expected.items() if not _close(result[name], value)]
         return f"its {', '.join(wrong)} would be others" if wrong else ""
 
-    def counted(self) -> tuple[tuple[float, float, float, float], float]:
+    def cost(self) -> tuple[tuple[float, float, float, float], float]:
         """Returns (FLOP, bytes kept), as `Facts` has them."""
         few, many = max(FEW, self.least()), 2 * ROWS
         of_few, of_many = self._count(few), self._count(many)
@@ -201,8 +201,8 @@ class _Trial:
         return self._try(rows, training)[0][0]
 
     def _try(self, rows: int, training: bool) -> tuple[Tensor, Mapping[str, Tensor]]:
-        params = self._params[:1]
-        return self._net.tried(params, self._net.statistics(params), _examples(self._inputs, rows)[None], training)
+        params, x = self._params[:1], _examples(self._inputs, rows)[None]
+        return self._net.outputs_and_leaves(params, self._net.statistics(params), x, training)
 
     def _draws(self, training: bool) -> bool:
         before = generators()

@@ -128,7 +128,7 @@ class ResNetColumns:
             outputs.append(h.permute(0, 2, 3, 1))
             first, last = self.net.blocks[(stage - 1) * BLOCKS : stage * BLOCKS]
             h = layers.block(last, layers.block(first, h), laterals.beside(layers.views, stage, below))
-        return [*outputs, layers.pooled(h)[0]]
+        return [*outputs, layers.average_pool(h)[0]]
 
     def _logits(self, layers: Layers, number: int, x: Tensor, below: list[Tensor]) -> Tensor:
         """Returns [1, B, outputs] of the column's head and of the laterals that feed it."""

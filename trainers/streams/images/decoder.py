@@ -40,7 +40,7 @@ def decode_image(encoded: bytes | Pixels, size: int) -> tuple[Pixels, str]:
     try:
         if isinstance(encoded, np.ndarray):
             same = encoded.shape[:2] == (size, size)
-            return encoded if same else _resized(Image.fromarray(encoded), size), "RGB, 8 bits"
+            return encoded if same else _resize(Image.fromarray(encoded), size), "RGB, 8 bits"
         with Image.open(io.BytesIO(encoded), formats=FORMATS) as image:
             if image.width * image.height > MOST_PIXELS:  # seen before they are unpacked
                 raise Image.DecompressionBombError
@@ -48,7 +48,7 @@ def decode_image(encoded: bytes | Pixels, size: int) -> tuple[Pixels, str]:
             image.load()
             levels = eight_bits(image, bits)
             plain = turn(_rgb(image if levels is None else Image.fromarray(levels)), orientation(image))
-            return _resized(plain, size), f"{mode}, {bits} bits"
+            return _resize(plain, size), f"{mode}, {bits} bits"
     except (MemoryError, DamagedImage):
         raise
     except Image.DecompressionBombError as error:  # Pillow's own limit is twice as high
@@ -125,7 +125,7 @@ def _chunk(source: Source, size: int, start: int) -> Chunk:
     kinds: list[str] = []
     for name in names:
         try:
-            pixels[sum(readable)], kind = _decoded(source, name, size)
+            pixels[sum(readable)], kind = _decode(source, name, size)
             kinds.append(kind)
             readable.append(True)
         except DamagedImage:
@@ -141,13 +141,13 @@ def _reason(source: Source, name: str, size: int) -> str:
     """Returns the reason why an image cannot be decoded. Raises DataError."""
     with warnings.catch_warnings(action="ignore"):
         try:
-            _decoded(source, name, size)
+            _decode(source, name, size)
         except DamagedImage as error:
             return str(error)
     return DECODED
 
 
-def _decoded(source: Source, name: str, size: int) -> tuple[Pixels, str]:
+def _decode(source: Source, name: str, size: int) -> tuple[Pixels, str]:
     """Returns `decode_image` of one image. Raises DamagedImage, and DataError for lack of memory."""
     try:
         return decode_image(source.read(name), size)
@@ -162,7 +162,7 @@ def _rgb(image: Any) -> Any:
     return image if image.mode == "RGB" else image.convert("RGB")
 
 
-def _resized(image: Any, size: int) -> Pixels:
+def _resize(image: Any, size: int) -> Pixels:
     """Returns bytes [size, size, 3] of an RGB image."""
     from PIL import Image
 

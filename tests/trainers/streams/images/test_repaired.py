@@ -97,7 +97,7 @@ def test_pickles_follow_their_bytes(tmp_path, cache):
 
 
 def test_what_another_version_of_a_library_reads_is_tried_again(source, cache, monkeypatch, decodings, told):
-    real = decoder._resized
+    real = decoder._resize
 
     def old(image, size):
         if image.size == (32, 32) and np.asarray(image)[0, 0, 0] < 60:
@@ -105,7 +105,7 @@ def test_what_another_version_of_a_library_reads_is_tried_again(source, cache, m
         return real(image, size)
 
     with monkeypatch.context() as patch:
-        patch.setattr(decoder, "_resized", old)
+        patch.setattr(decoder, "_resize", old)
         kept = decode(source, 32, cache, skip_corrupt=True)
     assert 0 < len(kept.labels) < 18
     assert len(decode(source, 32, cache, skip_corrupt=True).labels) == 18

@@ -131,7 +131,7 @@ def _locate(known: _Published, data_dir: Path) -> tuple[str, Callable[[], Source
     pickles = cifar.folder(layout, data_dir) if layout else None
     if layout and pickles:
         return str(pickles), lambda: cifar.read(layout, pickles)
-    meant = [open_tree(path) for path in _named(known, data_dir)]  # for this dataset, whatever they hold
+    meant = [open_tree(path) for path in _paths_of(known, data_dir)]  # for this dataset, whatever they hold
     meant += [open_tree(data_dir)] if os.path.isfile(data_dir) else []
     other = [FolderTree(data_dir)]
     inside = [tree.below(folder) for tree in meant for folder in tree.folders("")]
@@ -143,7 +143,7 @@ def _locate(known: _Published, data_dir: Path) -> tuple[str, Callable[[], Source
     return None if plain is None else (plain.where, lambda: folders.read(plain, known.columns, also))
 
 
-def _named(published: _Published, data_dir: Path) -> Iterator[Path]:
+def _paths_of(published: _Published, data_dir: Path) -> Iterator[Path]:
     """Yields folders and zip files under data_dir with the names of the dataset in any case."""
     tree = FolderTree(data_dir)
     for name in published.names:
