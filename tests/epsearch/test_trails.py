@@ -51,6 +51,7 @@ def sized(line, folder):
     if "permuted_mnist" in rest:
         small += ["--data-dir", str(folder / "data")]
     if command == "memory":
+        small[small.index("--examples-per-task") + 1] = "300"  # of fewer several sizes would keep everything
         at = small.index("--memory")
         del small[at : at + 2]
     if "--extend" in rest:

@@ -125,7 +125,7 @@ def test_a_study_that_has_such_a_name_can_be_read_and_deleted_but_not_trained(tm
     out.mkdir()
     with Archive(tmp_path / "plain.zip") as archive, Store.open(url) as store:  # as an earlier version has stored it
         store.import_rows(transfer._rename(archive, name), REQUESTS)
-    assert name in epsearch("list", "--out", out).out
+    assert name in [one["name"] for one in epsearch("list", "--out", out, "--json").json]
     assert epsearch("show", "--out", out, "--", name).status == 0
     assert epsearch("export", "--out", out, "--", name, tmp_path / "one.zip").status == 0
     taken = epsearch("import", tmp_path / "one.zip", "--out", tmp_path / "other")
