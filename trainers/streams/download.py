@@ -1,9 +1,12 @@
 """Datasets that torchvision downloads."""
 
+import re
 from pathlib import Path
 
 from trainers.notes import first_line
 from trainers.streams.base import DataError
+
+OF_URLLIB = re.compile(r"<urlopen error (?:\[Errno -?\d+\] )?(.*)>")
 
 
 def download(dataset: str, subject: str, data_dir: Path, advice: str) -> None:
@@ -26,6 +29,10 @@ def download(dataset: str, subject: str, data_dir: Path, advice: str) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Returns the first line of an error, and the last one where the first announces it, as torchvision's does."""
+    r"""Returns the first line of an error, or the last one where the first announces it, as torchvision's does.
+
+    >>> _reason(OSError("Error downloading a.gz:\n<urlopen error [Errno -2] Name or service not known>"))
+    'Name or service not known'
+    """
     first, last = first_line(error), str(error).strip().rpartition("\n")[2]
-    return f"{first} {last}" if first.endswith(":") and last else first
+    return OF_URLLIB.sub(r"\1", last if first.endswith(":") and last else first)
