@@ -22,7 +22,7 @@ def check_search(study: Search) -> None:
     """Checks by options alone that each searched hyperparameter can affect the scores. Raises UsageError.
 
     There must be enough tasks, and nothing that switches the hyperparameter off: equal scores have no best value.
-    study: of a method of epsearch, as of others nobody knows.
+    study: of a method of epsearch; what acts in another one is not known.
     """
     for name in study.space.names:
         _check_tasks(study, study.score_on, study.method, name, f"to search {name}")
@@ -38,13 +38,11 @@ def check_memory(study: MemoryStudy) -> None:
 
 def check_sizes(study: MemoryStudy, streams: Mapping[str, TaskStream]) -> None:
     """Checks by the stream that no two sizes of the memory keep every example. Raises UsageError."""
-    stream, sizes = streams["eval"], sorted(study.sizes)
-    tasks = len(stream.tasks)
-    largest = max(max(_sizes(stream, tasks, seed)[:-1], default=0) for seed in study.seeds)
-    if len(sizes) < 2 or sizes[-2] * stream.classes < largest:  # so at least one class has more: no need to count
+    stream = streams["eval"]
+    if len(study.sizes) < 2:
         return
-    most = _most_of_a_class(stream, tasks, study.seeds)
-    whole = [str(size) for size in sizes if size >= most]
+    most = _most_of_a_class(stream, len(stream.tasks), study.seeds, study.sizes[-2])
+    whole = [str(size) for size in study.sizes if most is not None and size >= most]
     if len(whole) > 1:
         raise UsageError(
             f"sizes must have at most one >= {most}, got {', '.join(whole)}: each keeps every example, as no task "
@@ -128,11 +126,9 @@ def _of_memory(study: Search, stream: TaskStream, tasks: int) -> Limit | None:
         places = stream.classes * len(stream.tasks)
         total = max(sum(_examples_of_steps(study, stream, tasks, seed)) for seed in study.seeds)
         return -(-total // places) - 1, f"more keep all {total} examples of the stream"
-    # The memory of the last task is never used.
-    largest = max(max(_sizes(stream, tasks, seed)[:-1]) for seed in study.seeds)
-    if _values(study, "memory")[0] * stream.classes < largest:  # so at least one class has more: no need to count
+    most = _most_of_a_class(stream, tasks, study.seeds, _values(study, "memory")[0])
+    if most is None:
         return None
-    most = _most_of_a_class(stream, tasks, study.seeds)
     return most - 1, f"more keep every example, as no task shows more than {most} of a class"
 
 
@@ -186,9 +182,15 @@ def _counts(stream: TaskStream, tasks: int, seed: int) -> list[NDArray[np.int64]
     return [np.unique(labels, return_counts=True)[1] for labels in labels_of_tasks]
 
 
-def _most_of_a_class(stream: TaskStream, tasks: int, seeds: Sequence[int]) -> int:
-    """Returns the largest number of training examples of a class in one of the first tasks but the last."""
-    return max((int(counts.max()) for seed in seeds for counts in _counts(stream, tasks, seed)), default=0)
+def _most_of_a_class(stream: TaskStream, tasks: int, seeds: Sequence[int], size: float) -> int | None:
+    """Returns the largest number of training examples of a class in one of the first tasks but the last.
+
+    The memory of the last task is never used. None where some class surely has more examples than `size`.
+    """
+    largest = max(max(_sizes(stream, tasks, seed)[:-1]) for seed in seeds)
+    if size * stream.classes < largest:  # no need to count
+        return None
+    return max(int(counts.max()) for seed in seeds for counts in _counts(stream, tasks, seed))
 
 
 def _sizes(stream: TaskStream, tasks: int, seed: int) -> list[int]:

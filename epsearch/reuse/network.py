@@ -135,7 +135,6 @@ def _of_protocols(loop: ProtocolLoop) -> dict[str, Callable[[int], Learner]]:
     return chosen | {point_text(names, point): partial(loop.study.learner, point) for point in points}
 
 
-# Of a loop: name of each row, in order -> its learner with a seed.
 def _row_of(name: str, rows: Sequence[str]) -> str:
     """Returns the row of a name: a whole one, or its beginning, as tables have it, where no other row begins alike."""
     alike = [row for row in rows if row == name] or [row for row in rows if row.startswith(f"{name}, ")]
@@ -151,6 +150,7 @@ ROWS: dict[str, Callable[[Any], dict[str, Callable[[int], Learner]]]] = {
     MemoryStudy.kind: _of_table,
     ProtocolStudy.kind: _of_protocols,
 }
+"""Kind of study -> of its loop, the name of each row, in order -> its learner with a seed."""
 
 
 def _state(again: Reruns, run: Run) -> tuple[bytes, Mapping[str, Any]]:

@@ -195,7 +195,7 @@ def _trust(results: SearchResults, pair: Paired) -> str:
     test = f"{results.objective} higher on {pair.wins} of {samples}; sign-flip test p = {p:.2g}"
     if smallest_sign_flip_p(pair.n) < ALPHA:
         return test
-    return f"{test} (p < {ALPHA} needs {LEAST_FOR_A_TEST} seeds)"
+    return f"{test} (p < {ALPHA} needs {wording.samples(LEAST_FOR_A_TEST, results.orders)})"
 
 
 def _next_step(results: SearchResults, trusted: Assessment, pair: Paired) -> str:

@@ -66,6 +66,16 @@ def test_the_table_has_the_evaluated_points_and_their_paired_difference() -> Non
     assert summary(replace(study(repeats=1), evaluation=())).rows == ()
 
 
+def test_several_orders_give_pairs_and_no_more_seeds() -> None:
+    ordered = replace(study(repeats=1), orders=5)
+    assert "A_T higher on 5 of 5 order-seed pairs; sign-flip" in summary(ordered).trust
+    assert "not resolved by 1 order-seed pair)" in summary(replace(study(repeats=1, seeds=1), orders=5)).answer
+
+
+def test_where_nothing_was_chosen_no_choice_is_trusted() -> None:
+    assert summary(alike(study(repeats=1))).trust == "nothing was chosen, as the scores do not differ"
+
+
 def rejected(results: SearchResults, by: float) -> SearchResults:
     """The same study whose chosen point is worse in the evaluation by some points, with a little noise."""
 

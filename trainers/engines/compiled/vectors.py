@@ -19,7 +19,7 @@ HALF = LANES // 2  # floats of a vector of AVX2
 FEATURES = cpu_target.target_context.codegen()._tm_features
 AVX512 = "+avx512f" in FEATURES
 COMPRESSES = AVX512 or "+avx2" in FEATURES
-"""Whether the processor can compress a vector to the lanes of a mask, as `relu_lanes` does."""
+"""True if the processor compresses a vector to the lanes of a mask, which `relu_lanes` needs."""
 # Columns whose sums fit into half of the registers: AVX-512 has 32 with 16 floats each, AVX2 has 16 with 8 …
 REGISTERS = 256 if AVX512 else 64
 # … and inner products that are made side by side, each in lanes of its own.
